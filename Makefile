@@ -24,6 +24,7 @@ test-all: test
 	@$(BIN)/pytest -q -n 2 --dist worksteal -m "hypothesis and not heavy and not deep" --hypothesis-profile=thorough
 	@scripts/second_versions.sh
 	@scripts/ray.sh
+	@scripts/local_model.sh
 	@$(MAKE) --no-print-directory coverage
 
 torture: .venv/.dev

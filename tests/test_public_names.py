@@ -27,6 +27,7 @@ NAMES = [
     "live",
     "fault",
     "metric",
+    "per_case",
     "perform",
     "Score",
     "NotApplicable",

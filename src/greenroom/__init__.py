@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from greenroom.agents import Agent, StateSchema, loop, route, step, tool
+    from greenroom.backends import per_case
     from greenroom.cases import (
         Case,
         EvalSet,
@@ -36,6 +37,7 @@ __version__ = "0.1.0"
 
 _ROOMS = {
     "greenroom.agents": ("Agent", "StateSchema", "loop", "route", "step", "tool"),
+    "greenroom.backends": ("per_case",),
     "greenroom.cases": (
         "Case",
         "EvalSet",
@@ -85,6 +87,7 @@ __all__ = [
     "live",
     "loop",
     "metric",
+    "per_case",
     "perform",
     "rehearse",
     "route",

@@ -257,6 +257,10 @@ class AgentFailed(RunBroke):
     phase: ClassVar[Phase] = "agent"
 
 
+class GuardrailTripped(AgentFailed):
+    """A guardrail of the agent's stopped it; a case may expect that: `Expect(stopped_by="guardrail")`."""
+
+
 class ScriptExhausted(RunBroke):
     """A scripted model was asked again after its last answer.
 

@@ -311,12 +311,12 @@ def test_another_model_may_play_the_agent(author, greenroom):
     assert "there is no model provider 'nobody'" in unknown.stderr
 
 
-def test_an_agent_whose_backend_cannot_change_its_model_says_so(author, greenroom):
+def test_an_agent_whose_models_cannot_be_seen_says_so(author, greenroom):
     author(
         CASES
         + """
 class Foreign:
-    name, models, tool_calls, resumes = "foreign", "routed", "routed", "no"
+    name, models, tool_calls, resumes = "foreign", "opaque", "routed", "no"
     snapshot, digest, tools = {}, "", {}
     async def advance(self, ledger, world): ...
 agent = Foreign()
@@ -324,7 +324,7 @@ agent = Foreign()
     )
     result = greenroom("eval", "run", "shop.py", "--model", "gpt-4o-mini")
     assert result.exit_code == 3
-    assert "uses the 'foreign' backend, which cannot change the model of its agent" in result.stderr
+    assert "run by 'foreign' asks its models where no gate can see it" in result.stderr
 
 
 def test_mocks_of_a_file_answer_where_a_case_has_none(author, greenroom):

@@ -65,7 +65,7 @@ async def test_the_tools_of_other_nodes_are_not_there_to_be_mocked():
         await simulate(Case("c", says="Hi", target="talker", mocks={"look_up": 1}), DESK)
 
 
-async def test_an_agent_of_another_framework_has_no_nodes_to_target():
+async def test_an_agent_without_parts_has_none_to_target():
     class Elsewhere:
         name = "elsewhere"
         tools = None
@@ -73,5 +73,5 @@ async def test_an_agent_of_another_framework_has_no_nodes_to_target():
         def advance(self): ...
         def snapshot(self): ...
 
-    with pytest.raises(BadCase, match=r"only nodes of our own graphs.*not those of elsewhere"):
+    with pytest.raises(BadCase, match=r"run by 'elsewhere' has no parts"):
         await simulate(Case("c", says="Hi", target="talker"), Elsewhere())

@@ -59,6 +59,7 @@ WRONG: dict[str, list[Any]] = {
     "metrics": [None, "contains", 5, {"contains": 1}, len],
     "config": [5, "", ["config.json"], {"criteria": {}}],
     "mocks": [None, "mocks.yaml", ["refund"], {5: "ok"}],
+    "model": ["", " ", 5, object()],
     "resources": [None, "resources.py", ":db", ["db"], {5: open}, {"db": 5}],
     "middleware": [None, "audit.py:name", ["name"], [":name"], {"a": 5}],
     "cache": [5, "", True],

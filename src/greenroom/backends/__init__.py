@@ -10,6 +10,7 @@ from greenroom.backends.backend import (
     Waiting,
     Yield,
 )
+from greenroom.backends.per_case import PerCase, per_case
 from greenroom.backends.registry import backend_for
 
 __all__ = [
@@ -17,9 +18,11 @@ __all__ = [
     "Backend",
     "Failed",
     "Finished",
+    "PerCase",
     "ToolFacts",
     "TurnOver",
     "Waiting",
     "Yield",
     "backend_for",
+    "per_case",
 ]

@@ -4,13 +4,11 @@ A backend says how it describes its agent, which tools it knows, and how it runs
 `Invocation` does what comes before and after that.
 """
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import cached_property
-from hashlib import blake2b
 from typing import Any, ClassVar, Generic, TypeVar
 
 from msgspec import Struct
@@ -18,6 +16,7 @@ from pydantic_core import to_jsonable_python
 
 from greenroom.backends.backend import Advance, Feature, Interception, Resumption, ToolFacts
 from greenroom.backends.invocation import Check, Invocation, Progress
+from greenroom.ledger.identity import digest_of
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, as_text
 from greenroom.ledger.records import json_fallback
@@ -125,8 +124,3 @@ def message_data(role: str, said: Json) -> dict[str, Json]:
 def jsonable(value: Any) -> Json:
     """A framework's value as plain JSON; what has no JSON form becomes its text."""
     return to_jsonable_python(value, fallback=json_fallback, by_alias=True)
-
-
-def digest_of(snapshot: Json) -> str:
-    """Changes whenever the snapshot does."""
-    return blake2b(json.dumps(snapshot, sort_keys=True).encode(), digest_size=8).hexdigest()

@@ -87,7 +87,8 @@ class Expect:
     word; `reference` one that a good response resembles; `contains` one text or several that it
     holds; `intermediate` what the agent says on the way to it. `state` is a query by scope, in which
     the fields of a schema may stand for their places; `state_after` holds such queries for the state
-    as it was when a node, by its name, had ended. `extra` keeps what a file said beyond that.
+    as it was when a node, by its name, had ended. `stopped_by` is "guardrail", or the name of one: the
+    agent should be stopped, and give no answer. `extra` keeps what a file said beyond that.
     """
 
     tools: Sequence[ToolCall | str] | None = None
@@ -97,6 +98,7 @@ class Expect:
     state_after: Mapping[str, Mapping[Any, Any]] | None = None
     reference: str | None = None
     intermediate: Sequence[str] | None = None
+    stopped_by: str | None = None
     extra: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -109,7 +111,7 @@ class Expect:
                 raise BadCase(
                     f"an expected tool call is {wanted!r}; use call('name', arg=...) or 'name'."
                 )
-        for name in ("response", "reference", "contains", "intermediate"):
+        for name in ("response", "reference", "contains", "intermediate", "stopped_by"):
             given: str | Sequence[str] | None = getattr(self, name)
             if given is None:
                 continue
@@ -209,8 +211,9 @@ class Case:
 
     Give `says` (with `expect`) or `turns`; without either the agent speaks first. `user` goes on
     when the script is used up. `now` is what the clock shows, in seconds since the epoch; `seed` goes to
-    models that take one, one higher in each further trial. `agent` overrides the agent of the evaluation for this case, and
-    `target` runs one node of it alone. What it expects is measured without being asked for, unless
+    models that take one, one higher in each further trial. `agent` overrides the agent of the evaluation
+    for this case, `model` answers in place of its models, and `target` runs one node of it alone. What it
+    expects is measured without being asked for, unless
     `implied=False` leaves that to its metrics. `extra` keeps what a file said beyond all this.
     """
 
@@ -231,6 +234,7 @@ class Case:
     user: Any = None
     bridge: Any = None
     agent: Any = None
+    model: Any = None
     tags: Sequence[str] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     target: str = ""
@@ -246,6 +250,7 @@ class Case:
             raise BadCase(f"a case has the id {self.id!r}; give it a name of its own.")
         _CASE.check(self, f"case {self.id!r}")
         self._check_turns()
+        self._check_model()
         if self.state:
             object.__setattr__(self, "state", by_scope(self.state))
         for scope, content in self.state.items():
@@ -291,6 +296,16 @@ class Case:
         from greenroom.cases.from_runs import next_turn  # which is made of cases
 
         return next_turn(ledger, turn, id, expect, metrics)
+
+    def _check_model(self) -> None:
+        given = self.model
+        if given is None or (isinstance(given, str) and given.strip()):
+            return
+        if isinstance(given, str | type) or not hasattr(given, "respond"):
+            raise BadCase(
+                f"case {self.id!r}: `model` is {given!r}, which cannot respond; give Scripted(...), a "
+                f"name such as 'openai:gpt-4o-mini', or models.py:name."
+            )
 
     @property
     def title(self) -> str:

@@ -200,6 +200,13 @@ def _write_live(part: object, _where: str) -> Json:
     return _shown(part)
 
 
+def _write_model(model: Any, _where: str) -> Json:
+    if isinstance(model, str):
+        return model
+    answers = str(getattr(model, "identity", "")) or repr(model)
+    return {**_live(model), "shown": answers}
+
+
 def _write_calls(calls: Sequence[ToolCall | str], where: str) -> Json:
     return [
         one if isinstance(one, str) else {"tool": one.tool, "args": plain_query(one.args, where)}
@@ -235,6 +242,7 @@ _CASE = RecordWriter(
         "user": _write_user,
         "bridge": _write_live,
         "agent": _write_live,
+        "model": _write_model,
         "extra": _write_extra,
     },
 )

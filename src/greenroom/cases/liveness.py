@@ -6,7 +6,7 @@ from typing import Any, TypeGuard
 from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.ledger.query import holds_code
 
-LIVE_FIELDS = ("user", "bridge", "agent")
+LIVE_FIELDS = ("user", "bridge", "agent", "model")
 QUERIES = ("tools", "state", "state_after", "state_matches")
 
 

@@ -81,6 +81,8 @@ def _without_code(data: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in data.items() if name not in ("mocks", "bridge", "agent")}
     if is_live(kept.get("user")):
         kept["user"] = kept["user"].get("person")
+    if is_live(kept.get("model")):
+        del kept["model"]
     if is_array(tools := kept.get("allow_tools")):
         kept["allow_tools"] = [tool for tool in tools if isinstance(tool, str)]
     if is_array(metrics := kept.get("metrics")):
@@ -91,7 +93,7 @@ def _without_code(data: Mapping[str, Any]) -> dict[str, Any]:
 def _refuse_code(data: Mapping[str, Any], where: str) -> None:
     """A part left out in silence would make it another case."""
     for name in LIVE_FIELDS:
-        if name in data and (name != "user" or is_live(data[name])):
+        if name in data and (name not in ("user", "model") or is_live(data[name])):
             raise wrong(
                 where,
                 f"it has `{name}`, which is code; a file holds data only",
@@ -332,6 +334,7 @@ _CASE = RecordReader(
         "bridge": _left_out,
         "agent": _left_out,
         "history": list_of(read_mapping),
+        "model": lambda data, where: None if is_live(data) else read_text(data, where),
         "extra": extra_from,
     },
 )
@@ -339,7 +342,7 @@ _TURN = RecordReader(Turn, {"says": _said, "expect": _expect_from, "extra": extr
 _EXPECT = RecordReader(
     Expect,
     {
-        **dict.fromkeys(("response", "reference"), text_from),
+        **dict.fromkeys(("response", "reference", "stopped_by"), text_from),
         "contains": contains_from,
         "intermediate": texts_from,
         "state": state_from,

@@ -44,6 +44,7 @@ from greenroom.ledger.events import (
     UserSaid,
     YieldOpened,
 )
+from greenroom.ledger.handovers import Handover, handovers
 from greenroom.ledger.interactions import (
     ModelInput,
     ModelInteraction,
@@ -92,6 +93,7 @@ __all__ = [
     "EndReason",
     "Event",
     "Forked",
+    "Handover",
     "InvocationEnded",
     "InvocationStarted",
     "Json",
@@ -135,6 +137,7 @@ __all__ = [
     "delete",
     "diff",
     "ended",
+    "handovers",
     "matches",
     "matches_state",
     "messages",

@@ -360,6 +360,10 @@ class Noted(Event, frozen=True, kw_only=True):
     data: Any = None
 
 
+STOPPED = "greenroom:stopped"
+"""The note that an agent was stopped on purpose: `{"by": "guardrail", "name": ..., "info": ...}`."""
+
+
 class Remembered(Event, frozen=True, kw_only=True):
     """What a framework keeps for itself, recorded so that its run can be resumed."""
 

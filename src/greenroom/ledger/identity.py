@@ -1,6 +1,7 @@
 """Live things (functions, classes, objects) named so that a change of theirs is noticed."""
 
 import inspect
+import json
 import re
 from functools import lru_cache
 from hashlib import blake2b
@@ -27,6 +28,11 @@ def code_name(text: str) -> str:
     """The name of the code that an identity stands for; "" if the text is no identity."""
     named = _IDENTITY.fullmatch(text)
     return named["name"].rpartition(".")[2] if named else ""
+
+
+def digest_of(data: Any) -> str:
+    """Changes whenever this JSON does."""
+    return blake2b(json.dumps(data, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 @lru_cache(maxsize=4096)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from greenroom.metrics.contracts import kept_contract
     from greenroom.metrics.counts import event_count, turns_within
     from greenroom.metrics.goals import goals_achieved
+    from greenroom.metrics.handovers import handed_over
     from greenroom.metrics.intermediate import intermediate_responses
     from greenroom.metrics.judges import (
         factual_accuracy,
@@ -55,6 +56,7 @@ _FILES = {
     "contracts": ("kept_contract",),
     "counts": ("event_count", "turns_within"),
     "goals": ("goals_achieved",),
+    "handovers": ("handed_over",),
     "intermediate": ("intermediate_responses",),
     "latency": ("first_answer_within", "first_words_within", "model_within", "turn_within"),
     "likeness": ("reference_recall", "response_match_score"),
@@ -90,6 +92,7 @@ __all__ = [
     "forbidden_calls",
     "goals_achieved",
     "hallucinations_v1",
+    "handed_over",
     "intermediate_responses",
     "json_schema",
     "judge",

@@ -11,8 +11,9 @@ from typing import ClassVar, cast
 from greenroom.cases.case import Case
 from greenroom.cases.parts import Metric
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
+from greenroom.ledger.events import STOPPED, Noted
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.query import matches_state
 from greenroom.ledger.questions import state_after
 from greenroom.metrics.builtin import shown_value
@@ -236,9 +237,31 @@ class ExpectedStateAfter(Expectation):
         return 1 - len(wrong) / len(wanted), wrong, (), _NOTHING
 
 
+class ExpectedStop(Expectation):
+    """The agent was stopped in the turn, by a guardrail or by the one of that name."""
+
+    __slots__ = ()
+    name = "expected_stop"
+    field = "stopped_by"
+
+    def met(self, turn: ScriptedTurn) -> Met:
+        """1 if something stopped it that fits."""
+        wanted = turn.expect.stopped_by
+        notes = [
+            event.data
+            for event in turn.ledger[turn.begin : turn.end]
+            if type(event) is Noted and event.name == STOPPED and is_object(event.data)
+        ]
+        seen = [f"{note.get('by')} {note.get('name')}" for note in notes]
+        if any(wanted in (note.get("by"), note.get("name")) for note in notes):
+            return 1.0, (), seen, _NOTHING
+        found = f"stopped by {', '.join(seen)}" if seen else "not stopped"
+        return 0.0, (f"{found}; expected to be stopped by {wanted}",), seen, _NOTHING
+
+
 _TOOLS, _RESPONSE = ExpectedTools(), ExpectedResponse()
 _CONTAINS, _STATE = ExpectedContains(), ExpectedState()
-_STATE_AFTER = ExpectedStateAfter()
+_STATE_AFTER, _STOP = ExpectedStateAfter(), ExpectedStop()
 
 
 def expectations(case: Case) -> dict[str, Metric]:
@@ -258,6 +281,8 @@ def expectations(case: Case) -> dict[str, Metric]:
             found[_STATE.name] = _STATE
         if expect.state_after:
             found[_STATE_AFTER.name] = _STATE_AFTER
+        if expect.stopped_by:
+            found[_STOP.name] = _STOP
         if expect.reference:
             found["expected_reference"] = _likeness()[0]
         if expect.intermediate:

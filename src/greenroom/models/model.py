@@ -61,6 +61,8 @@ class ModelRequest:
     """The seed of the case, for models that take one."""
     now: float | None = None
     """What the clock of the case shows, if the case sets it."""
+    answer_tools: tuple[str, ...] = ()
+    """The tools by which a framework wants to be given a structured answer."""
 
     @property
     def last(self) -> str:

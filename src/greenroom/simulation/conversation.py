@@ -16,6 +16,7 @@ from greenroom.errors import (
     FailedBefore,
     FenceBreach,
     GreenroomError,
+    GuardrailTripped,
     RunBroke,
     UserAgentFailed,
 )
@@ -24,6 +25,7 @@ from greenroom.ledger.events import EndReason, Event, RunEnded, UserSaid
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.query import matches_state
 from greenroom.ledger.questions import ended, seconds, time_of_recording, turns
+from greenroom.models.model import Model
 from greenroom.simulation.fence import Breach, FencedScope, opening_for, put_up
 from greenroom.simulation.gate import BeforeLive
 from greenroom.simulation.hooked_turns import advance_hooked, as_stack
@@ -71,6 +73,7 @@ async def simulate(
     middleware: "Iterable[Any] | MiddlewareStack" = (),
     max_seconds: float | None = None,
     recording: "Recording | KnownAnswers | None" = None,
+    model: Model | str | None = None,
 ) -> Ledger:
     """Run `case` with every side effect mocked and return the ledger of what happened.
 
@@ -83,7 +86,8 @@ async def simulate(
     replies are cut by it. `stream` asks models for their words as they come, even if nothing takes
     them, so that the first ones can be timed. `middleware` stands around the agent's questions and calls,
     the first one outermost. `max_seconds` is a limit below that of the case. A `recording` answers for
-    models, and for tools that would really run.
+    models, and for tools that would really run. `model` answers in place of every model of the agent,
+    and of the case's.
     """
     check_outermost()
     if not allow_unfenced:
@@ -91,7 +95,17 @@ async def simulate(
     stack = as_stack(middleware) if middleware else None
     approved = () if stack is None else stack.approved
     lent = Resources(resources)
-    context = set_up(case, agent, ledger, allow_tools, on_event, run_id, lent, approved=approved)
+    context = set_up(
+        case,
+        agent,
+        ledger,
+        allow_tools,
+        on_event,
+        run_id,
+        lent,
+        approved=approved,
+        model=model,
+    )
     context.number, context.world.listens = trial, stream
     context.world.before_live = before_live
     context.world.captures = not omit_questions
@@ -99,6 +113,7 @@ async def simulate(
     check_opaque(context.backend, allow_opaque)
     if stack is not None:
         attach(context, stack, on_breach(context))
+    case = context.case
     left = min(case.stop.max_seconds, inf if max_seconds is None else max_seconds)
     if ledger is not None:
         if ended(ledger) is not None:
@@ -253,7 +268,10 @@ async def _converse(trial: TrialContext) -> EndReason:
             case Finished():
                 return "finished"
             case Failed(error):
-                raise error
+                if not _is_expected(trial, error):
+                    raise error
+                outcome = TurnOver()
+                continue
         outcome = None
 
 
@@ -291,6 +309,17 @@ def _last_outcome(trial: TrialContext) -> TurnOver | Finished | Failed | None:
     if end.outcome == "failed":
         return Failed(FailedBefore(end.error, end.error_type, end.phase or "system"))
     return Finished(end.output) if end.outcome == "finished" else TurnOver(end.output)
+
+
+def _is_expected(trial: TrialContext, error: Exception) -> bool:
+    """Whether the case expects its agent to be stopped in this turn; then the turn is over."""
+    kind = error.error_type if isinstance(error, FailedBefore) else type(error).__name__
+    if kind != GuardrailTripped.__name__:
+        return False
+    number = len(trial.ledger.index_of().said) - 1
+    script = trial.case.script
+    expect = script[number].expect if 0 <= number < len(script) else None
+    return expect is not None and expect.stopped_by is not None
 
 
 def _goal_reached(trial: TrialContext) -> bool:

@@ -214,6 +214,7 @@ class Turn(Struct, eq=False):
         lent = Resources(self.resources)
         world = LiveTurnWorld(self.ledger, run_id=run_id, on_event=on_event, resources=lent)
         world.calls_left = self.max_model_calls
+        world.model = getattr(backend, "answered_by", None)
         if isinstance(backend, NativeBackend):
             world.door = on_delta
         else:

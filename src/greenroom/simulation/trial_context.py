@@ -1,25 +1,35 @@
 """The parts of one trial: agent, ledger, world, user and fence, checked and put together."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Generator
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from greenroom.backends.answered import with_model
 from greenroom.backends.backend import Backend, Interception, hooks_heard
-from greenroom.backends.native import NativeBackend
+from greenroom.backends.per_case import PerCase
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_data
 from greenroom.cases.users import UserAgents
-from greenroom.errors import BadAgent, BadCase, BadLedger, FenceNotHeld, NotFound
+from greenroom.errors import BadAgent, BadCase, BadLedger, FenceBreach, FenceNotHeld, NotFound
 from greenroom.ledger.events import Calls, EndReason, Event, Forked, RunResumed, RunStarted
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.questions import started
-from greenroom.simulation.fence import Breach, FencedScope, answerable, not_held, put_up
+from greenroom.models.model import Model
+from greenroom.simulation.fence import (
+    Breach,
+    FencedScope,
+    RunScope,
+    answerable,
+    not_held,
+    put_up,
+)
 from greenroom.simulation.gate import FencedWorld, Refusals, RehearsalWorld
 from greenroom.simulation.mock_names import answered_by_user, check_names
 from greenroom.simulation.user_side import UserSide
@@ -138,16 +148,12 @@ def set_up(
     resources: Resources | None = None,
     world_kind: type[RehearsalWorld] = RehearsalWorld,
     approved: Collection[str] = (),
+    model: Model | str | None = None,
 ) -> TrialContext:
     """Everything that a trial of `case` needs; whatever is wrong with it is raised now."""
-    chosen = case.agent if case.agent is not None else agent
-    if chosen is None:
-        raise BadCase(
-            f"case {case.id!r} has no agent. Give one to `evaluate`, or to the case itself."
-        )
-    backend = backend_for(chosen)
-    if case.target:
-        backend = _target(backend, case)
+    backend, mocks = _made(case, agent, model)
+    if mocks:
+        case = replace(case, mocks={**mocks, **case.mocks})
     tools, allowed = backend.tools, (*case.allow_tools, *allow_tools)
     user = user_of(case.user, case.id)
     if case.mocks or allowed or answered_by_user(case):
@@ -167,6 +173,7 @@ def set_up(
         resources=resources,
     )
     world.seed = case.seed
+    world.model = getattr(backend, "answered_by", None)
     if allowed or case.mocks:
         world.check_resources()
     return TrialContext(
@@ -192,15 +199,50 @@ def attach(
     trial.on_event = trial.world.on_event
 
 
+def backend_of(case: Case, agent: Any, model: Model | str | None = None) -> Backend:
+    """What runs in a trial of this case: its own agent or the given one, of that the target."""
+    return _made(case, agent, model)[0]
+
+
+def _made(case: Case, agent: Any, model: Model | str | None) -> tuple[Backend, Mapping[str, Any]]:
+    """The same, and the mocks that were made with it."""
+    chosen = case.agent if case.agent is not None else agent
+    if chosen is None:
+        raise BadCase(
+            f"case {case.id!r} has no agent. Give one to `evaluate`, or to the case itself."
+        )
+    backend, mocks = backend_for(chosen), dict[str, Any]()
+    given = case.model if model is None else model
+    instead = getattr(backend, "answered_by", None) if given is None else given
+    maker = getattr(backend, "inner", backend)
+    if isinstance(maker, PerCase):
+        backend, mocks = _made_anew(maker)
+    if case.target:
+        backend = _target(backend, case)
+    return backend if instead is None else with_model(backend, instead), mocks
+
+
+def _made_anew(maker: PerCase) -> tuple[Backend, dict[str, Any]]:
+    """An agent of a trial's own, made inside the fence: nothing is reached for before the trial."""
+    put_up()
+    scope = FencedScope(f"{maker.function}()")
+    with RunScope(scope):
+        backend, mocks = maker.made()
+    if scope.breach is not None:
+        raise FenceBreach(f"{maker.function}() tried {scope.breach}; it was refused.")
+    return backend, dict(mocks)
+
+
 def _target(backend: Backend, case: Case) -> Backend:
     """The one node that a case is about, to be run alone."""
-    if not isinstance(backend, NativeBackend):
+    part: Any = getattr(backend, "part", None)
+    if part is None:
         raise BadCase(
-            f"case {case.id!r} targets the node {case.target!r}, but only nodes of our own graphs "
-            f"can be run alone, not those of {backend.name}."
+            f"case {case.id!r} targets {case.target!r}, but an agent run by {backend.name!r} has no "
+            f"parts that can be run alone. Hand over the part itself."
         )
     try:
-        return backend.part(case.target)
+        return part(case.target)
     except NotFound as error:
         raise BadCase(f"case {case.id!r} targets {case.target!r}: {error}") from error
 

@@ -15,7 +15,7 @@ from greenroom.simulation.trial_context import check_fence
 from greenroom.simulation.users import with_user_model
 from greenroom.suite.options import CONCURRENCY, check
 from greenroom.suite.plan import Cases, backend_of
-from greenroom.suite.sources import as_evalset, as_middleware, as_resources
+from greenroom.suite.sources import as_evalset, as_middleware, as_model_given, as_resources
 from greenroom.suite.watch import refusals_since, watched
 from greenroom.world.resources import Factories
 
@@ -130,6 +130,7 @@ async def _simulated(
             allow_opaque=allow_opaque,
             resources=resources,
             middleware=middleware or (),
+            model=as_model_given(case.model),
         )
     except Exception as error:  # noqa: BLE001 - a case that cannot run is its own outcome
         return Simulation(case_id=case.id, error=f"{type(error).__name__}: {error}")

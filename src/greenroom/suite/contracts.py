@@ -52,6 +52,7 @@ def check_cases(backend: Backend | None, cases: EvalSet, checking: Checking) -> 
 def _graph(backend: Backend | None, case: Case) -> Graph | None:
     """The graph that a case runs, if it is one of ours."""
     found = backend if case.agent is None else backend_for(case.agent)
+    found = getattr(found, "sample", found)
     if not isinstance(found, NativeBackend):
         return None
     return found.part(case.target).graph if case.target else found.graph

@@ -31,7 +31,9 @@ async def evaluate(agent: Any, cases: Cases, **options: Unpack[Options]) -> Repo
 
     Each case runs `trials` times, or as often as its set says; "auto" runs round after round until it
     is clear whether the cases' pass rate reaches `min_pass_rate`, 20 at most. `metrics` and the criteria of
-    `config` are added to each case's own, `mocks` answer where a case has none. `allow_tools` names
+    `config` are added to each case's own, `mocks` answer where a case has none. `model` answers in
+    place of every model of the agent, whatever its framework, so that no key is needed; a case may
+    have a `model` of its own. `allow_tools` names
     tools whose real bodies may run, inside the fence; `resources` are functions by name that open what
     these work with, such as a connection, in each trial in which one really runs. `on_error="stop"`
     ends the run at the first error, "skip" leaves broken cases out of the gate but shows them; `fail_fast` ends it at the first

@@ -107,6 +107,12 @@ def is_mocks(value: object) -> bool:
     )
 
 
+def is_model(value: object) -> bool:
+    if value is None or isinstance(value, str):
+        return value is None or bool(value.strip())
+    return hasattr(value, "respond") and not isinstance(value, type)
+
+
 def is_resources(value: Any) -> bool:
     if isinstance(value, str):
         return bool(value.rpartition(":")[0])

@@ -24,6 +24,7 @@ from greenroom.suite.option_types import (
     is_list,
     is_middleware,
     is_mocks,
+    is_model,
     is_number,
     is_resources,
     is_seconds,
@@ -38,6 +39,7 @@ from greenroom.suite.option_types import (
 if TYPE_CHECKING:
     from greenroom.cases.config import EvalConfig
     from greenroom.cases.parts import MetricLike
+    from greenroom.models.model import Model
     from greenroom.results.report import Report
     from greenroom.simulation.replay import OnDrift
     from greenroom.store.store import Store
@@ -147,6 +149,23 @@ class Options(TypedDict, total=False):
                 kind="file",
                 in_watch=True,
             ),
+        ),
+    ]
+    model: Annotated[
+        "Model | str | None",
+        Option(
+            is_model,
+            "a model such as Scripted(...), a name such as 'openai:gpt-4o-mini', or models.py:name",
+            per_trial=True,
+            flag=Flag(
+                names=("--model",),
+                help="Let this model answer in place of the agent's own: openai:gpt-4o-mini, or "
+                "models.py:name.",
+                metavar="NAME",
+                kind="file",
+                in_watch=True,
+            ),
+            setting="Let this model answer in place of the agent's own: a name, or models.py:name.",
         ),
     ]
     resources: Annotated[

@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from greenroom.backends.answered import with_model
 from greenroom.backends.backend import Backend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
+from greenroom.models.model import Model
 from greenroom.simulation.trial_context import check_fence, check_opaque
 from greenroom.store.runs import Plan
 from greenroom.suite.adaptive import MAX_TRIALS, Adaptive
@@ -82,7 +84,7 @@ async def checked(agent: Any, cases: Cases, options: Options) -> Prepared:
     for case in evalset:
         reset_breakers(case.metrics)
     reset_breakers(settings.measuring.metrics)
-    backend = await backend_of(agent, settings.allow_opaque)
+    backend = await backend_of(agent, settings.allow_opaque, settings.model)
     pool = _pool(agent, cases, found, evalset, backend, settings, given)
     # In worker processes it is their fence that counts, and they report on it themselves.
     if pool is None and not given["allow_unfenced"]:
@@ -116,15 +118,18 @@ async def checked(agent: Any, cases: Cases, options: Options) -> Prepared:
     )
 
 
-async def backend_of(agent: Any, allow_opaque: bool) -> Backend | None:
-    """The backend of an agent, or of the one that a reference names; None leaves it to the cases."""
+async def backend_of(agent: Any, allow_opaque: bool, model: Model | None = None) -> Backend | None:
+    """The backend of an agent, or of the one that a reference names; None leaves it to the cases.
+
+    `model` answers in place of its own.
+    """
     if isinstance(agent, str):
         agent = await load_agent(agent)
     if agent is None:
         return None
     backend = backend_for(agent)
     check_opaque(backend, allow_opaque)
-    return backend
+    return backend if model is None else with_model(backend, model)
 
 
 def _pool(

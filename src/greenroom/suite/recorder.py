@@ -3,13 +3,12 @@
 import os
 from collections.abc import Callable, Iterable, Sequence
 
-from greenroom.backends.backend import Backend
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import BadInput, StoreFailed, StoreRefused
 from greenroom.results.result import CaseResult
 from greenroom.store.runs import Key, Plan
 from greenroom.suite.options import Values
-from greenroom.suite.trial import Trial, TrialState
+from greenroom.suite.trial import FindBackend, Trial, TrialState
 
 Done = Callable[[CaseResult], None]
 
@@ -28,7 +27,7 @@ class Recorder:
         """Whether an earlier process finished this trial of this very case."""
         return False
 
-    def begin(self, trial: Trial, agent: Backend | None) -> TrialState:  # noqa: ARG002
+    def begin(self, trial: Trial, backend: FindBackend) -> TrialState:  # noqa: ARG002
         """Begin a trial, or resume it where an earlier process was cut off."""
         return TrialState(trial)
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from greenroom.backends.registry import backend_for
-from greenroom.errors import BadAgent, BadFile, FenceBreach, ImportRefused, NotFound, ToolRefused
+from greenroom.backends.per_case import per_case
+from greenroom.errors import BadFile, FenceBreach, ImportRefused, NotFound, ToolRefused
 from greenroom.simulation.fence import FencedScope, RunScope, put_up
 from greenroom.world.presence import guarded
 
@@ -23,26 +23,18 @@ AGENT_FACTORIES = ("create_graph", "create_agent", "get_agent_async")
 FOLDER_FILES = ("agent.py", "__init__.py", "main.py")
 
 
-async def load_agent(reference: str, *, model: Any = None) -> Any:
+async def load_agent(reference: str) -> Any:
     """The agent named by `path[:attr]` or a dotted module; factories are called and awaited.
 
-    `model` replaces its own, if its backend can do that.
+    `path:make_agent()` is made anew for every case.
     """
-    agent = await _find_agent(reference)
-    if model is None:
-        return agent
-    backend = backend_for(agent)
-    if not hasattr(backend, "with_model"):
-        raise BadAgent(
-            f"{reference} uses the {backend.name!r} backend, which cannot change the model of its "
-            f"agent. Change it in the code."
-        )
-    return backend.with_model(model)  # pyright: ignore[reportUnknownMemberType,reportAttributeAccessIssue,reportUnknownVariableType]
-
-
-async def _find_agent(reference: str) -> Any:
     where, attr = split_reference(reference)
     module = load_module(where)
+    if attr.endswith("()"):
+        made = per_case(_attribute(module, attr.removesuffix("()"), reference))
+        with fenced_import(attr):
+            _ = made.sample
+        return made
     if attr:
         return await _made(_attribute(module, attr, reference))
     for name in (*AGENT_NAMES, *AGENT_FACTORIES):

@@ -236,7 +236,7 @@ class ActiveRun:
         if why := self._stop_reason or await self._reserve(trial):
             self._skip(trial, f"not run: {why}")
             return
-        state = self.recorder.begin(trial, self.agent)
+        state = self.recorder.begin(trial, lambda: self.settings.backend_of(trial.case, self.agent))
         if self.recorder.failure:
             self._release(trial)
             self._skip(trial, f"not run: {self.recorder.failure}")

@@ -19,6 +19,8 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.cases.merged import merge
 from greenroom.errors import BadFile, BadInput, NotFound
 from greenroom.ledger.plain import is_object
+from greenroom.models.model import Model
+from greenroom.models.named import as_model
 from greenroom.suite.criteria import as_config, check_evalset, equipped
 from greenroom.suite.judge_models import with_named_judges
 from greenroom.suite.option_types import is_resources
@@ -356,3 +358,10 @@ def load_model(name: str) -> Any:
     """A model by its provider's name, or one of the author's own: `shop.py:patient`."""
     where, attr = split_reference(name)
     return load_value(name) if attr and Path(where).suffix == ".py" else name
+
+
+def as_model_given(given: Any) -> Model | None:
+    """The model that is to answer for an agent, by whatever it was named."""
+    if given is None or given == "":
+        return None
+    return as_model(load_model(given) if isinstance(given, str) else given, "`model`")

@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
-from greenroom.backends.backend import Backend
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import GreenroomError, StoreFailed
 from greenroom.ledger.events import ModelReplied
@@ -32,7 +31,7 @@ from greenroom.suite.resume import (
     may_act,
     positions,
 )
-from greenroom.suite.trial import Trial, TrialState
+from greenroom.suite.trial import FindBackend, Trial, TrialState
 
 _AHEAD = 64
 _AHEAD_BYTES = 4_000_000
@@ -174,12 +173,12 @@ class StoredRun(Recorder):
         digest = self._known.get(key)
         return digest is not None and digest == self._cases.digests.get(key.case_id)
 
-    def begin(self, trial: Trial, agent: Backend | None) -> TrialState:
+    def begin(self, trial: Trial, backend: FindBackend) -> TrialState:
         """Begin a trial in the journal, with what an earlier process had recorded there."""
         key = self._cases.key(trial)
         digest = self._cases.digests[key.case_id]
         cut = self._cut.pop(key, None)
-        state = self._state(trial, cut, agent, digest)
+        state = self._state(trial, cut, backend, digest)
         try:
             entry = self._journal.entry()
         except StoreFailed as error:
@@ -212,7 +211,7 @@ class StoredRun(Recorder):
         return state
 
     def _state(
-        self, trial: Trial, cut: CutTrial | None, agent: Backend | None, digest: str
+        self, trial: Trial, cut: CutTrial | None, backend: FindBackend, digest: str
     ) -> TrialState:
         """Where a trial begins, and whether a real tool may have acted before."""
         state = TrialState(trial)
@@ -224,7 +223,7 @@ class StoredRun(Recorder):
             state.doubt = _damaged(f"its part of the journal {cut.path}", cut.damage)
             self._damaged[trial.position] = cut
         else:
-            note = state.resume(cut, agent) if cut.digest == digest else ""
+            note = state.resume(cut, backend()) if cut.digest == digest else ""
             if note:
                 self._notes.append(f"case {cut.key.case_id!r}: {note}")
             state.paid = _cost(state.ledger, state.judging)

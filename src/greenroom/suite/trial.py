@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from msgspec import Struct, structs
 
 from greenroom.backends.backend import DRIFTED, Backend
-from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.errors import BadInput, InDoubt, MetricsHung, Refusal
 from greenroom.ledger.events import Event, Noted, RunResumed
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import is_object
 from greenroom.ledger.questions import ended, started
+from greenroom.models.model import Model
 from greenroom.results.result import CaseResult, broken, concluded, unmeasured
 from greenroom.simulation.conversation import simulate
 from greenroom.simulation.gate import BeforeLive
+from greenroom.simulation.trial_context import backend_of
 from greenroom.store.failpoints import failpoint
 from greenroom.suite.budget import Budget
 from greenroom.suite.chance import would_fail_again
@@ -26,7 +27,7 @@ from greenroom.suite.hooks import HOOKS, Hooks
 from greenroom.suite.measurement import Measurement
 from greenroom.suite.options import CONCURRENCY, Values
 from greenroom.suite.resume import before_calls, reason_for_doubt, up_to_last_pause
-from greenroom.suite.sources import as_middleware, as_resources
+from greenroom.suite.sources import as_middleware, as_model_given, as_resources
 from greenroom.world.resources import Factories
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 OnError = Literal["collect", "stop", "skip"]
 OnEvent = Callable[[Event], None]
+FindBackend = Callable[[], Backend | None]
+"""Finds what runs in a trial, where that is asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,7 @@ class Settings:
     measuring: Measurement
     allow_tools: Collection[Any]
     allow_opaque: bool
+    model: Model | None
     resources: Factories
     omit_questions: bool
     middleware: "MiddlewareStack | None"
@@ -72,6 +76,7 @@ class Settings:
             "measuring": measuring,
             "concurrency": options["concurrency"] or usual,
             "budget": budget,
+            "model": as_model_given(options["model"]),
             "resources": as_resources(options["resources"]),
             "middleware": middleware,
             "hooks": Hooks(plugins=plugins, **{name: options[name] for name in HOOKS}),
@@ -88,6 +93,17 @@ class Settings:
     def seconds_for(self, case: Case) -> float:
         """How long a conversation of this case may take: by its own limit, or by a lower one of the run."""
         return min(case.stop.max_seconds, self.seconds_per_case or inf)
+
+    def model_for(self, case: Case) -> Model | None:
+        """What answers in place of the agent's models; a case's own comes first."""
+        return self.model if case.model is None else as_model_given(case.model)
+
+    def backend_of(self, case: Case, agent: Any) -> Backend | None:
+        """What runs in a trial of this case; None if that cannot be said, as the trial itself will."""
+        try:
+            return backend_of(case, agent, self.model_for(case))
+        except BadInput:
+            return None
 
     def reservation(self, trial: "Trial") -> Hashable:
         """The name under which the budget keeps what is set aside for a trial of this evaluation."""
@@ -138,21 +154,19 @@ class TrialState:
     """What its clock shows, where a trial is recorded or replayed."""
 
     def resume(
-        self, cut: PartialTrial, agent: Backend | None, not_begun: Collection[str] = ()
+        self, cut: PartialTrial, backend: Backend | None, not_begun: Collection[str] = ()
     ) -> str:
         """Begin where an earlier process was cut off; the reason if some of its work is repeated.
 
         `not_begun` are calls of real tools that were recorded, but never allowed to act.
         """
-        case = self.trial.case
-        backend = agent if case.agent is None else backend_for(case.agent)
-        first = started(cut.ledger)
+        case, first = self.trial.case, started(cut.ledger)
         if first is None or backend is None:
             return ""
         if ended(cut.ledger) is not None:
             self.ledger, self.judging = cut.ledger, cut.judging
             return ""
-        is_changed = first.digest != backend.digest and not case.target
+        is_changed = first.digest != backend.digest
         if is_changed or backend.resumes == "no":
             self.doubt = reason_for_doubt(case, cut.ledger, 0, not_begun)
             if is_changed:
@@ -219,6 +233,7 @@ async def _simulate_and_measure(agent: Any, state: TrialState, settings: Setting
                 middleware=settings.middleware or (),
                 max_seconds=settings.seconds_per_case,
                 recording=recorded.answers(state.ledger, case) if recorded else None,
+                model=settings.model_for(case),
             )
             if not state.go_back(ledger):
                 break

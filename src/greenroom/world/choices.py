@@ -1,4 +1,4 @@
-"""How a choice of models is made: from what the ledger tells at the place of the request."""
+"""Which model is asked: the agent's own, one of its choice by what the ledger tells, or the one in its place."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -10,18 +10,22 @@ from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.paths import branch_of, branches_of, fork_of
 from greenroom.ledger.plain import Json, is_array, is_object
-from greenroom.models.model import ModelBody, ModelRequest
+from greenroom.models.model import ModelBody, ModelRequest, model_name
 from greenroom.models.standing import Chooser, Standing
+from greenroom.world.in_place import in_place
 from greenroom.world.world import World
 
 
 def chosen(world: World, request: ModelRequest, body: ModelBody) -> tuple[ModelRequest, ModelBody]:
-    """The request and its body as they are; if a choice is asked, those of the model it picks."""
+    """The request and its body as they are; else those of the model that a choice picks, or that answers in place of all."""
+    instead = getattr(world, "model", None)
+    if instead is not None:
+        request, body = replace(request, model=model_name(instead)), instead.respond
     chooser = getattr(body, "__self__", None)
-    if not isinstance(chooser, Chooser):
-        return request, body
-    model = chooser.pick(request, standing_at(world, request))
-    return replace(request, model=model.name), model.respond
+    if isinstance(chooser, Chooser):
+        model = chooser.pick(request, standing_at(world, request))
+        request, body = replace(request, model=model.name), model.respond
+    return request, body if instead is None else in_place(world, request, body)
 
 
 def standing_at(world: World, request: ModelRequest) -> Standing:

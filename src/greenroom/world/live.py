@@ -13,7 +13,7 @@ from greenroom.errors import InDoubt, ToolRefused
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
-from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.models.model import Model, ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.records import answer_model, answer_tool, begin_call
 from greenroom.world.resources import Resources
 from greenroom.world.world import Clock, Pending, Returned, SystemClock, ToolBody, ToolRequest
@@ -30,6 +30,8 @@ _RECORDING = RLock()
 class LiveWorld:
     """Does everything for real and records it."""
 
+    model: Model | None = None
+    """Answers in place of all models of the agent."""
     captures: bool = False
     """Whether what models are asked is recorded with it; those who hold a conversation say so."""
 
@@ -87,7 +89,7 @@ class LiveWorld:
         """
         index = self.ledger.index_of(self.voice)
         before = index.called.get(request.id) if self.voice == "agent" else None
-        if before is None or index.end_of(before) is not None:
+        if before is None or request.again or index.end_of(before) is not None:
             return
         if before.seq < max(self.ledger.loaded_count, index.resumed_at):
             raise InDoubt(

@@ -94,6 +94,11 @@ class Host(Protocol):
         """Work at this place begins, maybe anew; what it asks again was answered before."""
         ...
 
+    @property
+    def is_answered(self) -> bool:
+        """Whether one model answers in place of all that are asked here."""
+        ...
+
 
 FindHost = Callable[[], Host | None]
 RefuseStray = Callable[[object, str], None]

@@ -84,7 +84,8 @@ async def answer_model(
     opening: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> ModelReply:
     """Ask `body` inside `opening`, and record the question and its answer."""
-    request, body = chosen(world, request, body)
+    if source == "live":
+        request, body = chosen(world, request, body)
     hooks: RunMiddleware | None = getattr(world, "middleware", None)
     if hooks is not None:
         return await hooks.answer_model(request, body, on_delta, source, opening)
@@ -200,7 +201,7 @@ def _with_call_ids(world: World, request: ModelRequest, reply: ModelReply) -> Mo
 
 def begin_call(world: World, request: ToolRequest) -> None:
     """Record that a tool is called; a call issued again after a cut is recorded once."""
-    if not was_called(world.ledger, world.voice, request):
+    if not request.again and not was_called(world.ledger, world.voice, request):
         world.record(
             ToolCalled(
                 path=request.path,

@@ -49,6 +49,11 @@ class Visits:
             self._seen = Counter({k: n for k, n in self._seen.items() if not within(k[0], place)})
             self._used = {k: path for k, path in self._used.items() if not within(path, place)}
 
+    @property
+    def is_answered(self) -> bool:
+        """Whether one model answers in place of all that are asked here."""
+        return getattr(self.world, "model", None) is not None
+
     async def call_model(
         self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
     ) -> ModelReply:

@@ -39,6 +39,8 @@ class ToolRequest:
     """Whether the caller runs inside something else, where no user can be asked."""
     delegates: bool = False
     """Whether the tool only runs another agent, whose own calls are asked for one by one."""
+    again: bool = False
+    """Whether its body paused to ask the user, and runs again from its first line with the answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.adk.agents import LlmAgent
 from google.adk.apps import App
 from google.adk.apps.app import ResumabilityConfig
 from google.adk.plugins import BasePlugin
@@ -13,9 +14,9 @@ from google.genai import types
 from backends.adk.bypasses import async_generator_tool, generator_tool, live_connection
 from backends.adk.scripts import WEATHER, agent, case, ledger_of, result_of
 from backends.adk.versions import logs_failures, runs_generators
-from greenroom import Ledger, Lines, Turn, UserAgents, simulate
+from greenroom import Case, Ledger, Lines, Turn, UserAgents, simulate
 from greenroom.ledger import questions as q
-from greenroom.ledger.events import Answered, Remembered
+from greenroom.ledger.events import Answered, Remembered, RunEnded
 from greenroom.testing import Desk
 
 
@@ -145,3 +146,16 @@ async def test_an_agents_own_failure_is_still_logged(caplog: pytest.LogCaptureFi
     result = await result_of(clerk, case(allow_tools=["weather"]))
     assert result.status == "error"
     assert [record for record in caplog.records if record.exc_info] != []
+
+
+async def test_a_missing_key_is_said_in_one_line(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("GOOGLE_API_KEY", "GEMINI_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI"):
+        monkeypatch.delenv(name, raising=False)
+    keyless = LlmAgent(name="weather", model="gemini-2.5-flash")
+    ledger = await simulate(Case("c", says="Hi"), keyless)
+    end = ledger.of(RunEnded)[0]
+    assert end.error_type == "KeyRefused"
+    assert "Set GOOGLE_API_KEY, or let another model answer" in end.error
+    assert [record for record in caplog.records if record.exc_info] == []

@@ -629,16 +629,16 @@ async def test_a_tools_own_error_handler_hears_of_a_mocks_failure():
     assert model.asked[-1][-1].content == "handled fog"
 
 
-async def test_a_tool_let_run_that_pauses_inside_says_what_to_do():
+async def test_a_tool_let_run_that_asks_in_words_hears_the_users_next_message():
     @tool
     def ask(question: str) -> str:
         """Ask."""
         return str(interrupt(question))
 
     agent = clerk(ToolCall("ask", {"question": "?"}, "call-1"), "done", tools=[ask])
-    result = await result_of(agent, case(allow_tools=["ask"]))
-    assert result.error is not None
-    assert "paused inside its body" in result.error.message
+    turns = [Turn("Hi"), Turn("blue")]
+    ledger = await simulate(Case("c", turns=turns, allow_tools=["ask"]), agent)
+    assert [one.result for one in q.tool_calls(ledger)] == ["blue"]
 
 
 async def test_a_tool_of_the_provider_is_refused_before_its_model_is_asked():

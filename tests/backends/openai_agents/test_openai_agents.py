@@ -236,7 +236,7 @@ async def test_guardrails_run_and_a_tripped_one_is_the_agents_error():
     good, bad = await result_of(agent, case()), await result_of(agent, case(says="bad"))
     assert (good.status, bad.status, len(seen)) == ("passed", "error", 2)
     assert bad.error is not None
-    assert (bad.error.phase, "Guardrail" in bad.error.message) == ("agent", True)
+    assert (bad.error.phase, "the guardrail 'check'" in bad.error.message) == ("agent", True)
 
 
 async def test_the_users_hooks_still_hear_everything(desk: Desk):

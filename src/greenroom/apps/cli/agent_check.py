@@ -15,7 +15,7 @@ def check_agent(
 ) -> int:
     """Print every issue; 1 if there are errors, or warnings where these count too."""
     with telling(verbose):
-        found = to_the_end(lambda: loaded(agent, None, verbose))
+        found = to_the_end(lambda: loaded(agent, verbose))
         fields = load_value(schema) if schema else None
         contracts = check(found, schema=fields, given=_state(given))
         if as_json:

@@ -8,12 +8,13 @@ from greenroom.agents.costs import Estimate, Traffic, estimate
 from greenroom.apps.cli import report_output
 from greenroom.apps.cli.event_loop import loaded, to_the_end
 from greenroom.apps.cli.exits import PASSED, aside, loading, put_out, put_out_json, telling
+from greenroom.backends.answered import with_model
 from greenroom.backends.native import NativeBackend
 from greenroom.backends.registry import backend_for
 from greenroom.errors import BadInput
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import started
-from greenroom.suite.sources import load_model
+from greenroom.suite.sources import as_model_given
 
 
 def show_cost(
@@ -29,9 +30,11 @@ def show_cost(
     """Print the estimate, and beside it what other runs took if they are named."""
     with telling(verbose):
         with loading(model, verbose):
-            other = load_model(model) if model else None
-        found = to_the_end(lambda: loaded(agent, other, verbose))
+            other = as_model_given(model)
+        found = to_the_end(lambda: loaded(agent, verbose))
         backend, traffic = backend_for(found), Traffic(**given)
+        if other is not None:
+            backend = with_model(backend, other)
         if learnt:
             ledgers = list(ledgers_of(learnt, store))
             _note_others(backend.digest, ledgers)

@@ -22,7 +22,7 @@ def print_graph(
 ) -> int:
     """Print the graph of an agent, or of a trial as it was then."""
     with telling(verbose):
-        found = to_the_end(lambda: loaded(agent, None, verbose)) if agent else None
+        found = to_the_end(lambda: loaded(agent, verbose)) if agent else None
         place = open_store(store) if run else None
         trial = None if place is None else trial_ledger(place, place.run(run).id, case)
         snapshot = backend_for(found).snapshot if trial is None else _snapshot(trial, found)

@@ -10,7 +10,17 @@ from typing import Any
 
 from greenroom.apps.cli.evalsets import free_id
 from greenroom.apps.cli.event_loop import loaded
-from greenroom.apps.cli.exits import INTERRUPTED, PASSED, aside, put_out, put_out_json, telling
+from greenroom.apps.cli.exits import (
+    INTERRUPTED,
+    PASSED,
+    aside,
+    loading,
+    put_out,
+    put_out_json,
+    telling,
+)
+from greenroom.backends.answered import with_model
+from greenroom.backends.registry import backend_for
 from greenroom.cases import EvalSet, harvest
 from greenroom.cases.files import read_evalset, write_evalset
 from greenroom.errors import BadInput, BadValue, GreenroomError
@@ -22,7 +32,7 @@ from greenroom.reports.terminal import Terminal
 from greenroom.simulation import perform
 from greenroom.store.conversations import Conversations
 from greenroom.store.store import as_store
-from greenroom.suite.sources import as_middleware, as_resources, load_model
+from greenroom.suite.sources import as_middleware, as_model_given, as_resources
 
 _YES = {"y": True, "yes": True, "n": False, "no": False}
 _HELP = "/state shows the state, /save FILE [ID] saves a case, /quit leaves."
@@ -50,9 +60,11 @@ def talk(
         kept = as_store(store)
         if conversation and kept is None:
             raise BadInput("a conversation is found by its id in a store, but the store is off.")
-        other = load_model(model) if model else None
+        with loading(model, verbose):
+            other = as_model_given(model)
+        found = runner.run(loaded(agent, verbose))
         chat = Chat(
-            runner.run(loaded(agent, other, verbose)),
+            found if other is None else with_model(backend_for(found), other),
             {
                 "user": user,
                 "app": app,

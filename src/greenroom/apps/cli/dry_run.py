@@ -45,7 +45,7 @@ def _forecast(
         against = {"baseline": baseline, "confirm": order.confirm}
 
     async def found() -> Forecast:
-        known = await loaded(agent, order.model_given(), order.verbose)
+        known = await loaded(agent, order.verbose)
         return await forecast(
             known,
             cases,

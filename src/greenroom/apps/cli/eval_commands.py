@@ -33,12 +33,6 @@ _which_cases = options.together(
     options.parallel,
     options.of_evaluation(in_watch=True),
     click.option(
-        "--model",
-        default="",
-        metavar="NAME",
-        help="Use this model in place of the agent's own: openai:gpt-4o-mini, or models.py:name.",
-    ),
-    click.option(
         "--seed",
         type=int,
         default=0,

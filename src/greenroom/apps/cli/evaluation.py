@@ -57,7 +57,7 @@ def _check_tags(order: Order, cases: Chosen) -> None:
 
 def _suggest_mocks(order: Order, cases: Chosen) -> int:
     """Print mocks to begin with instead of running anything."""
-    found = mocks_for(order.agent, cases.evalset, order.model_given(), order.settings())
+    found = mocks_for(order.agent, cases.evalset, order.settings())
     if found:
         put_out(found)
     else:
@@ -128,7 +128,6 @@ class _Rehearsal:
                 self._cases.evalset,
                 watching,
                 verbose=order.verbose,
-                model=order.model_given(),
                 names_unmocked=order.talks,
                 on_overdue=on_overdue,
                 resume_hint=lambda: self._resume_hint(agent),

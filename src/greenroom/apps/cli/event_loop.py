@@ -62,7 +62,6 @@ def run_cases(
     watching: Watching,
     *,
     verbose: bool = False,
-    model: Any = None,
     names_unmocked: bool = False,
     on_overdue: Callable[[int], None] = lambda _: None,
     resume_hint: Callable[[], str] = lambda: "",
@@ -78,7 +77,7 @@ def run_cases(
 
     async def evaluated() -> Report:
         with _cancelled_by(cancel):
-            found = await loaded(agent, model, verbose) if isinstance(agent, str) else agent
+            found = await loaded(agent, verbose) if isinstance(agent, str) else agent
         if names_unmocked:
             _name_unmocked(found, cases, options)
         hooks = {"on_case_complete": watching.take, "cancel": cancel}
@@ -116,18 +115,18 @@ def _cancelled_by(cancel: Cancel) -> Generator[None]:
         cancel.leave(cut)
 
 
-async def loaded(reference: str, model: Any, verbose: bool) -> Any:
+async def loaded(reference: str, verbose: bool) -> Any:
     """The agent that a reference names; author's code that cannot be loaded is bad input."""
     with loading(reference, verbose):
-        agent = await load_agent(reference, model=model)
+        agent = await load_agent(reference)
     if verbose or not isinstance(agent, Flow):
         aside(f"{reference}: {explained(agent)}")
     return agent
 
 
-def mocks_for(agent: str, cases: EvalSet, model: Any, options: Mapping[str, Any]) -> str:
+def mocks_for(agent: str, cases: EvalSet, options: Mapping[str, Any]) -> str:
     """A block of YAML with a mock for every tool that lacks one in some case."""
-    found = to_the_end(lambda: loaded(agent, model, False))
+    found = to_the_end(lambda: loaded(agent, False))
     return suggested_mocks(found, mocked_everywhere(cases, _known(options)))
 
 

@@ -37,7 +37,6 @@ class Order(Showing):
     limit: int | None = None
     sample: int | None = None
     seed: int = 0
-    model: str = ""
     confident: bool = False
     max_errors: int = 0
     fail_on: Sequence[FailOn] = ()
@@ -59,6 +58,7 @@ class Order(Showing):
     # Options of `evaluate` that mean something to the command line too
     config: str = ""
     mocks: str = ""
+    model: str = ""
     trials: int | Literal["auto"] | None = None
     min_pass_rate: float | None = None
     """None: all of them, or as many as in the baseline."""
@@ -105,6 +105,7 @@ class Order(Showing):
             "min_pass_rate": self.minimum,
             "config": self.config or None,
             "mocks": mocks,
+            "model": self._model(),
             **({"concurrency": self.concurrency} if self.concurrency else {}),
             "keep_ledgers": self.keeps_ledgers,
             # What a judge has answered once is not paid for twice.
@@ -150,8 +151,8 @@ class Order(Showing):
         """Where the run is recorded, if anywhere."""
         return None if self.no_store else as_store(self.store)
 
-    def model_given(self) -> Any:
-        """The model that answers for the agent in place of its own, or None."""
+    def _model(self) -> Any:
+        """What answers in place of the agent's models, if it was given."""
         with loading(self.model, self.verbose):
             return load_model(self.model) if self.model else None
 
@@ -162,7 +163,6 @@ class Order(Showing):
         return Workers(
             count=self.workers,
             agent=agent,
-            model=self.model,
             cases=self.cases,
             beside="" if self.cases else self.agent,
             configs=not self.config,
@@ -172,7 +172,7 @@ class Order(Showing):
     def rerun_words(self, agent: str, *cases: str) -> list[str]:
         """The command that runs other cases in the same way."""
         options = {name for name, option in OPTIONS.items() if option.per_trial}
-        repeated = _repeated(self.typed, only={"model", *options})
+        repeated = _repeated(self.typed, only=options)
         return ["greenroom", "eval", "run", agent, *cases, *repeated]
 
     def words(self, agent: str = "", **instead: Any) -> list[str]:

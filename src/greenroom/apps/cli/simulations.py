@@ -61,7 +61,7 @@ class _Setup(Struct, frozen=True, kw_only=True):
 
         async def simulated() -> Batch:
             return await simulate_all(
-                await loaded(self.agent, None, self.verbose),
+                await loaded(self.agent, self.verbose),
                 equipped(evalset, mocks, None),
                 user_model=user_model,
                 concurrency=self.concurrency,

@@ -66,7 +66,7 @@ def replay_trial(
         recorded = trial_ledger(place, place.run(run).id, case)
 
         async def replayed() -> Ledger:
-            found: Any = await loaded(agent, None, verbose)
+            found: Any = await loaded(agent, verbose)
             stack = as_middleware(middleware) or ()
             return await replay(recorded, found, on_drift=on_drift, middleware=stack)
 

@@ -241,7 +241,7 @@ def _home(agent: str) -> Path:
 def _data_places(order: Order) -> Iterator[Path]:
     resources = str(order.passed_on.get("resources", ""))
     middleware: Iterable[str] = order.passed_on.get("middleware", ())
-    for name in (order.cases, order.config, order.mocks, resources, *middleware):
+    for name in (order.cases, order.config, order.mocks, order.model, resources, *middleware):
         path = Path(split_reference(name)[0])
         if name and (path.suffix in _DATA or path.exists()):
             # A glob starts in the first folder that exists.

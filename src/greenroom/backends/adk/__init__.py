@@ -21,6 +21,7 @@ from greenroom.backends.adk.copies import Copier
 from greenroom.backends.adk.facts import (
     described,
     members_of,
+    part_of,
     root_of,
     tool_facts,
     toolsets_of,
@@ -67,6 +68,13 @@ class AdkBackend(ForeignBackend):
         self.root = root_of(agent)
         self._members = members_of(self.root)
         silence_refusals()
+
+    def part(self, name: str) -> "AdkBackend":
+        """One agent of the tree, or node of a workflow, as an agent of its own."""
+        found = part_of(self._members, name)
+        if isinstance(self.agent, App):
+            return AdkBackend(self.agent.model_copy(update={"root_agent": found}))
+        return AdkBackend(found)
 
     def describe(self) -> dict[str, Json]:
         """The tree of agents with their models, instructions and tools."""

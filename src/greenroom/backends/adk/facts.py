@@ -1,6 +1,6 @@
 """What is known of an agent tree before it runs, and what in it cannot be rehearsed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import FunctionType
 from typing import Any, cast
 
@@ -25,6 +25,7 @@ from greenroom.backends.adk.nodes import (
     parameters_of,
 )
 from greenroom.backends.adk.versions import (
+    START,
     BaseNode,
     FinishTaskTool,
     FunctionNode,
@@ -35,7 +36,7 @@ from greenroom.backends.adk.versions import (
 from greenroom.backends.backend import ToolFacts
 from greenroom.backends.foreign import Origin, jsonable
 from greenroom.backends.seams import real_of
-from greenroom.errors import BadAgent
+from greenroom.errors import BadAgent, NotFound
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.plain import Json, as_object
 
@@ -86,6 +87,23 @@ def root_of(given: Any) -> BaseNode:
         f"a {type(root).__name__} cannot be rehearsed. Hand over an LlmAgent, a sequential, parallel "
         f"or loop agent of such, a Workflow, or an App around one."
     )
+
+
+def part_of(members: Sequence[BaseNode], name: str) -> BaseAgent | Workflow:
+    """The agent or node of this name, ready to be run alone."""
+    found = [member for member in members if member.name == name]
+    if not found:
+        names = ", ".join(dict.fromkeys(member.name for member in members))
+        raise NotFound(f"there is no agent or node {name!r}; there are {names}.")
+    if len(found) > 1:
+        raise NotFound(f"there are {len(found)} agents or nodes called {name!r}; rename one.")
+    one = found[0]
+    if isinstance(one, BaseAgent):
+        # Without those around it, it can hand over to none of them.
+        return one.clone()
+    if isinstance(one, Workflow):
+        return one
+    return Workflow(name=f"only_{name}", edges=[(START, one)])
 
 
 def members_of(root: BaseNode) -> list[BaseNode]:

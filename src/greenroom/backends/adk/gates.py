@@ -25,7 +25,7 @@ from greenroom.backends.adk.versions import signed_like
 from greenroom.backends.callers import listener
 from greenroom.backends.foreign import held, jsonable
 from greenroom.backends.seams import real_of
-from greenroom.errors import ToolRefused
+from greenroom.errors import KeyRefused, ToolRefused
 from greenroom.ledger.plain import as_object
 from greenroom.ledger.redaction import keep_keys
 from greenroom.models.model import ModelReply, ModelRequest, send_piece
@@ -67,13 +67,21 @@ class ModelGate:
                 llm_request.config.seed = request.seed
             heard = listener()
             given: list[LlmResponse] = []
-            async for response in self._model.generate_content_async(
-                llm_request, stream or heard is not None
-            ):
-                if response.partial:
-                    await send_piece(heard, reply_of(response, "").text)
-                else:
-                    given.append(response)
+            try:
+                async for response in self._model.generate_content_async(
+                    llm_request, stream or heard is not None
+                ):
+                    if response.partial:
+                        await send_piece(heard, reply_of(response, "").text)
+                    else:
+                        given.append(response)
+            except ValueError as error:
+                if "API key" not in str(error):
+                    raise
+                raise KeyRefused(
+                    f"the model {request.model!r} of agent {self._agent!r} needs an API key. Set "
+                    f"GOOGLE_API_KEY, or let another model answer: model=Scripted(...), --model NAME."
+                ) from error
             return [*given[:-1], with_call_ids(given[-1], caller.new_id, request)]
 
         def to_reply(given: list[LlmResponse]) -> ModelReply:

@@ -13,6 +13,9 @@ from greenroom.ledger.messages import Message, Role, ToolCall, Usage
 from greenroom.ledger.plain import Json, as_object, as_text, plain
 from greenroom.models.model import ModelReply, ModelRequest
 
+_ANSWER = "set_model_response"
+"""The tool by which the framework is given data, where an agent has tools beside an output schema."""
+
 
 def request_of(request: LlmRequest, agent: str) -> ModelRequest:
     """A question of the framework to its model, as ours."""
@@ -30,6 +33,7 @@ def request_of(request: LlmRequest, agent: str) -> ModelRequest:
         instructions=_instructions(config.system_instruction),
         tools=tuple([_spec(declaration) for declaration in declared]),
         output_schema=_schema(config),
+        answer_tools=tuple([one.name for one in declared if one.name == _ANSWER and one.name]),
         model=request.model or "",
         node=agent,
     )

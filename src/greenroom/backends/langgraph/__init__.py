@@ -27,6 +27,7 @@ from greenroom.backends.langgraph.facts import (
     check_agent,
     described_graph,
     name_of,
+    part_of,
     tool_facts,
 )
 from greenroom.backends.langgraph.memory import THREAD, Memory
@@ -84,6 +85,16 @@ class LangGraphBackend(ForeignBackend):
         self._output = output
         self._context = context
         self._config = dict(config or {})
+
+    def part(self, name: str) -> "LangGraphBackend":
+        """One node alone, or the graph inside it; `helper/model` is a node of the graph in `helper`."""
+        return LangGraphBackend(
+            part_of(self.graph, name),
+            input=self._input,
+            output=self._output,
+            context=self._context,
+            config=self._config,
+        )
 
     def describe(self) -> dict[str, Json]:
         """The graph with its nodes, models and tools."""
@@ -204,14 +215,16 @@ async def _at_rest(
 
 
 def _asking_nodes(memory: Memory, run: FrameworkRun) -> dict[str, str]:
-    """The node that each pending interrupt comes from."""
-    started = run.invocation.index.started
+    """The node that each pending interrupt comes from, or the tool whose body asks there."""
+    index = run.invocation.index
+    tools = {call.path: call.tool for call in index.issued if index.end_of(call) is None}
     paths = {key.rpartition(":")[2]: path for key, path in run.places.items()}
     found: dict[str, str] = {}
     for writes in memory.pending.values():
         for task, channel, value, _ in writes.values():
             if channel == "__interrupt__" and task in paths:
-                found |= {one.id: started[paths[task]].node for one in value}
+                path = paths[task]
+                found |= {one.id: tools.get(path) or index.started[path].node for one in value}
     return found
 
 

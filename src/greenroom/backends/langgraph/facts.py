@@ -22,7 +22,7 @@ from greenroom.backends.foreign import jsonable
 from greenroom.backends.langchain import origin_of
 from greenroom.backends.langgraph.seam import overrides
 from greenroom.backends.langgraph.translation import model_name
-from greenroom.errors import BadAgent
+from greenroom.errors import BadAgent, NotFound
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.plain import Json, as_object, as_text
 
@@ -52,6 +52,26 @@ def check_agent(given: Any, has_input: bool = False) -> Graph:
     for part in parts_of(graph):
         _check_part(part, name_of(graph))
     return graph
+
+
+def part_of(graph: Graph, name: str) -> Graph:
+    """The graph in a node, or a graph of this one node with the same state."""
+    first, _, rest = name.partition("/")
+    node, builder = graph.nodes.get(first), getattr(graph, "builder", None)
+    if node is None or first.startswith("__"):
+        names = ", ".join(key for key in graph.nodes if not key.startswith("__"))
+        raise NotFound(
+            f"there is no node {first!r} in graph {name_of(graph)!r}; there are {names}."
+        )
+    if isinstance(node.bound, Pregel):
+        inner = cast(Graph, node.bound)
+        return part_of(inner, rest) if rest else inner
+    if rest or builder is None:
+        raise NotFound(f"node {first!r} of graph {name_of(graph)!r} holds no graph.")
+    alone: Any = StateGraph(builder.state_schema, builder.context_schema)
+    alone.add_node(first, node.bound, input_schema=builder.nodes[first].input_schema)
+    alone.set_entry_point(first)
+    return alone.compile(name=first)
 
 
 def name_of(graph: Graph) -> str:

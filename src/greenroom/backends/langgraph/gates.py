@@ -9,6 +9,7 @@ arguments, retries, streams, error policies) it does as ever, with the copy.
 
 import copy
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial, wraps
 from typing import Any, cast
 
@@ -17,7 +18,7 @@ from langchain_core.language_models.chat_models import generate_from_stream
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, message_chunk_to_message
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.tools import BaseTool, ToolException
-from langgraph.errors import GraphBubbleUp
+from langgraph.errors import GraphBubbleUp, GraphInterrupt
 
 from greenroom.backends.callers import listener, refuse_to_wait
 from greenroom.backends.foreign import held, jsonable
@@ -41,6 +42,13 @@ from greenroom.world.world import ToolRequest
 
 GraphCaller = FrameworkRun | InnerCaller
 Chunks = list[ChatGenerationChunk]
+
+
+class _Paused(BaseException):
+    """A body that asks the user something: its call is not over, and no error of the tool's."""
+
+    def __init__(self, interrupt: GraphInterrupt) -> None:
+        self.interrupt = interrupt
 
 
 class Fault(ToolException):
@@ -268,19 +276,17 @@ class ToolGate:
         async def run() -> Any:
             # A tool's body is no part of the model that may have called it.
             with held(IN_MODEL, False):
-                return await body()
+                try:
+                    return await body()
+                except GraphInterrupt as pause:
+                    raise _Paused(pause) from None
 
-        outcome, kept = await caller.ask_tool(request, run)
+        try:
+            outcome, kept = await caller.ask_tool(request, run)
+        except _Paused as paused:
+            raise paused.interrupt from None
         if isinstance(kept.error, GraphBubbleUp):
-            if isinstance(caller, InnerCaller):
-                raise kept.error  # the pause is the author's, who runs this graph
-            raise caller.refuse(
-                AgentFailed(
-                    f"tool {request.tool!r} was let run for real and paused inside its body, where "
-                    f"it cannot be resumed. Mock it, or let HumanInTheLoopMiddleware ask before it "
-                    f"runs."
-                )
-            ) from kept.error
+            raise kept.error  # a command to another graph
         outcome = refuse_to_wait(caller, request.tool, outcome)
         if outcome.error:
             # A tool node judges what the real tool raised, and is done before its graph may pause.
@@ -293,7 +299,8 @@ class ToolGate:
         tool = self._tool
         given = cast("dict[str, Json]", jsonable(self._arguments(args, checked)))
         request = ToolRequest(self._call_id or "", tool.name, given, origin=origin_of(tool))
-        return self._caller.place_tool(request)
+        placed = self._caller.place_tool(request)
+        return replace(placed, again=self._caller.has_paused(placed))
 
     def _arguments(self, args: tuple[Any, ...], checked: dict[str, Any]) -> dict[str, Any]:
         """The checked arguments, without what the framework put in by itself."""

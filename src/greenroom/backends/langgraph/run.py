@@ -1,17 +1,18 @@
 """Who asks for the models and tools of a graph: the run it was handed over for, or a host."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.errors import GraphBubbleUp, ParentCommand
+from langgraph.types import Send
 
 from greenroom.backends.callers import HostCaller, RunCaller
 from greenroom.backends.invocation import Invocation
 from greenroom.backends.langgraph.threads import Bridge
-from greenroom.ledger.events import ModelReplied, NodeEnded, NodeFailed
+from greenroom.ledger.events import Decided, ModelReplied, NodeEnded, NodeFailed
 from greenroom.ledger.index import End
 from greenroom.ledger.plain import Json
 from greenroom.world.presence import Host
@@ -23,6 +24,8 @@ Blocking = Callable[[Here], Coroutine[Any, Any, T]]
 
 RUN: ContextVar["FrameworkRun | None"] = ContextVar("greenroom_langgraph_run", default=None)
 PLACE: ContextVar[str] = ContextVar("greenroom_langgraph_place", default="")
+_TO = "branch:to:"
+"""Before the name of a node, the channel by which it is set going."""
 IN_TOOL_NODE: ContextVar[bool] = ContextVar("greenroom_langgraph_in_tool_node", default=False)
 
 
@@ -97,11 +100,19 @@ class FrameworkRun(RunCaller):
 
         return self.bridge.do(enter)
 
-    def end(self, name: str, key: str, error: BaseException | None) -> None:
-        """A task has ended, well or not; one that only pauses stays open."""
+    def end(
+        self, name: str, key: str, error: BaseException | None, went_to: Sequence[str] = ()
+    ) -> None:
+        """A task has ended, well or not; one that only pauses stays open.
+
+        `went_to` are the nodes that go on because it decided so.
+        """
 
         def leave() -> None:
-            self.invocation.end_node(name, self.places.pop(key))
+            path = self.places.pop(key)
+            if went_to:
+                self.invocation.world.record(Decided(path=path, choice=", ".join(went_to)))
+            self.invocation.end_node(name, path)
 
         def fail() -> None:
             path = self.places.pop(key)
@@ -148,6 +159,14 @@ class FrameworkRun(RunCaller):
         self._repeated[request.path, request.id] = n + 1
         return ends[n] if n < len(ends) else None
 
+    def has_paused(self, request: ToolRequest) -> bool:
+        """Whether the body of this very call asked its user something and begins again now."""
+        index = self.invocation.index
+        called = index.called.get(request.id)
+        if called is None or (called.tool, called.path) != (request.tool, request.path):
+            return False
+        return index.end_of(called) is None
+
     def call_id(self, tool: str) -> str:
         """An id for a call that no model made; the same when its node begins again."""
         place = self.place
@@ -183,14 +202,19 @@ class InnerCaller(HostCaller):
     def recorded(self, _: ToolRequest) -> None:
         """What was answered before is the host's to know."""
 
+    def has_paused(self, _: ToolRequest) -> bool:
+        """A pause belongs to the author, who runs the graph."""
+        return False
+
 
 class AtWork:
     """A task of the framework at work: what is asked meanwhile is asked at its place."""
 
-    __slots__ = ("_key", "_name", "_run", "_token")
+    __slots__ = ("_key", "_name", "_run", "_task", "_token")
 
     def __init__(self, run: FrameworkRun, task: Any) -> None:
         self._run = run
+        self._task = task
         self._name: str = task.name
         # The framework's name for a task, which stays the same over a pause.
         self._key = str(task.config["configurable"].get("checkpoint_ns") or task.id)
@@ -201,4 +225,32 @@ class AtWork:
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         with suppress(ValueError):  # thrown away, and ended in another context: nothing to undo
             PLACE.reset(self._token)
-        self._run.end(self._name, self._key, error)
+        self._run.end(self._name, self._key, error, decisions_of(self._task))
+
+
+def decisions_of(task: Any) -> list[str]:
+    """The nodes that a task has chosen to go on, by a conditional edge or a command of the author's.
+
+    Edges that are always taken are no decision, and neither is how the framework's own agents go about
+    their tools.
+    """
+    writers = getattr(task, "writers", ())
+    entries = [entry for one in writers for entry in getattr(one, "writes", ())]
+    always = {getattr(entry, "channel", "") for entry in entries}
+    if any(_is_own(one) for one in writers):
+        return []
+    chosen: list[str] = []
+    for channel, value in task.writes:
+        if channel.startswith(_TO) and channel not in always:
+            chosen.append(channel.removeprefix(_TO))
+        elif channel == "__pregel_tasks" and isinstance(value, Send):
+            chosen.append(value.node)
+    return list(dict.fromkeys(chosen))
+
+
+def _is_own(writer: Any) -> bool:
+    """Whether a conditional edge is decided by a function of the framework's."""
+    branch: Any = getattr(getattr(writer, "func", None), "__self__", None)
+    path: Any = getattr(branch, "path", None)
+    function: Any = getattr(path, "afunc", None) or getattr(path, "func", None)
+    return str(getattr(function, "__module__", "")).startswith(("langchain.", "langgraph."))

@@ -45,8 +45,16 @@ def request_of(
         instructions="\n\n".join([one.text for one in said if one.role == "system"]),
         tools=tuple([_spec(tool) for tool in options.get("tools") or ()]),
         output_schema=_schema(options.get("response_format")),
+        answer_tools=_answer_tools(options),
         **asker,
     )
+
+
+def _answer_tools(options: dict[str, Any]) -> tuple[str, ...]:
+    """Where a model must call a tool: all it has, the last first, which is where answers stand."""
+    if options.get("tool_choice") in (None, "auto", "none", False):
+        return ()
+    return tuple([_spec(tool).name for tool in reversed(options.get("tools") or ())])
 
 
 def provider_tools(options: dict[str, Any]) -> list[str]:

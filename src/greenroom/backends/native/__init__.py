@@ -26,6 +26,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.plain import Json, as_text
 from greenroom.models.model import Model, OnDelta
+from greenroom.models.named import as_model
 from greenroom.world.records import describe_error
 from greenroom.world.world import World
 
@@ -56,15 +57,22 @@ class NativeBackend:
 
     def __init__(self, agent: Flow) -> None:
         self.graph = compile_flow(as_flow(agent))
+        self.answered_by: Model | None = None
+        """Answers in place of every model of the agent."""
         self._tools: dict[str, ToolFacts] | None = None
 
     def part(self, name: str) -> "NativeBackend":
         """One node of the graph alone, as an agent of its own."""
-        return NativeBackend(self.graph.part(name))
+        found = NativeBackend(self.graph.part(name))
+        found.answered_by = self.answered_by
+        return found
 
     def with_model(self, model: Model | str) -> "NativeBackend":
         """The same agent with another model in all of it."""
-        return NativeBackend(recast(self.graph.root.flow, model))
+        model = as_model(model)
+        recasted = NativeBackend(recast(self.graph.root.flow, model))
+        recasted.answered_by = model
+        return recasted
 
     @property
     def snapshot(self) -> Json:

@@ -10,7 +10,7 @@ approvals are the framework's own and run above the gate.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import replace
 from typing import Any, ClassVar, cast
 
@@ -23,10 +23,11 @@ from greenroom.backends.backend import Feature, ToolFacts, Yield
 from greenroom.backends.foreign import ForeignBackend, held, jsonable
 from greenroom.backends.invocation import Invocation, Progress, approval
 from greenroom.backends.openai_agents.facts import agents_of, described_agent, tool_facts
+from greenroom.backends.openai_agents.guardrails import TRIPPED, stopped_by
 from greenroom.backends.openai_agents.run import RUN, FrameworkRun
 from greenroom.backends.openai_agents.seam import install
 from greenroom.backends.openai_agents.translation import args_of
-from greenroom.errors import AgentFailed, UserAgentFailed
+from greenroom.errors import AgentFailed, NotFound, UserAgentFailed
 from greenroom.ledger.changes import Change
 from greenroom.ledger.events import StateChanged
 from greenroom.ledger.plain import Json, as_object, is_object, plain
@@ -76,6 +77,18 @@ class OpenAIAgentsBackend(ForeignBackend):
         self._max_turns = max_turns
         self._streamed = streamed
 
+    def part(self, name: str) -> "OpenAIAgentsBackend":
+        """One of the agents, with those that it hands over to itself."""
+        found = [member for member in self._members if member.name == name]
+        if len(found) != 1:
+            names = ", ".join(member.name for member in self._members)
+            raise NotFound(f"there is not one agent {name!r} alone; there are {names}.")
+        twin = copy(self)
+        twin.agent, twin._members = found[0], agents_of(found[0], self._live)
+        for known in ("snapshot", "digest", "tools"):
+            vars(twin).pop(known, None)
+        return twin
+
     def describe(self) -> dict[str, Json]:
         """The agents with their models, instructions, tools and handoffs."""
         agents: list[Json] = [described_agent(member) for member in self._members]
@@ -99,7 +112,10 @@ class OpenAIAgentsBackend(ForeignBackend):
             run.outermost.note_state = _StateNotes(invocation, context)
         with held(RUN, run):
             agent, given = await self._start(invocation, context)
-            result = await self._result(agent, given, context)
+            try:
+                result = await self._result(agent, given, context)
+            except TRIPPED as error:
+                raise stopped_by(error, invocation) from error
         if run.outermost.note_state is not None:
             run.outermost.note_state(run.outermost.path)
         if result.interruptions:

@@ -5,6 +5,7 @@ from contextvars import ContextVar
 
 from greenroom.backends.callers import HostCaller, RunCaller, inner_model_caller, inner_tool_caller
 from greenroom.backends.invocation import Invocation
+from greenroom.ledger.events import Decided
 from greenroom.models.model import ModelRequest
 
 RUN: ContextVar["FrameworkRun | None"] = ContextVar("greenroom_openai_agents_run", default=None)
@@ -37,6 +38,9 @@ class Level:
     def enter(self, agent: str) -> str:
         """This agent is at work now, in place of the one before; its path."""
         if agent != self._agent:
+            if self._agent:
+                decided = Decided(path=self.path, choice=agent)
+                self._invocation.world.record(decided)
             self.leave()
             self._agent = agent
             is_outermost = self._prefix == self._invocation.root

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, Final
 
+from pydantic_ai import Agent
 from pydantic_ai.messages import (
     ModelMessage,
     ModelResponse,
@@ -51,6 +52,30 @@ def wrap_models() -> None:
             wrap_method(kind, name, seam)
 
     follow_classes(Model, visit)
+
+
+class StandIn(Model):
+    """A model for agents that name theirs, or have none, where another answers: it is never asked."""
+
+    @property
+    def model_name(self) -> str:
+        """What errors call it."""
+        return "stand-in"
+
+    @property
+    def system(self) -> str:
+        """No provider's."""
+        return "greenroom"
+
+    async def request(self, *_: Any, **__: Any) -> ModelResponse:
+        """Never: the World answers."""
+        raise AssertionError("a stand-in was asked past the World")
+
+
+def with_stand_in(agent: Agent[Any, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """What a run is given, with a model wherever making the named one would take a key."""
+    named = agent.model if given.get("model") is None else given["model"]
+    return {**given, "model": StandIn()} if named is None or isinstance(named, str) else given
 
 
 def _request_seam(real: Call) -> Call:

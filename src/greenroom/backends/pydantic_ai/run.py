@@ -15,6 +15,7 @@ from greenroom.backends.callers import (
 )
 from greenroom.backends.invocation import Invocation
 from greenroom.errors import GreenroomError, ToolRefused
+from greenroom.world.presence import is_asked
 
 
 class FrameworkRun(RunCaller):
@@ -28,6 +29,11 @@ class FrameworkRun(RunCaller):
         super().__init__(invocation, agent, path)
         self._runs = runs
         self._is_begun = False
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether one model answers in place of all of the agent's."""
+        return getattr(self.invocation.world, "model", None) is not None
 
     def begins(self, agent: Agent[Any, Any]) -> bool:
         """Whether this is the run that was begun; what else runs meanwhile runs inside it."""
@@ -58,7 +64,8 @@ def tool_caller(origin: object, name: str) -> FrameworkRun | HostCaller | None:
 def model_caller() -> FrameworkRun | HostCaller | None:
     """Who asks a model here; None: the model is asked as it is."""
     run = RUN.get()
-    if type(run) is FrameworkRun:
+    # A model that answers in place of the agent's may be one of the framework's itself.
+    if type(run) is FrameworkRun and not is_asked():
         return run
     return inner_model_caller(run.agent if run is not None else "")
 

@@ -32,7 +32,7 @@ from pydantic_ai.toolsets import (
 from greenroom.backends.callers import Kept, Run
 from greenroom.backends.foreign import Origin, held, jsonable
 from greenroom.backends.pydantic_ai.facts import action_name, name_of
-from greenroom.backends.pydantic_ai.models import wrap_models
+from greenroom.backends.pydantic_ai.models import with_stand_in, wrap_models
 from greenroom.backends.pydantic_ai.run import RUN, FrameworkRun, InnerRun, tool_caller
 from greenroom.backends.seams import Call, Wrap, original, wrap
 from greenroom.errors import FenceNotHeld
@@ -311,10 +311,14 @@ async def _ask_output(
 
 def _begin_seam(real: Callable[..., AbstractAsyncContextManager[Any]]) -> Call:
     def begin(self: Agent[Any, Any], *given: Any, **named: Any) -> Any:
-        begun, run = real(self, *given, **named), RUN.get()
-        if type(run) is FrameworkRun:
+        run, host = RUN.get(), model_host()
+        is_outermost = type(run) is FrameworkRun
+        if run.is_answered if is_outermost else host is not None and host.is_answered:
+            named = with_stand_in(self, named)
+        begun = real(self, *given, **named)
+        if is_outermost:
             return begun if run.begins(self) else _RunInside(begun, name_of(self))
-        return begun if model_host() is None else _RunInside(begun, name_of(self))
+        return begun if host is None else _RunInside(begun, name_of(self))
 
     return begin
 

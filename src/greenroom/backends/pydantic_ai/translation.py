@@ -38,6 +38,7 @@ def request_of(
             said += [found for part in message.parts if (found := _message(part)) is not None]
     parts = parameters.instruction_parts
     tools = [*parameters.function_tools, *parameters.output_tools]
+    wants_tool = not parameters.allow_text_output
     return ModelRequest(
         messages=tuple(said),
         instructions="\n\n".join([part.content for part in parts]) if parts else "",
@@ -45,6 +46,7 @@ def request_of(
             [Spec(tool.name, tool.description or "", tool.parameters_json_schema) for tool in tools]
         ),
         output_schema=schema,
+        answer_tools=tuple([tool.name for tool in parameters.output_tools if wants_tool]),
         **asker,
     )
 

@@ -75,6 +75,7 @@ _CASE: dict[str, Schema] = {
     "stop": _ref("stop"),
     "metrics": _list(_ref("criterion")),
     "user": _ref("user"),
+    "model": {"anyOf": [_TEXT, {"type": "null"}]},
 }
 _EXPECT: dict[str, Schema] = {
     "tools": {"anyOf": [_list({"anyOf": [_TEXT, _ref("call")]}), {"type": "null"}]},

@@ -133,7 +133,8 @@ class Pool:
             trial.end(RunEnded(reason="max_seconds"))
             return None
         state = TrialState(trial.state.trial)
-        note = state.resume(trial, self._agent, not_begun=trial.waiting)
+        backend = self._settings.backend_of(state.trial.case, self._agent)
+        note = state.resume(trial, backend, not_begun=trial.waiting)
         if note:
             trial.notes.append(note)
         if state.doubt:

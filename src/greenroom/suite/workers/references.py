@@ -45,14 +45,13 @@ _INSTEAD = (
 class Workers(Struct, frozen=True, kw_only=True):
     """How many processes run trials, and where they find what `evaluate` is given as objects.
 
-    Each is a reference as a command line has it: the `agent` and the `model` to use in place
-    of its own, the `cases` (a file, folder, glob or module; with `beside` all those that lie beside
-    that agent; with `configs` judged by a config beside their file too) and the `mocks`.
+    Each is a reference as a command line has it: the `agent`, the `cases` (a file, folder, glob or
+    module; with `beside` all those that lie beside that agent; with `configs` judged by a config beside
+    their file too) and the `mocks`.
     """
 
     count: int
     agent: str = ""
-    model: str = ""
     cases: str = ""
     beside: str = ""
     configs: bool = True
@@ -80,12 +79,11 @@ def briefing(
     sent = {name: _option(name, given[name]) for name in OPTIONS if OPTIONS[name].per_trial}
     return {
         "agent": agent,
-        "model": workers.model,
         "cases": found,
         "ids": [*evalset.ids],
         "options": sent,
         "allow_import": is_import_allowed(),
-        "modules": _modules([agent, found, workers.model, *sent.values(), *_factories(sent)]),
+        "modules": _modules([agent, found, *sent.values(), *_factories(sent)]),
     }
 
 

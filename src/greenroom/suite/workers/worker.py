@@ -9,6 +9,7 @@ from functools import partial
 from threading import Lock, Thread
 from typing import Any
 
+from greenroom.backends.answered import with_model
 from greenroom.backends.backend import Backend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
@@ -21,6 +22,7 @@ from greenroom.ledger.codec import encoded
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.redaction import given_secrets
+from greenroom.models.model import Model
 from greenroom.results.data import verdict_data
 from greenroom.results.result import CaseResult, broken
 from greenroom.simulation.fence import fenced_executor, strays
@@ -32,7 +34,7 @@ from greenroom.suite.identity import identity_of
 from greenroom.suite.measurement import Measurement
 from greenroom.suite.options import complete
 from greenroom.suite.references import allow_import_network, load_agent, load_value
-from greenroom.suite.sources import as_evalset, gather, gather_beside, load_mocks, load_model
+from greenroom.suite.sources import as_evalset, gather, gather_beside, load_mocks
 from greenroom.suite.trial import Settings, Trial, TrialState, run_trial
 from greenroom.suite.watch import RareCollection, describe_stall, fence_gaps, refusals_since
 from greenroom.suite.workers.references import load_as
@@ -226,15 +228,16 @@ async def _set_up(briefing: Briefing) -> WorkerSetup:
     settings = Settings.of(options, Measurement.of(options, evalset))
     wanted = set(briefing["ids"])
     cases = {case.id: case for case in evalset if case.id in wanted}
-    return WorkerSetup(await _backend(briefing), cases, settings)
+    return WorkerSetup(await _backend(briefing["agent"], settings.model), cases, settings)
 
 
-async def _backend(briefing: Briefing) -> Backend | None:
-    agent = briefing["agent"]
+async def _backend(agent: Any, model: Model | None) -> Backend | None:
     if isinstance(agent, str):
-        model = load_model(briefing["model"]) if briefing["model"] else None
-        agent = await load_agent(agent, model=model)
-    return None if agent is None else backend_for(_named(agent))
+        agent = await load_agent(agent)
+    if agent is None:
+        return None
+    backend = backend_for(_named(agent))
+    return backend if model is None else with_model(backend, model)
 
 
 def _cases(given: dict[str, Any]) -> EvalSet:

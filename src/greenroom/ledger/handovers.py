@@ -1,0 +1,62 @@
+"""Who handed the conversation over to whom, whichever framework the agents are of."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from greenroom.ledger.events import Decided, ModelCalled, RunStarted
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import Voice
+from greenroom.ledger.plain import is_object
+
+
+class Handover(Struct, frozen=True):
+    """One agent, or node of a graph, left the conversation to another beside it."""
+
+    by: str
+    to: str
+    seq: int
+    """The event from which on the other one has it."""
+
+
+def handovers(ledger: Ledger, voice: Voice = "agent") -> list[Handover]:
+    """Every hand-over of a run, in order.
+
+    A hand-over is a decision of an agent or node by which one of its neighbours goes on: a transfer, a
+    `Command(goto=...)`, a conditional edge. A sequence, an agent used as a tool and a route to a part of
+    its own are none.
+    """
+    found = [*_decided(ledger, voice), *_by_code(ledger, voice)]
+    return sorted(found, key=lambda one: one.seq)
+
+
+def _decided(ledger: Ledger, voice: Voice) -> Iterator[Handover]:
+    index = ledger.index_of(voice)
+    for decided in ledger.of(Decided, voice=voice):
+        here = index.started.get(decided.path)
+        if here is None:
+            continue
+        around, wanted = decided.path.rpartition("/")[0], set(decided.choice.split(", "))
+        for event in index.started.values():
+            is_beside = event.path.rpartition("/")[0] == around
+            if is_beside and event.seq > decided.seq and (name := _name(event.node)) in wanted:
+                wanted.discard(name)
+                yield Handover(_name(here.node), name, event.seq)
+
+
+def _by_code(ledger: Ledger, voice: Voice) -> Iterator[Handover]:
+    """Agents that a plain function runs one after another: its code decides who goes on."""
+    first = ledger.first
+    facts = first.agent if isinstance(first, RunStarted) else None
+    if not is_object(facts) or facts.get("framework") != "function":
+        return
+    before: dict[str, str] = {}
+    for called in ledger.of(ModelCalled, voice=voice):
+        around = called.path.rpartition("/")[0]
+        if around in before and before[around] != called.agent:
+            yield Handover(before[around], called.agent, called.seq)
+        before[around] = called.agent
+
+
+def _name(node: str) -> str:
+    return node.rpartition("/")[2]

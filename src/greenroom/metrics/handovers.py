@@ -1,0 +1,72 @@
+"""Did the agents hand the conversation over as they should?"""
+
+from greenroom.cases.case import Case
+from greenroom.cases.scores import Outcome, Score, Unmeasured
+from greenroom.errors import BadMetric
+from greenroom.ledger.handovers import handovers
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.questions import unseen
+from greenroom.metrics.builtin import BuiltIn, checked_text, written
+from greenroom.metrics.turns import checked_turn, turn_span
+from greenroom.world.world import World
+
+
+class HandedOver(BuiltIn, frozen=True, kw_only=True):
+    """Looks whether an agent got the conversation from another."""
+
+    to: str
+    by: str | None
+    turn: int | None
+    never: bool
+
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
+        """1 if it was handed over as it should be."""
+        if unseen(ledger):
+            return Unmeasured("what the agent does inside is not seen, hand-overs among it")
+        found = handovers(ledger)
+        if self.turn is not None:
+            span = turn_span(case, ledger, self.turn)
+            if span is None:
+                return Score(0.0, False, name=self.name, reason=f"turn {self.turn}: never reached")
+            found = [one for one in found if span[0] <= one.seq < span[1]]
+        fitting = [one for one in found if one.to == self.to and self.by in (None, one.by)]
+        passed = bool(fitting) != self.never
+        seen = [f"{one.by} to {one.to}" for one in found]
+        whom = f"to {self.to}" + (f" by {self.by}" if self.by else "")
+        happened = f"handed over {whom}" if fitting else f"never handed over {whom}"
+        others = "" if passed or fitting else f"; seen: {', '.join(seen) or 'no hand-over'}"
+        return Score(
+            float(passed),
+            passed,
+            name=self.name,
+            reason=f"{happened}{others}",
+            evidence=seen,
+            measured=len(fitting),
+        )
+
+
+def handed_over(
+    to: str,
+    *,
+    by: str | None = None,
+    turn: int | None = None,
+    never: bool = False,
+    name: str | None = None,
+) -> HandedOver:
+    """The conversation was handed over to the agent, or node of a graph, called `to`.
+
+    `by` names the one who had it before, `turn` the turn in which it happened; `never=True` demands
+    that it did not. It works for agents of every framework whose calls are seen.
+    """
+    checked_text(to, "handed_over")
+    if by is not None:
+        checked_text(by, "handed_over")
+    if not isinstance(never, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadMetric(f"handed_over(...) has never={never!r}; give true or false.")
+    return HandedOver(
+        to=to,
+        by=by,
+        turn=checked_turn(turn, "handed_over"),
+        never=never,
+        **written("handed_over", to, by=by, turn=turn, never=never or None, name=name),
+    )

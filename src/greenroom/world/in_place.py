@@ -1,0 +1,61 @@
+"""A model that answers in place of all models of an agent, whoever of its parts asks.
+
+It answers in the order in which the run asks, so that one script tells a whole conversation, hand-overs
+included.
+"""
+
+from dataclasses import replace
+
+from msgspec import DecodeError
+from msgspec.json import decode
+
+from greenroom.ledger.events import ModelCalled
+from greenroom.ledger.messages import ToolCall
+from greenroom.ledger.plain import Json, is_array, is_object
+from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta, ToolSpec
+from greenroom.world.world import World
+
+
+def in_place(world: World, request: ModelRequest, respond: ModelBody) -> ModelBody:
+    """What asks the model for this question of the run, before it is recorded."""
+    number = _number(world, request)
+
+    async def body(asked: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
+        return _with_answer_tool(await respond(replace(asked, n=number), on_delta), asked)
+
+    return body
+
+
+def _number(world: World, request: ModelRequest) -> int:
+    """How many questions of the run came before; one that is asked again after a cut keeps its number."""
+    called = world.ledger.of(ModelCalled, voice=world.voice)
+    before = list(dict.fromkeys((event.path, event.node, event.n) for event in called))
+    mine = (request.path, request.node, request.n)
+    return before.index(mine) if mine in before else len(before)
+
+
+def _with_answer_tool(reply: ModelReply, request: ModelRequest) -> ModelReply:
+    """The reply; data for a framework that wants its answer by a tool call becomes that call."""
+    if reply.calls or not request.answer_tools:
+        return reply
+    try:
+        data: Json = decode(reply.text)
+    except DecodeError:
+        return reply
+    tools = {tool.name: tool for tool in request.tools}
+    for name in request.answer_tools:
+        if (args := _arguments(tools[name], data)) is not None:
+            return replace(reply, text="", calls=(ToolCall(name, args),))
+    return reply
+
+
+def _arguments(tool: ToolSpec, data: Json) -> dict[str, Json] | None:
+    """The data as arguments of this tool; None if they are none."""
+    known: Json = tool.parameters.get("properties")
+    names = set(known) if is_object(known) else set[str]()
+    if is_object(data) and set(data) <= names:
+        required = tool.parameters.get("required", [])
+        is_whole = not is_array(required) or all(name in data for name in required)
+        return dict(data) if is_whole else None
+    # What is no mapping by itself is wrapped in one by its framework.
+    return {next(iter(names)): data} if len(names) == 1 else None

@@ -1,0 +1,149 @@
+"""Hand-overs are seen alike, whichever framework the agents are of."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from google.adk.agents import (
+    LlmAgent,
+    SequentialAgent,  # pyright: ignore[reportDeprecated]
+)
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command
+from pydantic_ai import Agent as PydanticAgent
+
+from agents import Agent as OpenAIAgent
+from backends.keyed_agents import OwnChatModel, OwnLlm, OwnModel, OwnOpenAI
+from greenroom import Agent, Case, Scripted, call, rehearse, simulate
+from greenroom.backends.http import http_agent
+from greenroom.errors import BadMetric
+from greenroom.ledger import handovers
+from greenroom.ledger.events import Decided
+from greenroom.metrics import handed_over
+
+
+def native() -> tuple[Any, Scripted]:
+    own: Any = OwnModel()
+    billing = Agent("billing", model=own)
+    desk = Agent("desk", model=own, handoffs=[billing])
+    return desk, Scripted(call("transfer_to_billing"), "You owe 7.")
+
+
+def adk() -> tuple[Any, Scripted]:
+    billing = LlmAgent(name="billing", model=OwnLlm(model="own"), description="Bills.")
+    desk = LlmAgent(name="desk", model=OwnLlm(model="own"), sub_agents=[billing])
+    return desk, Scripted(call("transfer_to_agent", agent_name="billing"), "You owe 7.")
+
+
+def openai_agents() -> tuple[Any, Scripted]:
+    billing: Any = OpenAIAgent("billing", model=OwnOpenAI())
+    desk: Any = OpenAIAgent("desk", model=OwnOpenAI(), handoffs=[billing])
+    return desk, Scripted(call("transfer_to_billing"), "You owe 7.")
+
+
+def _graph(desk: Callable[..., Any], *, edge: bool) -> Any:
+    building: Any = StateGraph(MessagesState)
+    building.add_node("desk", desk)
+    building.add_node("billing", create_agent(OwnChatModel(), [], name="clerk"))
+    building.add_edge(START, "desk")
+    if edge:
+        building.add_conditional_edges("desk", lambda state: "billing", ["billing"])
+    return building.compile(name="shop")
+
+
+def langgraph_by_edge() -> tuple[Any, Scripted]:
+    async def desk(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage("To billing.")]}
+
+    return _graph(desk, edge=True), Scripted("You owe 7.")
+
+
+def langgraph_by_command() -> tuple[Any, Scripted]:
+    async def desk(state: MessagesState) -> Command[Any]:
+        return Command(goto="billing")
+
+    return _graph(desk, edge=False), Scripted("You owe 7.")
+
+
+def pydantic_ai_by_code() -> tuple[Any, Scripted]:
+    first, second = PydanticAgent(name="desk"), PydanticAgent(name="billing")
+
+    async def shop(message: str) -> str:
+        topic = (await first.run(message)).output
+        return (await second.run(topic)).output
+
+    return shop, Scripted("A bill.", "You owe 7.")
+
+
+SHOPS = [
+    native,
+    adk,
+    openai_agents,
+    langgraph_by_edge,
+    langgraph_by_command,
+    pydantic_ai_by_code,
+]
+
+
+@pytest.mark.parametrize("build", SHOPS)
+def test_a_hand_over_is_seen(build: Callable[[], tuple[Any, Scripted]]) -> None:
+    agent, model = build()
+    metrics = [handed_over("billing"), handed_over("billing", by="desk", turn=1)]
+    report = rehearse(agent, [Case("c", says="My bill?", metrics=metrics)], model=model)
+    assert report.passed, str(report)
+    assert report["c"].responses == ["You owe 7."]
+
+
+@pytest.mark.parametrize("build", SHOPS)
+def test_what_was_not_handed_over_is_said_with_what_was(
+    build: Callable[[], tuple[Any, Scripted]],
+) -> None:
+    agent, model = build()
+    metrics = [
+        handed_over("refunds"),
+        handed_over("billing", never=True),
+        handed_over("billing", by="clerk"),
+        handed_over("desk"),
+        handed_over("refunds", never=True, name="fine"),
+    ]
+    scores = rehearse(agent, [Case("c", says="My bill?", metrics=metrics)], model=model)["c"].scores
+    found: dict[str, Any] = dict(scores)
+    passed = [score.passed for score in found.values()]
+    assert passed == [False, False, False, False, True], found
+    assert "seen: desk to billing" in found["handed_over('refunds')"].reason
+
+
+@pytest.mark.filterwarnings("ignore:SequentialAgent is deprecated")
+async def test_a_sequence_and_an_agent_without_another_are_no_hand_over() -> None:
+    own = OwnLlm(model="own")
+    parts = [LlmAgent(name=name, model=own) for name in ("one", "two")]
+    lined = SequentialAgent(name="line", sub_agents=[*parts])  # pyright: ignore[reportDeprecated]
+    assert handovers(await simulate(Case("c", "Hi"), lined, model=Scripted("a", "b"))) == []
+    model: Any = OwnModel()
+    flow = Agent("one", model=model) >> Agent("two", model=model)
+    assert handovers(await simulate(Case("c", "Hi"), flow, model=Scripted("a", "b"))) == []
+
+
+async def test_how_the_frameworks_own_agent_goes_about_its_tools_is_no_decision() -> None:
+    def look(city: str) -> str:
+        """Look."""
+        return city
+
+    agent = create_agent(OwnChatModel(), [look], name="clerk")
+    model = Scripted(call("look", city="Rome"), "Done.")
+    ledger = await simulate(Case("c", "Hi", mocks={"look": "x"}), agent, model=model)
+    assert ledger.of(Decided) == []
+
+
+def test_an_agent_that_no_gate_sees_into_is_unmeasured() -> None:
+    agent = http_agent("http://127.0.0.1:9/ask")
+    case = Case("c", "Hi", metrics=[handed_over("billing")])
+    assert rehearse(agent, [case], allow_opaque=True)["c"].status == "error"
+
+
+@pytest.mark.parametrize("given", [{"to": ""}, {"to": "a", "turn": 0}, {"to": "a", "never": "x"}])
+def test_what_cannot_be_meant_is_refused(given: Any) -> None:
+    with pytest.raises(BadMetric, match="handed_over"):
+        handed_over(**given)
