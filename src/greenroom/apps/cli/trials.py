@@ -108,7 +108,7 @@ def shrink_trial(
         options |= {"allowance": Allowance(calls, usd), "on_step": _progress}
 
         async def shrunk() -> Shrunk:
-            found: Any = await loaded(agent, None, verbose)
+            found: Any = await loaded(agent, verbose)
             with loading(cases or mocks, verbose):
                 options["cases"] = gather(cases).evalset if cases else None
                 options["mocks"] = load_mocks(mocks) if mocks else None
