@@ -336,3 +336,10 @@ def test_a_metric_with_one_set_of_arguments_is_shown_by_its_name():
     text = shown(replace(PASSED, scores={"called('refund', {'order': 7})": Score(1)}))
     assert row(text, "case")[2] == "called"
     assert row(text, "good")[2:4] == ["1.00", "✓"]
+
+
+def test_what_broke_a_trial_is_said_once():
+    broke = replace(BROKEN, scores={"tone": Unmeasured("?"), "length": Unmeasured("?")})
+    text = shown(broke)
+    assert text.count("it fell over") == 1
+    assert "unmeasured  tone, length: the trial broke" in text

@@ -220,6 +220,8 @@ class ConsoleReport:
         for outcome, names in _grouped(shown):
             label = shown_outcome(outcome, self.terminal)
             why = f"{_why(outcome)}{mark(result, names[0])}"
+            if result.broke and isinstance(outcome, Unmeasured):
+                why = "the trial broke"  # how was said above
             reason = plain(styled(", ".join(names), "bold"), ": ", why)
             self.terminal.hang(label, reason, indent=2, width=label.cell_len + 2)
 
