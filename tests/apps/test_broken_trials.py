@@ -102,7 +102,7 @@ def test_a_run_of_broken_trials_only_is_not_rescored_into_anything(play, greenro
 
 def test_the_console_says_once_why_nothing_was_measured(play):
     result, _ = play("down", ["Hi"])
-    assert result.stdout.count("the trial broke: ") == 1
+    assert result.stdout.count(": the trial broke\n") == 1
 
 
 LOOKS = """
