@@ -11,10 +11,15 @@ unexport PYTHONDONTWRITEBYTECODE
 # A gate that holds says nothing; one that does not says everything.
 quietly = @out=$$($(1) 2>&1) || { printf '%s\n' "$$out"; exit 1; }
 
-.PHONY: demo test test-all bench torture coverage docs gates browser
+.PHONY: demo test test-all bench torture coverage docs gates browser wheel
 
 demo: .venv/.base
 	@$(BIN)/greenroom demo
+
+# Installs on a machine that has Python and pip, with whatever extras: pip install 'dist/NAME.whl[openai]'.
+wheel: .venv/.base
+	@$(BIN)/python3 -m pip wheel -qq --disable-pip-version-check --no-deps -w dist .
+	@ls dist/*.whl
 
 test: gates browser
 	@$(BIN)/pytest -q -n 2 --dist worksteal

@@ -17,6 +17,7 @@ PAGE = ROOT / "docs" / "why" / "architecture.md"
 DRAWING = ROOT / "docs" / "why" / "rooms.svg"
 
 PURPOSES = {
+    "__main__": "python -m greenroom",
     "apps": "command line, pytest plug-in, demo",
     "testing": "the suite for backends",
     "suite": "many cases: plan, run, record",
@@ -33,6 +34,7 @@ PURPOSES = {
     "cases": "what is asked, and its files",
     "ledger": "what happened, in events",
     "plugins": "the door for entry points",
+    "installation": "how it was installed",
     "errors": "every exception",
 }
 WIDTH, HEIGHT, GAP, MARGIN = 720, 46, 14, 10

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from greenroom.errors import BadInput, BadPlugin, GreenroomError, MissingExtra, NotFound
+from greenroom.installation import how_to_install
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -118,6 +119,8 @@ def _how_to_install(point: "EntryPoint") -> str:
     """Advice on a missing module: a package may have an extra called like the part that needs it."""
     extras = point.dist.metadata.get_all("Provides-Extra") or [] if point.dist else []
     for part in reversed(point.module.replace("_", "-").split(".")):
+        if part in extras and _package(point) == "greenroom":
+            return f"Install it with {how_to_install(part)}."
         if part in extras:
             return f"Install it with pip install '{_package(point)}[{part}]'."
     return f"Install what {_package(point)} needs, or uninstall it."

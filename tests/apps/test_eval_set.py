@@ -249,7 +249,7 @@ def test_merge_can_keep_the_last_of_two_that_differ(greenroom):
 
 
 def test_convert_lists_what_would_be_lost_and_writes_only_if_that_is_allowed(greenroom):
-    words = ["eval-set", "convert", "shop.yaml", "shop.evalset.json", "--to", "adk"]
+    words = ["eval-set", "convert", "shop.yaml", "shop.evalset.json", "--to", "agentflow"]
     refused = greenroom(*words)
     assert refused.exit_code == 3
     assert "one.turns[0].expect" in refused.stderr
@@ -258,7 +258,7 @@ def test_convert_lists_what_would_be_lost_and_writes_only_if_that_is_allowed(gre
     allowed = greenroom(*words, "--lossy")
     assert allowed.exit_code == 0
     assert "one.turns[0].expect" in allowed.stderr
-    assert EvalSet.load("shop.evalset.json").shape == "adk"
+    assert EvalSet.load("shop.evalset.json").shape == "agentflow"
 
 
 def test_convert_between_files_of_our_own_loses_nothing(greenroom):

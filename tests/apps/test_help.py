@@ -73,6 +73,7 @@ def test_a_shell_that_asks_gets_the_words(tmp_path):
     assert done.stdout.split() == [
         "plain,clear-cache",
         "plain,compare",
+        "plain,merge",
         "plain,rescore",
         "plain,run",
         "plain,watch",

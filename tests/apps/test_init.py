@@ -9,12 +9,14 @@ import yaml
 
 from apps.terminals import WORDS, environment
 from greenroom.cases import check
+from greenroom.installation import local_path, requirement
 
 FILES = [
     "agent.py",
     "evals/desk.evalset.yaml",
     "tests/test_agent.py",
     ".github/workflows/evals.yml",
+    "requirements.txt",
 ]
 
 
@@ -82,3 +84,28 @@ def test_a_place_that_cannot_be_written_to_is_named(tmp_path, greenroom):
     result = greenroom("init", tmp_path / "file" / "shop")
     assert result.exit_code == 3
     assert "cannot write" in result.stderr
+
+
+def test_the_requirements_install_greenroom_as_it_is_installed_here_and_what_the_tests_need(
+    project,
+):
+    lines = (project / "requirements.txt").read_text().splitlines()
+    assert requirement() in lines
+    assert any(line.startswith("pytest") for line in lines)
+    workflow = yaml.safe_load((project / FILES[3]).read_text())
+    runs = [step.get("run", "") for step in workflow["jobs"]["evals"]["steps"]]
+    assert "pip install -r requirements.txt" in runs
+
+
+def test_what_to_change_for_ci_is_said_where_greenroom_came_from_this_machine(
+    tmp_path, monkeypatch, greenroom
+):
+    monkeypatch.chdir(tmp_path)
+    result = greenroom("init", "shop")
+    assert "pytest" in result.stdout
+    assert ("which CI does not have" in result.stdout) == bool(local_path())
+
+
+def test_the_package_is_a_command_too(tmp_path):
+    done = run(sys.executable, "-m", "greenroom", "--version", cwd=tmp_path)
+    assert done.stdout.startswith("greenroom, version ")

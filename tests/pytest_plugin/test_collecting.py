@@ -232,7 +232,7 @@ def test_a_torn_file_of_somebody_else_is_left_alone(project: Project) -> None:
         ("trials = 0", "trials=0 should be a whole number of 1 or more"),
         ("trials = true", "trials=True should be"),
         ('trials = "3"', "trials='3' should be"),
-        ('trials = "auto"', "each case is a test of its own"),
+        ('trials = "auto"', "reaches a minimum. Give one"),
         ("min_pass_rate = 90", "min_pass_rate=90 should be a share from 0 to 1"),
         ("min_pass_rate = nan", "should be a share"),
         ('files = "a.yaml"', "files='a.yaml' should be a list of patterns"),

@@ -337,6 +337,46 @@ def test_a_baseline_that_cannot_be_read_or_shares_no_case_opens_no_gate(project:
     assert "gate: no case is shared with the baseline" in said(other)
 
 
+@pytest.mark.parametrize("words", [[], ["-n", "1"]], ids=["here", "in a worker"])
+def test_the_short_summary_shows_the_reason(project: Project, words: list[str]) -> None:
+    project.cases(GOOD, BAD)
+    shown = said(project.run("-rf", *words))
+    line = next(line for line in shown.splitlines() if line.startswith("FAILED"))
+    assert "refund.eval.yaml::bad - " in line
+    assert "wrong arguments" in shown.partition("short test summary info")[2] or "expected" in line
+
+
+def test_a_suspect_against_the_baseline_runs_again_before_it_counts_as_worse(
+    project: Project,
+) -> None:
+    project.cases(GOOD)
+    project.run("--greenroom-report=main.json", "--greenroom-trials=3")
+    project.write("agent.py", AGENT.replace("Your money is on its way.", "No."))
+    project.run("--greenroom-baseline=main.json", "--greenroom-report=now.json")
+    before, now = (Report.load(project.path / name) for name in ("main.json", "now.json"))
+    assert now.against == before.id
+
+
+def test_trials_auto_runs_each_case_until_its_pass_rate_is_clear(project: Project) -> None:
+    project.cases(GOOD, BAD)
+    words = ["--greenroom-trials=auto", "--greenroom-min-pass-rate=0.6"]
+    result = project.run(*words, "--greenroom-report=now.json")
+    result.assert_outcomes(passed=1, failed=1)
+    assert "misses the minimum of 60" in said(result)
+    trials = Report.load(project.path / "now.json").by_case()
+    assert all(1 < len(results) < 20 for results in trials.values())
+
+
+@pytest.mark.parametrize("words", [[], ["--greenroom-min-pass-rate=1"]])
+def test_trials_auto_needs_a_minimum_that_trials_can_show(
+    project: Project, words: list[str]
+) -> None:
+    project.cases(GOOD)
+    result = project.run("--greenroom-trials=auto", *words)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "--greenroom-min-pass-rate 0.9" in result.stderr.str()
+
+
 def test_the_gate_excuses_no_other_failure(project: Project) -> None:
     project.settings("min_pass_rate = 0.5")
     project.cases(GOOD, BAD)

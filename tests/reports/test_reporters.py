@@ -26,6 +26,7 @@ REPORT = Report(
 )
 USUAL = {
     "adk": "greenroom.evalset_result.json",
+    "annotations": "annotations.txt",
     "console": "eval_report.txt",
     "html": "eval_report.html",
     "json": "eval_report.json",

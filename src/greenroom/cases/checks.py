@@ -57,8 +57,7 @@ def _case_problems(case: Case, where: str, shared: Sequence[MetricLike]) -> Iter
         if turn.expect is not None:
             yield from _expect_problems(turn.expect, f"{place}.expect")
     yield from _tool_problems(case, where)
-    yield from _scope_problems(case.state, f"{where}.state")
-    yield from _scope_problems(case.stop.state_matches or {}, f"{where}.stop.state_matches")
+    yield from scope_problems(case, where)
     yield from _blanks(case, where)
     if not case.metrics and not shared:
         yield from _unjudged(case, where)
@@ -170,9 +169,6 @@ def _expect_problems(expect: Expect, where: str) -> Iterator[Problem]:
                 )
                 yield Problem(f"{where}.contains", message, "No answer can meet both: drop one")
     yield from _call_problems(expect.tools or (), f"{where}.tools")
-    yield from _scope_problems(expect.state or {}, f"{where}.state")
-    for node, query in (expect.state_after or {}).items():
-        yield from _scope_problems(query, f"{where}.state_after.{node}")
 
 
 def _call_problems(calls: Sequence[ToolCall | str], where: str) -> Iterator[Problem]:
@@ -235,6 +231,18 @@ def _wanted_tool(metric: MetricLike) -> str | None:
 
 
 # Scopes and metrics
+
+
+def scope_problems(case: Case, where: str) -> Iterator[Problem]:
+    """Scopes of a case that look like misspelt ones of ours."""
+    yield from _scope_problems(case.state, f"{where}.state")
+    yield from _scope_problems(case.stop.state_matches or {}, f"{where}.stop.state_matches")
+    for turn, place in _places(case, where):
+        expect = turn.expect
+        if expect is not None:
+            yield from _scope_problems(expect.state or {}, f"{place}.expect.state")
+            for node, query in (expect.state_after or {}).items():
+                yield from _scope_problems(query, f"{place}.expect.state_after.{node}")
 
 
 def _scope_problems(state: Mapping[str, Any], where: str) -> Iterator[Problem]:

@@ -166,7 +166,8 @@ def _turn_from(data: Json, where: str) -> Turn:
     return placed(where, Turn, **given)
 
 
-def _expect_from(data: Json, where: str) -> Expect:
+def expect_from(data: Json, where: str) -> Expect:
+    """What a turn should bring, as our own shape writes it."""
     fields = Fields(data, where, EXPECT_FIELDS, _MEANS_INSIDE, camel=False)
     given = _EXPECT.read(fields)
     found = expect_of(fields, {name: name for name in given if name != "extra"}, **given)
@@ -324,7 +325,7 @@ _CASE = RecordReader(
     Case,
     {
         "says": _said,
-        "expect": _expect_from,
+        "expect": expect_from,
         "turns": _turns_from,
         "mocks": _mocks_from,
         "allow_tools": list_of(_tool_name),
@@ -338,7 +339,7 @@ _CASE = RecordReader(
         "extra": extra_from,
     },
 )
-_TURN = RecordReader(Turn, {"says": _said, "expect": _expect_from, "extra": extra_from})
+_TURN = RecordReader(Turn, {"says": _said, "expect": expect_from, "extra": extra_from})
 _EXPECT = RecordReader(
     Expect,
     {

@@ -52,7 +52,9 @@ class JunitReport:
         _properties(suite, _suite_facts(clean, earlier, said))
         names = _names(clean)
         for result in clean.results:
-            _case(suite, result, _suite_name(clean), names[id(result)])
+            place = clean.sources.get(result.case_id)
+            home = place.evalset if place is not None and place.evalset else _suite_name(clean)
+            _case(suite, result, home, names[id(result)])
         Xml.indent(root)
         body = Xml.tostring(root, encoding="unicode")
         return f'<?xml version="1.0" encoding="utf-8"?>\n{body}\n'

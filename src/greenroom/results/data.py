@@ -16,7 +16,7 @@ from greenroom.ledger.questions import Spending, Step
 from greenroom.results.blame import Blame
 from greenroom.results.breakage import Problem
 from greenroom.results.gate import Decision
-from greenroom.results.report import Report
+from greenroom.results.report import CasePlace, Report
 from greenroom.results.result import CaseResult, LedgerSource, responses_in
 from greenroom.results.wire import (
     BlameData,
@@ -25,6 +25,7 @@ from greenroom.results.wire import (
     GateData,
     MissedData,
     NotApplicableData,
+    PlaceData,
     ProblemData,
     ReportData,
     ResultData,
@@ -49,6 +50,7 @@ KIND = "report"
 _TYPES: Mapping[type[Wire], Callable[..., object]] = {
     BlameData: Blame,
     NotApplicableData: NotApplicable,
+    PlaceData: CasePlace,
     ProblemData: Problem,
     ScoreData: Score,
     SpendingData: Spending,
@@ -86,6 +88,7 @@ def report_wire(
         errors=[_error(result) for result in report.errors],
         results=[each(result) for result in results],
         confirmed=[each(result) for result in report.confirmed],
+        sources=to_wire(dict(report.sources)) if report.sources else UNSET,
     )
 
 
@@ -180,7 +183,12 @@ def report_from(data: Json, where: str) -> Report:
                 for n, result in enumerate(found.confirmed)
             ]
         ),
+        sources={} if isinstance(found.sources, UnsetType) else _places(found.sources),
     )
+
+
+def _places(found: Mapping[str, PlaceData]) -> dict[str, CasePlace]:
+    return {case_id: _read(place) for case_id, place in found.items()}
 
 
 def _listed(found: ResultData, where: str) -> CaseResult:

@@ -46,6 +46,7 @@ def redacted(report: Report, by: Redactor | None = None) -> Redacted:
         adaptive=report.adaptive,
         confirmed=tuple([_result(result, ledgers) for result in report.confirmed]),
         against=report.against,
+        sources={clean(case_id): place for case_id, place in report.sources.items()},
     )
 
 

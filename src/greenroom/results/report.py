@@ -84,6 +84,15 @@ class MetricSummary:
         return self.passed + self.failed
 
 
+@dataclass(frozen=True, slots=True)
+class CasePlace:
+    """Where a case is from: its eval set, and the file and line on which it begins, if it has one."""
+
+    evalset: str = ""
+    file: str = ""
+    line: int | None = None
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """The results of an evaluation, in the order of its cases. `str(report)` is plain text."""
@@ -102,6 +111,8 @@ class Report:
     """Further trials of cases that failed though they had passed in the baseline; in no rate, no mean."""
     against: str | None = None
     """The id of the baseline against which such cases were run again; None if none were to be."""
+    sources: Mapping[str, CasePlace] = field(default_factory=dict[str, CasePlace], compare=False)
+    """Where each case is from, by its id, as far as that is known."""
 
     @property
     def passed(self) -> bool:

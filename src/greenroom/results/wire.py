@@ -22,7 +22,7 @@ from greenroom.ledger.plain import JSON_TYPES, Json, plain
 from greenroom.ledger.questions import Spending, Step, StepType
 from greenroom.results.blame import Blame, Whom
 from greenroom.results.breakage import Problem
-from greenroom.results.report import MetricSummary, Summary
+from greenroom.results.report import CasePlace, MetricSummary, Summary
 from greenroom.results.result import Status
 
 Count = Annotated[int, Meta(ge=0)]
@@ -260,6 +260,14 @@ class GateData(Wire):
     missed: tuple[MissedData, ...]
 
 
+class PlaceData(Wire):
+    """Where a case is from."""
+
+    evalset: str = ""
+    file: str = ""
+    line: int | None = None
+
+
 class ReportData(Wire, kw_only=True):
     """A report file. What follows from the results is written for other programs and never read."""
 
@@ -279,10 +287,12 @@ class ReportData(Wire, kw_only=True):
     adaptive: bool = False
     against: str | None = None
     confirmed: tuple[ResultData, ...] = ()
+    sources: dict[str, PlaceData] | UnsetType = UNSET
 
 
 _WIRES: Mapping[type, type[Wire]] = {
     Blame: BlameData,
+    CasePlace: PlaceData,
     MetricSummary: MetricData,
     NotApplicable: NotApplicableData,
     Problem: ProblemData,

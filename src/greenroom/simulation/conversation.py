@@ -30,6 +30,7 @@ from greenroom.simulation.fence import Breach, FencedScope, opening_for, put_up
 from greenroom.simulation.gate import BeforeLive
 from greenroom.simulation.hooked_turns import advance_hooked, as_stack
 from greenroom.simulation.mock_names import answered_by_user, check_names_after
+from greenroom.simulation.running_loop import check_loop
 from greenroom.simulation.trial_context import (
     TrialContext,
     attach,
@@ -89,6 +90,7 @@ async def simulate(
     models, and for tools that would really run. `model` answers in place of every model of the agent,
     and of the case's.
     """
+    check_loop()
     check_outermost()
     if not allow_unfenced:
         check_fence()

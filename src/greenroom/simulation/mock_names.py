@@ -37,7 +37,7 @@ def check_names(
         return
     for name, given in _named(case, allowed):
         if name not in offered and (
-            _is_all(case, backend, allowed) or _is_misspelt(name, offered, case.mocks)
+            is_all(case, backend, allowed) or _is_misspelt(name, offered, case.mocks)
         ):
             raise BadCase(_unknown(case, given, "the agent offers", offered))
     for name in answered_by_user(case) if isinstance(backend, NativeBackend) else ():
@@ -80,7 +80,7 @@ def answered_by_user(case: Case) -> Collection[str]:
     return case.user.tools if isinstance(case.user, UserAgents) else ()
 
 
-def _is_all(case: Case, backend: Backend, allowed: Collection[Any]) -> bool:
+def is_all(case: Case, backend: Backend, allowed: Collection[Any]) -> bool:
     """Whether no code runs in this trial that could bring an agent with tools of its own."""
     if not isinstance(backend, NativeBackend):
         return False

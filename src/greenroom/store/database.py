@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -38,6 +38,12 @@ class Database:
                 connection.close()
         except sqlite3.Error as error:
             raise self.failure(error) from error
+
+    def shrink(self, connection: sqlite3.Connection) -> None:
+        """Give the space of what was deleted back, unless another process is at work in the file."""
+        with suppress(sqlite3.OperationalError):
+            connection.execute("vacuum")
+            connection.execute("pragma wal_checkpoint(truncate)")
 
     def open(self) -> sqlite3.Connection:
         """A connection whose commits are on disk when they return; the file has today's format then."""

@@ -194,6 +194,7 @@ class Store:
                         (run_id, next_position(connection)),
                     )
                 journal.close(remove=True)
+            self.database.shrink(connection)
 
     def journal(self, run_id: str) -> Journal:
         """The journal of a run; StoreFailed while another process holds it."""

@@ -11,6 +11,7 @@ from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.simulation.fence import fenced_executor
 from greenroom.simulation.leftovers import sweep
+from greenroom.simulation.running_loop import check_loop
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.notebook import with_progress
 from greenroom.suite.options import Options
@@ -62,6 +63,7 @@ async def evaluate(agent: Any, cases: Cases, **options: Unpack[Options]) -> Repo
     `workers` runs the trials in that many processes, for agents that block or compute. They import
     agent, cases and metrics by themselves, so these are given as references, names or data.
     """
+    check_loop()
     with with_progress(options) as given:
         run = await prepare(agent, cases, given)
         return await run.report()
@@ -75,6 +77,7 @@ async def stream(
     Nothing is kept once it was handed out, and the run does not go far ahead of the caller.
     Leaving the loop ends the run; one that is recorded can be resumed.
     """
+    check_loop()
     results = (await prepare(agent, cases, options)).stream()
     async with aclosing(results):
         async for result in results:

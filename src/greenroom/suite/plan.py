@@ -16,6 +16,7 @@ from greenroom.store.runs import Plan
 from greenroom.suite.adaptive import MAX_TRIALS, Adaptive
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.criteria import as_config, check_metrics, equipped, limited
+from greenroom.suite.expected_names import check_expected
 from greenroom.suite.identity import identity_of, plan_of
 from greenroom.suite.measurement import Measurement, reset_breakers
 from greenroom.suite.options import Options, Values, complete
@@ -89,7 +90,7 @@ async def checked(agent: Any, cases: Cases, options: Options) -> Prepared:
     # In worker processes it is their fence that counts, and they report on it themselves.
     if pool is None and not given["allow_unfenced"]:
         check_fence()
-    notes = fence_gaps() if pool is None else []
+    notes = [*(fence_gaps() if pool is None else []), *check_expected(backend, evalset)]
     if settings.tape is not None:
         notes += settings.tape.notes
     if given["check"] != "off":

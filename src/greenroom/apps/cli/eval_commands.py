@@ -26,6 +26,15 @@ def eval_group() -> None:
     """Rehearse an agent on cases and judge what happened."""
 
 
+def _part_of(_: click.Context, __: click.Parameter, given: str) -> str:
+    """Refuse what is not two numbers, such as `2/4`."""
+    part, slash, parts = given.partition("/")
+    is_part = slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)
+    if given and not is_part:
+        raise click.UsageError(f"--shard {given}: write which part of how many, such as 2/4.")
+    return given
+
+
 _which_cases = options.together(
     options.verbose,
     options.no_cache,
@@ -45,6 +54,13 @@ _which_cases = options.together(
         type=click.IntRange(min=1),
         metavar="N",
         help="Only N cases chosen at random, the same on every machine.",
+    ),
+    click.option(
+        "--shard",
+        default="",
+        callback=_part_of,
+        metavar="N/PARTS",
+        help="Only every PARTS-th case, from the N-th on; `eval merge` puts the reports together.",
     ),
     click.option(
         "--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N cases."
@@ -340,6 +356,60 @@ def eval_compare(
     if as_json:
         given["shown_as"] = "json"
     return compare_reports(gate=Gate(**gate), **given)
+
+
+@eval_group.command(
+    "merge",
+    epilog=examples(
+        "greenroom eval merge shard-*.json -f junit -f markdown -o reports/ --baseline main.json",
+    ),
+)
+@click.argument("reports", nargs=-1, required=True, type=FILE)
+@click.option(
+    "--baseline",
+    "baselines",
+    multiple=True,
+    type=FILE,
+    metavar="REPORT",
+    help="The report or run to compare with; several count together.",
+)
+@click.option(
+    "--min-pass-rate",
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="The share of evaluated cases that has to pass (default: all, or as many as in the baseline).",
+)
+@_against
+@options.max_errors
+@options.formats
+@options.stored
+@options.verbose
+@options.quiet
+@options.as_json
+def eval_merge(
+    reports: tuple[str, ...],
+    baselines: tuple[str, ...],
+    min_pass_rate: float | None,
+    threshold: float,
+    gate_tags: tuple[str, ...],
+    max_errors: int,
+    store: str,
+    **given: Any,
+) -> int:
+    """Put the REPORTS of shards together, and judge them as one.
+
+    Each is a file written by `eval run --shard N/PARTS -f json`. A trial that is in two of them is
+    refused. The exit code is that of a run of all cases at once.
+    """
+    options.loudness(given)
+    from greenroom.apps.cli.merge import merge_reports
+    from greenroom.apps.cli.report_output import Showing
+    from greenroom.results import Gate
+
+    gate = Gate(
+        min_pass_rate=min_pass_rate, threshold=threshold, tags=gate_tags, max_errors=max_errors
+    )
+    return merge_reports(reports, baselines, gate, store, Showing(**given))
 
 
 @eval_group.command(

@@ -198,8 +198,7 @@ def merge_files(files: tuple[str, ...], output: str, deduplicate: bool, keep: st
     """Put several files into one of our own shape."""
     with telling(verbose=False):
         sets = [read_evalset(file) for file in files]
-        name = Path(output).name.partition(".")[0] or "merged"
-        merged = merge(*sets, id=name, deduplicate=keep or deduplicate)  # pyright: ignore[reportArgumentType]
+        merged = merge(*sets, deduplicate=keep or deduplicate)  # pyright: ignore[reportArgumentType]
         write_evalset(merged, output)
     dropped = merged.metadata["duplicates_dropped"]
     also = f"; {dropped} duplicates dropped" if dropped else ""

@@ -1,6 +1,7 @@
 """`greenroom eval run`: load, run, report, and decide by the gate."""
 
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from time import time
 from typing import Any
@@ -196,6 +197,8 @@ class _Rehearsal:
 
     def _take(self, agent: str, report: Report) -> None:
         """Show what an agent came to."""
+        if self._plan or self._order.as_json:
+            report = replace(report, sources=self._cases.places())
         self.reports[agent] = report
         self._remember(report)
         order = self._order

@@ -9,6 +9,7 @@ from greenroom.apps.cli.exits import PASSED, RUN_ERRORS, Stopped, put_out, telli
 from greenroom.apps.cli.progress import Watching
 from greenroom.apps.demo import AS_DESIGNED, SOURCE
 from greenroom.errors import BadFile
+from greenroom.installation import local_path, requirement
 from greenroom.reports.console import ConsoleReport
 from greenroom.reports.terminal import Terminal
 from greenroom.results import Report
@@ -67,8 +68,19 @@ _FILES = {
 _AFTER_INIT = """
 What to do next{where}
   greenroom eval run agent.py          run the cases
+  pip install -r requirements.txt      what the tests need: pytest
   pytest                               the same as tests
-  greenroom eval watch agent.py        run them again whenever you save"""
+  greenroom eval watch agent.py        run them again whenever you save; needs the extra `watch`"""
+_REQUIREMENTS = """\
+# Greenroom, as it was installed where this project was begun. Extras go into brackets behind its name
+# or path: {example}
+{note}{line}
+pytest>=8.3
+"""
+_LOCAL = """\
+# That is a place on one machine. For CI, and for others, write where they can get it, such as
+# greenroom @ git+https://HOST/PATH/greenroom.git, or a wheel that lies in this repository.
+"""
 
 
 def write_project(folder: str) -> int:
@@ -76,14 +88,26 @@ def write_project(folder: str) -> int:
     home = Path(folder)
     with telling(verbose=False):
         for source, target in _FILES.items():
-            put_out(_write(_STARTER / source, home / target))
+            text = (_STARTER / source).read_text(encoding="utf-8")
+            put_out(_write(text, home / target))
+        put_out(_write(_requirements(), home / "requirements.txt"))
     where = "" if home == Path() else f", in {home}"
     put_out(_AFTER_INIT.format(where=where))
+    if place := local_path():
+        put_out(
+            f"\nrequirements.txt installs Greenroom from {place}, which CI does not have: change that "
+            f"line before you push."
+        )
     return PASSED
 
 
-def _write(source: Path, target: Path) -> str:
-    text = source.read_text(encoding="utf-8")
+def _requirements() -> str:
+    """What installs Greenroom once more as it is installed here, and what the tests need."""
+    note = _LOCAL if local_path() else ""
+    return _REQUIREMENTS.format(note=note, line=requirement(), example=requirement("openai"))
+
+
+def _write(text: str, target: Path) -> str:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         # Opening it this way fails if it exists, even if it was made a moment ago.

@@ -180,7 +180,7 @@ def formats(command: F) -> F:
         "formats",
         multiple=True,
         metavar="FORMAT",
-        help="Also write the report as json, junit, html, markdown, adk or console; json=PATH names "
+        help="Also write the report as json, junit, html, markdown, annotations, adk or console; json=PATH names "
         "the file; may be repeated.",
     )(command)
 

@@ -2,7 +2,9 @@
 
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import click
@@ -11,10 +13,12 @@ from greenroom.apps.cli.eval_commands import eval_run
 from greenroom.apps.cli.exits import loading
 from greenroom.apps.cli.report_output import Say, Showing
 from greenroom.cases import Case, EvalSet
+from greenroom.cases.files.load import lines_of_cases, read_evalset
 from greenroom.errors import BadInput
 from greenroom.results import Report
 from greenroom.results.comparison import THRESHOLD, Comparison, compare
 from greenroom.results.gate import FailOn, Gate
+from greenroom.results.report import CasePlace
 from greenroom.results.text import number_of
 from greenroom.store import Store
 from greenroom.store.store import as_store
@@ -36,6 +40,8 @@ class Order(Showing):
     filters: Sequence[str] = ()
     limit: int | None = None
     sample: int | None = None
+    shard: str = ""
+    """Which part of how many; parts are as equal as can be, and no case is in two."""
     seed: int = 0
     confident: bool = False
     max_errors: int = 0
@@ -253,6 +259,25 @@ class Chosen:
         named = [] if not order.cases and reference == agent else [reference]
         return order.rerun_words(agent, *named, "--filter", f"id:{known}")
 
+    def places(self) -> dict[str, CasePlace]:
+        """Where each case is from, for reports that point there."""
+        lines: dict[tuple[str, str], int] = {}
+        homes: dict[str, str] = {}
+        for source in self.gathered.sources:
+            homes[source.reference] = source.evalset.id
+            if source.is_data:
+                with suppress(BadInput):  # a part of a file, which is named by its cases' ids
+                    whole = read_evalset(source.reference)
+                    found = lines_of_cases(Path(source.reference), len(whole))
+                    lines |= {
+                        (source.reference, c): n for c, n in zip(whole.ids, found, strict=True)
+                    }
+        return {
+            case.id: CasePlace(homes[origin[0]], split_reference(origin[0])[0], lines.get(origin))
+            for case in self.evalset
+            if (origin := self.gathered.origins.get(case.id)) is not None
+        }
+
     def _names(self) -> dict[int, str]:
         """The names of cases in their modules."""
         found: dict[int, str] = {}
@@ -302,4 +327,13 @@ def _fewer(evalset: EvalSet, order: Order, say: Say) -> EvalSet:
     if order.limit is not None:
         evalset = evalset.limit(order.limit)
         say(f"limited to {len(evalset)}/{total}")
+    if order.shard:
+        part, parts = map(int, order.shard.split("/"))
+        kept = [case for n, case in enumerate(evalset) if n % parts == part - 1]
+        if not kept:
+            raise BadInput(
+                f"--shard {part}/{parts} has no case: there are {len(evalset)}. Use fewer parts."
+            )
+        say(f"shard {part} of {parts}: {len(kept)}/{len(evalset)}")
+        evalset = replace(evalset, cases=kept)
     return evalset

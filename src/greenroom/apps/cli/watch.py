@@ -20,6 +20,7 @@ from greenroom.apps.cli.exits import PASSED, Interrupted, Stopped, telling
 from greenroom.apps.cli.request import Order
 from greenroom.cases import case_data, read_evalset
 from greenroom.errors import BadInput, MissingExtra, NotFound
+from greenroom.installation import how_to_install
 from greenroom.ledger.plain import Json
 from greenroom.ledger.safe_text import harmless
 from greenroom.reports.console import totals
@@ -57,8 +58,7 @@ async def _changes(places: "Places", interval: float) -> AsyncIterator[list[Path
         from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
     except ImportError as error:
         raise MissingExtra(
-            "eval watch needs the package 'watchfiles'. Install it with pip install "
-            "'greenroom[watch]'."
+            f"eval watch needs the package 'watchfiles'. Install it with {how_to_install('watch')}."
         ) from error
     gathered = int(interval * 1000)
     async for found in awatch(

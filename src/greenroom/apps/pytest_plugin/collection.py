@@ -11,21 +11,20 @@ from typing import Any, Self
 import pytest
 
 from greenroom.apps.pytest_plugin.settings import KEY, is_usual, place_of_runs
-from greenroom.apps.pytest_plugin.tally import remember, tally_of
+from greenroom.apps.pytest_plugin.tally import baseline_in, remember, tally_of
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.documents import parsed
-from greenroom.cases.files.load import read_evalset
-from greenroom.cases.files.shapes import CASE_LISTS, recognised
-from greenroom.cases.problems import Problem, at
+from greenroom.cases.files.load import lines_of_cases, read_evalset
+from greenroom.cases.files.shapes import recognised
 from greenroom.errors import BadFile, BadInput, GreenroomError
-from greenroom.ledger.plain import is_array, is_object
 from greenroom.ledger.redaction import without_secrets
 from greenroom.ledger.safe_text import on_one_line
 from greenroom.reports.failure import failure_text
 from greenroom.reports.words import printable
 from greenroom.results.redaction import redacted
 from greenroom.results.report import Report
+from greenroom.results.text import reasons
 
 _ADK_CONFIG = "test_config.json"
 _TAGS = pytest.StashKey[set[str]]()
@@ -80,18 +79,6 @@ def _own_agent(reference: str, path: Path, root: Path) -> str:
     return found
 
 
-def _lines(path: Path, count: int) -> list[int]:
-    """On which line of its file each case begins, for editors that open it there."""
-    document = parsed(path)
-    data: Any = document.data
-    name = next((name for name in CASE_LISTS if is_object(data) and name in data), "")
-    listed: Any = data[name] if name else data
-    if not is_array(listed) or len(listed) != count:
-        return [1] * count
-    places = document.located(Problem(at(name, index), "") for index in range(count))
-    return [place.line or 1 for place in places]
-
-
 class EvalFile(pytest.File):
     """A file of cases, each of which is a test."""
 
@@ -115,7 +102,7 @@ class EvalFile(pytest.File):
         if agent is None and not all(case.agent for case in cases):
             self._without_agent()
             return
-        for case, line in zip(cases, _lines(self.path, len(cases)), strict=True):
+        for case, line in zip(cases, lines_of_cases(self.path, len(cases)), strict=True):
             yield CaseItem.of(self, case, evalset, agent, line)
 
     def _from_hook(self, case: Case) -> Case:
@@ -148,11 +135,21 @@ class EvalFile(pytest.File):
 
 
 class NotPassed(Exception):
-    """A case was rehearsed and did not pass."""
+    """A case was rehearsed and did not pass; `doubt` says so of a pass rate that stayed unclear."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, doubt: str = "") -> None:
         super().__init__(str(report))
         self.report = report
+        self.doubt = doubt
+
+    @property
+    def why(self) -> str:
+        """The reason on one line, for the summary at the end."""
+        bad = [result for result in redacted(self.report) if result.status != "passed"]
+        why = [line.strip() for result in bad[:1] for line in reasons(result)]
+        count = f"{len(bad)} of {len(self.report)} trials: " if len(self.report) > 1 else ""
+        told = "; ".join(why) or (bad[0].status if bad else "")
+        return printable(on_one_line(self.doubt or f"{count}{told}"))
 
 
 class CaseItem(pytest.Item):
@@ -194,10 +191,15 @@ class CaseItem(pytest.Item):
         from greenroom.suite.evaluation import rehearse
 
         settings = self.config.stash[KEY]
+        options: dict[str, Any] = dict(settings.passed_on)
+        if settings.is_adaptive:
+            options["min_pass_rate"] = settings.min_pass_rate
+        if (earlier := baseline_of(self)) is not None:
+            options["baseline"] = earlier
         report = rehearse(
             self.agent,
             replace(self.evalset, cases=[self.case]),
-            **settings.passed_on,
+            **options,
             config=self.parent.criteria,
             store=place_of_runs(self.config),
         )
@@ -205,24 +207,58 @@ class CaseItem(pytest.Item):
         self.user_properties += properties(report)
         if all(result.status == "skipped" for result in report):
             pytest.skip(printable("; ".join(note for result in report for note in result.notes)))
-        if not report.passed:
+        self._judge(report)
+
+    def _judge(self, report: Report) -> None:
+        settings = self.config.stash[KEY]
+        if settings.is_adaptive:
+            from greenroom.suite.adaptive import spending
+
+            found = spending([self.case], settings.min_pass_rate or 0.0, report)
+            if found.verdict != "passes":
+                raise NotPassed(report, str(found))
+        elif not report.passed:
             raise NotPassed(report)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Why it did not pass, what was expected, what was said, and how to run it again."""
         match excinfo.value:
-            case NotPassed(report=report):
+            case NotPassed(report=report) as failed:
                 where = os.path.relpath(self.path, self.config.invocation_params.dir)
                 again = shlex.join(["pytest", f"{where}::{self.name}"])
-                return failures_text(report, self.config, again)
+                return self._shown(failures_text(report, self.config, again), failed.why)
             case GreenroomError() as error:
-                return printable(f"{type(error).__name__}: {error}")
+                text = printable(f"{type(error).__name__}: {error}")
+                return self._shown(text, on_one_line(text))
             case _:
                 return _without_secrets(super().repr_failure(excinfo, style))
+
+    def _shown(self, text: str, why: str) -> Any:
+        """A failure as pytest keeps it, also on its way from a worker: its summary shows why."""
+        from _pytest._code.code import (
+            ReprEntryNative,
+            ReprExceptionInfo,
+            ReprFileLocation,
+            ReprTraceback,
+        )
+
+        where = os.path.relpath(self.path, self.config.invocation_params.dir)
+        told = ReprTraceback([ReprEntryNative([f"{text}\n"])], None, "native")
+        return ReprExceptionInfo(told, ReprFileLocation(where, self.line, why))
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where the case stands, and what the headline of a failure says."""
         return self.path, self.line - 1, f"{self.path.name}: {printable(self.case.title)}"
+
+
+def baseline_of(item: CaseItem) -> Report | None:
+    """What an earlier report says of this case, so that a suspect runs again; None if nothing."""
+    whole = baseline_in(item.config)
+    if whole is None:
+        return None
+    nodeid = without_secrets(item.nodeid)
+    known = [replace(r, case_id=item.case.id) for r in whole.results if r.case_id == nodeid]
+    return replace(whole, results=known, confirmed=()) if known else None
 
 
 def _without_secrets(shown: Any) -> Any:

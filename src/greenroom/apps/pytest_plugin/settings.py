@@ -38,6 +38,11 @@ class Settings:
         """Whether the cases of eval-set files are judged together, not one by one."""
         return self.min_pass_rate is not None or bool(self.baseline)
 
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether each case runs until its pass rate is clear."""
+        return self.passed_on.get("trials") == "auto"
+
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
@@ -159,6 +164,16 @@ def read_settings(config: pytest.Config) -> Settings:
     }
     known: Any = {name: value for name, value in given.items() if name in own}
     settings = Settings(**known, passed_on=passed_on)
+    if settings.is_adaptive and not (settings.min_pass_rate or 0) < 1:
+        raise pytest.UsageError(
+            "greenroom: trials='auto' runs each case until it is clear whether its pass rate reaches the "
+            "minimum, and no number of trials can show 1.0. Give --greenroom-min-pass-rate 0.9, say."
+        )
+    if settings.is_adaptive and settings.min_pass_rate is None:
+        raise pytest.UsageError(
+            "greenroom: trials='auto' runs each case until it is clear whether its pass rate reaches a "
+            "minimum. Give one: --greenroom-min-pass-rate 0.9, say."
+        )
     config.stash[KEY] = settings
     return settings
 
@@ -204,7 +219,5 @@ def _problem(name: str, value: Any) -> str:
         return f"{name}={value!r} should be a path."
     if kind in ("list", "files") and not _is_texts(value):
         return f"{name}={value!r} should be a list of texts."
-    if name == "trials" and value == "auto":
-        return "trials='auto' looks at all cases together, and here each case is a test of its own."
     problem = option.problem(value)
     return f"{name}={problem}" if problem else ""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import pytest
 
-from greenroom.apps.pytest_plugin.settings import Settings, is_listed, is_usual
+from greenroom.apps.pytest_plugin.settings import KEY, Settings, is_listed, is_usual
 
 if TYPE_CHECKING:
     from greenroom.results.report import Report
@@ -158,6 +158,7 @@ class Tally:
             id=new_report_id(),
             at=min((part.at for part in parts if part.at is not None), default=None),
             confirmed=tuple(result for part in parts for result in part.confirmed),
+            against=next((part.against for part in parts if part.against is not None), None),
         )
 
     @pytest.hookimpl(optionalhook=True)
@@ -198,6 +199,23 @@ class Tally:
             return []
         files = ", ".join(self.without_agent)
         return [f"not run, because no agent is known for it: {files}"]
+
+
+_BASELINE = pytest.StashKey["Report | None"]()
+
+
+def baseline_in(config: pytest.Config) -> "Report | None":
+    """The earlier report that the project names, read once; None if it cannot be read."""
+    if _BASELINE not in config.stash:
+        from greenroom.errors import BadInput
+        from greenroom.results.report import Report
+
+        named = config.stash[KEY].baseline
+        try:
+            config.stash[_BASELINE] = Report.load(config.rootpath / named) if named else None
+        except BadInput:  # the gate says so when all is done
+            config.stash[_BASELINE] = None
+    return config.stash[_BASELINE]
 
 
 def missed(report: "Report", settings: Settings, root: Path) -> list[str]:

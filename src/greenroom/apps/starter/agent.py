@@ -33,7 +33,7 @@ def stand_in(request: ModelRequest) -> str | ToolCall:
 
 agent = Agent(
     "desk",
-    # A real model: model="openai:gpt-4o-mini", after `pip install 'greenroom[openai]'` and with
+    # A real model: model="openai:gpt-4o-mini", with the extra `openai` (see requirements.txt) and
     # OPENAI_API_KEY set.
     model=Scripted(then=stand_in),
     instructions="Help customers find their order. Ask for its number if they do not give it.",

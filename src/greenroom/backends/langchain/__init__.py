@@ -17,6 +17,7 @@ from weakref import WeakSet
 from greenroom.backends.foreign import Origin
 from greenroom.backends.seams import Call, follow_classes, real_of
 from greenroom.errors import MissingExtra, ToolRefused
+from greenroom.installation import how_to_install
 from greenroom.ledger.redaction import keep_keys
 from greenroom.world.presence import Host, model_host, tool_host
 
@@ -125,7 +126,7 @@ def _inner_caller(host: Host) -> Any:
         raise host.refuse(
             MissingExtra(
                 f"a tool or model of LangChain was called, which needs LangGraph to be rehearsed: "
-                f"{error}. Install it with pip install 'greenroom[langgraph]'."
+                f"{error}. Install it with {how_to_install('langgraph')}."
             )
         ) from error
 

@@ -14,6 +14,7 @@ from greenroom.cases.criteria import Criterion
 from greenroom.cases.data import written_data
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.fields import Fields, without_nulls
+from greenroom.cases.files.adk_expect import expectations_beyond, with_expectations
 from greenroom.cases.files.kept import (
     Calls,
     joined_state,
@@ -142,7 +143,11 @@ def _case(data: Json, place: str) -> Case:
     is_scripted, is_improvised = fields.has("conversation"), fields.has("conversation_scenario")
     scenario = fields.inner("conversation_scenario", _SCENARIO)
     turns = fields.turns("conversation", _turn) if is_scripted else []
-    ours, session = fields.mapping(OURS), fields.inner("session_input", _SESSION)
+    ours, session = dict(fields.mapping(OURS)), fields.inner("session_input", _SESSION)
+    if is_scripted and (more := ours.pop("expect", None)) is not None:
+        turns = fields.part(
+            lambda: with_expectations(turns, more, at(fields.at(OURS), "expect")), turns
+        )
     state = session.mapping("state")
     asked = fields.read("final_session_state", _final_state, [])
     extra = {**was, **session_extra(session, state), **session.free("session_input")}
@@ -283,6 +288,7 @@ def _case_data(case: Case) -> dict[str, Json]:
         ours |= {"user": person} if person else {}
     else:
         data["conversation"] = [turn_data(turn) for turn in case.script]
+        ours |= {"expect": more} if (more := expectations_beyond(case)) else {}
         ours |= {"user": whole["user"]} if "user" in whole else {}
     state, others = prefixed(case.state)
     data |= session_data(state, extra)
@@ -335,7 +341,9 @@ def turn_data(turn: Turn) -> dict[str, Json]:
     data: dict[str, Json] = {}
     if "invocation_id" in extra:
         data["invocation_id"] = extra.pop("invocation_id")
-    data["user_content"] = extra.pop("user_content", None) or _content(turn.says, "user")
+    kept = extra.pop("user_content", None)
+    is_ours = is_object(kept) and "parts" in kept
+    data["user_content"] = kept if is_ours else _content(turn.says, "user")
     if turn.expect is not None:
         data |= _expect_data(turn.expect)
     put_back(data, extra, _TURN)

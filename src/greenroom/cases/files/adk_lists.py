@@ -60,8 +60,8 @@ def _read_flat(data: Json, stem: str) -> EvalSet:
 
 
 def _write_flat(evalset: EvalSet) -> Json:
-    if len(evalset) != 1:
-        raise BadFile(f"a flat list holds one case, but {evalset.id!r} has {len(evalset)}.")
+    if not evalset.cases:
+        raise BadFile(f"a flat list holds one case, but {evalset.id!r} has none.")
     return [_turn_data(turn) for turn in evalset.cases[0].script]
 
 
@@ -88,7 +88,8 @@ def _case(data: Json, place: str) -> Case:
     turns = fields.turns("data", _turn)
     session = fields.inner("initial_session", _SESSION)
     state = scopes(session.mapping("state"))
-    extra = {**was, **session.rest("initial_session")}
+    # Under the name that such a session has in ADK's newer files, which it can be written to.
+    extra = {**was, **session.rest("session_input")}
     extra |= fields.read("initial_state", _unread_state, {})
     session.refuse_others()
     fields.settle()
@@ -116,7 +117,8 @@ def _case_data(case: Case) -> dict[str, Json]:
     state, _ = prefixed(case.state)
     if state:
         data["initial_session"] = {"state": plain(state)}
-    put_back(data, extra, _CASE)
+    known = {place.replace("session_input", "initial_session", 1): extra[place] for place in extra}
+    put_back(data, known, _CASE)
     return data
 
 
@@ -211,6 +213,7 @@ FLAT = Shape(
     USUAL,
     ("", ""),
     names=_TURN,
+    called_by_file="case",
 )
 NAMED = Shape(
     "adk-named",
@@ -221,4 +224,5 @@ NAMED = Shape(
     USUAL,
     ("", "data"),
     names=(*_CASE, *_TURN),
+    called_by_file="set",
 )

@@ -210,8 +210,11 @@ def _turn_data(turn: Turn, index: int) -> dict[str, Json]:
     extra = dict(turn.extra or {})
     data: dict[str, Json] = {
         "invocation_id": extra.pop("invocation_id", _number(index)),
-        "user_content": extra.pop("user_content", None) or _message(turn.says, "user"),
+        "user_content": _message(turn.says, "user"),
     }
+    kept_content = extra.pop("user_content", None)
+    if isinstance(kept_content, str) or (is_object(kept_content) and "content" in kept_content):
+        data["user_content"] = kept_content
     expect = turn.expect or Expect()
     kept = dict(expect.extra or {})
     if expect.tools:

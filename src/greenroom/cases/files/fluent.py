@@ -190,8 +190,8 @@ def _write(evalset: EvalSet) -> Json:
 
 def _simulation_data(user: SimulatedUser) -> Json:
     person = as_object(user_data(user) or {})
-    named_so = {"goal": "success_criteria"}
-    return {named_so.get(key, key): value for key, value in person.items() if value != ""}
+    named = {{"goal": "success_criteria"}.get(key, key): value for key, value in person.items()}
+    return {key: value for key, value in named.items() if value != "" and key in _SIMULATION}
 
 
 def _case_data(case: Case, number: int, whole: Criterion) -> dict[str, Json]:

@@ -283,6 +283,17 @@ def _true_extra(expect: Expect) -> dict[str, Json]:
     return kept
 
 
+def says_only_text(message: Json) -> bool:
+    """Whether a message is its text and nothing more, in whatever form."""
+    if not is_object(message):
+        return isinstance(message, str)
+    inner = message.get("parts", message.get("content"))
+    blocks = inner if is_array(inner) else [inner]
+    plain_forms = ({"text"}, {"text", "type"})
+    is_plain = all(isinstance(b, str) or (is_object(b) and set(b) in plain_forms) for b in blocks)
+    return is_plain and message.keys() <= {"parts", "content", "role"} and len(blocks) == 1
+
+
 def with_extra(extra: dict[str, Json], **originals: Json) -> dict[str, Json] | None:
     """Extra fields, with the originals among these that say more than needed; None if empty."""
     extra = {**extra, **{name: kept for name, kept in originals.items() if kept is not None}}

@@ -4,12 +4,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from greenroom.cases.evalset import EvalSet
+from greenroom.cases.files.adk_expect import says_more
 from greenroom.cases.files.documents import Document, opened, sound
-from greenroom.cases.files.shapes import Shape, Unrecognised, likeliest, recognised, shape_named
+from greenroom.cases.files.shapes import (
+    CASE_LISTS,
+    Shape,
+    Unrecognised,
+    likeliest,
+    recognised,
+    shape_named,
+)
 from greenroom.cases.files.tables import Columns, table_shape
 from greenroom.cases.parts import metric_name
-from greenroom.cases.problems import Problem, invalid, problems_of
+from greenroom.cases.problems import Problem, at, invalid, problems_of
 from greenroom.errors import BadFile, BadInput
+from greenroom.ledger.plain import is_array, is_object
 
 
 def read_evalset(
@@ -50,9 +59,20 @@ def judged_as(found: EvalSet, shape: Shape) -> EvalSet:
         return found
     named = {metric_name(metric) for metric in found.metrics}
     usual = [criterion for criterion in shape.usual if criterion.name not in named]
-    return replace(
-        found, cases=[replace(case, implied=False) for case in found], usual=tuple(usual)
-    )
+    cases = [replace(case, implied=says_more(case)) for case in found]
+    return replace(found, cases=cases, usual=tuple(usual))
+
+
+def lines_of_cases(path: Path, count: int) -> list[int]:
+    """On which line of its file each case begins; 1 where that cannot be told."""
+    document = opened(path)
+    data = document.data
+    name = next((name for name in CASE_LISTS if is_object(data) and name in data), "")
+    listed = data.get(name) if name and is_object(data) else data
+    if not is_array(listed) or len(listed) != count:
+        return [1] * count
+    places = document.located(Problem(at(name, index), "") for index in range(count))
+    return [place.line or 1 for place in places]
 
 
 def problems(

@@ -4,23 +4,24 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
-from greenroom.cases.case import MAX_SECONDS, MAX_TURNS
-from greenroom.cases.data import live_parts, metric_data, written_data
+from greenroom.cases.case import MAX_SECONDS, MAX_TURNS, Case
+from greenroom.cases.data import expect_data, live_parts, metric_data, written_data
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.documents import SUFFIXES, Document, parsed_text
-from greenroom.cases.files.kept import settled
+from greenroom.cases.files.kept import says_only_text, settled
 from greenroom.cases.files.own import evalset_data
 from greenroom.cases.files.shapes import OWN, TABLE, Shape, shape_named
 from greenroom.cases.files.tables import as_rows
 from greenroom.cases.files.yaml_text import yaml_text
 from greenroom.cases.liveness import is_code
 from greenroom.cases.merged import measured_by
+from greenroom.cases.parts import metric_name
 from greenroom.cases.problems import at
 from greenroom.errors import BadFile, BadInput
 from greenroom.ledger.plain import Json, as_array, as_object, is_array, is_object, plain
@@ -51,7 +52,21 @@ def _judged_alike(evalset: EvalSet, shape: Shape) -> EvalSet:
     if shape.name == TABLE:  # which has no place for what is said of all rows
         cases = [measured_by(case, evalset.usual) for case in evalset]
         return replace(evalset, cases=cases, usual=None)
-    return replace(evalset, metrics=[*evalset.metrics, *evalset.usual], usual=None)
+    metrics = [*evalset.metrics, *evalset.usual]
+    covered = {_COVERS.get(metric_name(metric)) for metric in metrics}
+    cases = [
+        replace(case, implied=True) if _is_covered(case, covered) else case for case in evalset
+    ]
+    return replace(evalset, metrics=metrics, cases=cases, usual=None)
+
+
+# What a criterion measures need not be left to it: expected or not, nothing else measures that.
+_COVERS = {"tool_trajectory_avg_score": "tools", "response_match_score": "reference"}
+
+
+def _is_covered(case: Case, covered: Collection[str | None]) -> bool:
+    expected = [expect_data(turn.expect) for turn in case.script if turn.expect is not None]
+    return all(name in covered for data in expected for name in data if name != "extra")
 
 
 def _chosen(target: Path, shape: str | None) -> Shape:
@@ -116,10 +131,16 @@ def _missing(evalset: EvalSet, shape: Shape, text: str, target: Path) -> Iterato
 def _compared(evalset: EvalSet, shape: Shape) -> dict[str, Json]:
     """The set as data in which one turn is a turn, however it is written, and cases go by id."""
     data = evalset_data(replace(evalset, cases=()))
+    if shape.called_by_file:
+        del data["id"]
     cases = [
         written_data(replace(case, says="", expect=None, turns=case.script)) for case in evalset
     ]
+    if shape.called_by_file == "case" and cases:
+        cases[0]["id"] = "the case"
     for case in cases:
+        for turn in map(as_object, as_array(case.get("turns", []))):
+            _drop_forms(turn)
         if case.get("stop") == _USUAL_STOP:
             del case["stop"]
         if shape.usual is not None:
@@ -130,6 +151,15 @@ def _compared(evalset: EvalSet, shape: Shape) -> dict[str, Json]:
         "cases": {str(case["id"]): case for case in cases},
         "order": [c["id"] for c in cases],
     }
+
+
+def _drop_forms(turn: dict[str, Json]) -> None:
+    """Leave out of a turn the form of a message that is a text and nothing more."""
+    extra = turn.get("extra")
+    if is_object(extra) and says_only_text(extra.get("user_content")):
+        del extra["user_content"]
+        if not extra:
+            del turn["extra"]
 
 
 _USUAL_STOP: Json = {"max_turns": MAX_TURNS, "max_seconds": MAX_SECONDS}

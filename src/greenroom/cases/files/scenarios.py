@@ -55,7 +55,7 @@ def _case_data(case: Case) -> dict[str, Json]:
     parts: dict[str, Json] = {
         "name": case.name,
         "description": case.description,
-        "starting_prompt": case.says,
+        "starting_prompt": case.script[0].says if case.script else "",
         "tags": list(case.tags),
         "metadata": plain(case.metadata),
     }
@@ -76,4 +76,5 @@ SHAPE = Shape(
     _write,
     lists=("", ""),
     names=SCENARIO_FIELDS,
+    called_by_file="set",
 )

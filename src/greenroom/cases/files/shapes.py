@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
@@ -31,7 +31,8 @@ class Shape:
     files judges them by when no config says otherwise; None leaves it to what the cases expect.
     `lists` are the names of the lists that hold the cases, and the turns of a case; `inside` gives the
     place of a part of a case that is called by another name there; `names` are the fields by which a
-    misspelt file is known to be of this shape.
+    misspelt file is known to be of this shape. `called_by_file` says that its set, or its one case as
+    well, has the file's name for an id.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Shape:
     lists: tuple[str, str] = ("cases", "turns")
     inside: Callable[[str], str] | None = None
     names: tuple[str, ...] = ()
+    called_by_file: Literal["", "set", "case"] = ""
 
     def place(self, where: str) -> str:
         """Where in such a file something stands that is `where` in our own shape, as nearly as known."""

@@ -59,7 +59,16 @@ def table_shape(columns: Columns | None = None) -> Shape:
         return _in_column(where, known)
 
     looks_for = "rows with a column for what the user says"
-    return Shape(TABLE, looks_for, _recognises, read, _write, lists=("", "turns"), inside=place)
+    return Shape(
+        TABLE,
+        looks_for,
+        _recognises,
+        read,
+        _write,
+        lists=("", "turns"),
+        inside=place,
+        called_by_file="set",
+    )
 
 
 def _in_column(where: str, paths: Mapping[str, str]) -> str:

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from greenroom.errors import BadAgent, KeyRefused, MissingExtra
+from greenroom.installation import how_to_install
 from greenroom.ledger.redaction import keep_secret
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
 
@@ -54,7 +55,7 @@ class Provider:
             if not _is_installed(package):
                 raise MissingExtra(
                     f"the model {full!r} needs the package {package!r}, which is not installed. "
-                    f"Install it with pip install 'greenroom[{self.extra}]'."
+                    f"Install it with {how_to_install(self.extra)}."
                 )
         return ProviderModel(self, name, **options)
 

@@ -1,0 +1,50 @@
+"""The reports of a set that was run in parts, put together into one."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from greenroom.errors import BadInput
+from greenroom.results.report import Report, new_report_id
+from greenroom.results.result import CaseResult
+
+
+def together(reports: Sequence[Report]) -> Report:
+    """All results as one report; a trial that is in two of them is refused."""
+    if not reports:
+        raise BadInput("there are no reports to put together; give at least one.")
+    seen: dict[tuple[str, int], str] = {}
+    for number, report in enumerate(reports, start=1):
+        name = report.name or report.id or f"report {number}"
+        for result in report.results:
+            key = (result.case_id, result.trial)
+            if other := seen.get(key):
+                raise BadInput(
+                    f"case {result.case_id!r}, trial {result.trial}, is in {other!r} and in {name!r}. Give "
+                    f"the reports of different parts of a set; `--baseline` may be repeated for several "
+                    f"reports of the same one."
+                )
+            seen[key] = name
+    first = reports[0]
+    names = list(dict.fromkeys(report.name for report in reports if report.name))
+    sets = list(dict.fromkeys(report.evalset_id for report in reports if report.evalset_id))
+    begun = [report.at for report in reports if report.at is not None]
+    against = {report.against for report in reports}
+    return replace(
+        first,
+        results=_all(report.results for report in reports),
+        name=", ".join(names),
+        # They ran side by side, so the longest is what it took.
+        seconds=max(report.seconds for report in reports),
+        notes=tuple(dict.fromkeys(note for report in reports for note in report.notes)),
+        id=new_report_id(),
+        evalset_id=sets[0] if len(sets) == 1 else ", ".join(sets),
+        at=min(begun, default=None),
+        adaptive=any(report.adaptive for report in reports),
+        confirmed=tuple(_all(report.confirmed for report in reports)),
+        against=first.against if len(against) == 1 else None,
+        sources={case: place for report in reports for case, place in report.sources.items()},
+    )
+
+
+def _all(parts: Iterable[Sequence[CaseResult]]) -> list[CaseResult]:
+    return [result for part in parts for result in part]

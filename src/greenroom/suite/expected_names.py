@@ -1,0 +1,54 @@
+"""Expected tools and scopes that look misspelt, found before the first case runs."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from greenroom.backends.backend import Backend
+from greenroom.backends.registry import backend_for
+from greenroom.cases.case import Case
+from greenroom.cases.checks import scope_problems
+from greenroom.cases.evalset import EvalSet
+from greenroom.errors import BadCase
+from greenroom.simulation.mock_names import is_all
+
+_ALIKE = 0.8
+_HANDOVERS = ("transfer_to_", "transfer_")
+"""Frameworks make up the names of such calls, one for each agent."""
+
+
+def check_expected(backend: Backend | None, cases: EvalSet) -> list[str]:
+    """Refuse expected calls of tools that the agent has under a similar name; notes on other doubts.
+
+    A tool with a name like no other may be one that the agent is still to get, so a run that expects
+    it fails as usual, and says that the agent has no such tool.
+    """
+    misspelt: list[str] = []
+    notes: dict[str, None] = {}
+    for case in cases:
+        misspelt += _misspelt_tools(
+            backend if case.agent is None else backend_for(case.agent), case
+        )
+        for problem in scope_problems(case, f"case {case.id!r}"):
+            notes[f"{problem.where}: {problem.message}. {problem.fix}"] = None
+    if misspelt:
+        raise BadCase("\n".join(misspelt))
+    return list(notes)
+
+
+def _misspelt_tools(backend: Backend | None, case: Case) -> Iterator[str]:
+    offered = None if backend is None else backend.tools
+    if backend is None or offered is None or not is_all(case, backend, case.allow_tools):
+        return
+    for name in dict.fromkeys(_expected(case)):
+        near = get_close_matches(name, offered, 1, _ALIKE)
+        if near and name not in offered and not name.startswith(_HANDOVERS):
+            yield (
+                f"case {case.id!r} expects a call of {name!r}, but the agent has no tool of that name. "
+                f"Did you mean {near[0]!r}? It offers {sorted(offered)}."
+            )
+
+
+def _expected(case: Case) -> Iterator[str]:
+    for turn in case.script:
+        for wanted in (turn.expect.tools if turn.expect else None) or ():
+            yield wanted if isinstance(wanted, str) else wanted.tool

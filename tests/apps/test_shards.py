@@ -1,0 +1,109 @@
+"""A set run in parts: each case in one of them, and their reports put together by one command."""
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from greenroom.results import Report
+
+AGENT = """\
+from greenroom import Agent, Scripted
+
+agent = Agent("clerk", model=Scripted(then="Hello: 5 %, yes"))
+"""
+SETS = {
+    "evals/one.evalset.yaml": "version: 1\nid: first\ncases:\n"
+    "- {id: a, says: Hi, expect: {contains: Hello}}\n"
+    "- id: b\n  says: Hi\n  expect: {contains: 'Bye\n    now'}\n",
+    "evals/two.evalset.yaml": "version: 1\nid: second\ncases:\n"
+    "- {id: c, says: Hi, expect: {contains: Hello}}\n",
+}
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("agent.py").write_text(AGENT)
+    Path("evals").mkdir()
+    for name, text in SETS.items():
+        Path(name).write_text(text)
+    return tmp_path
+
+
+def test_each_case_is_in_one_shard_and_merging_them_gives_the_whole(shop, greenroom):
+    words = ["eval", "run", "agent.py", "evals", "-q", "--no-store", "-f", "json"]
+    for n in (1, 2):
+        greenroom(*words, "--shard", f"{n}/2", "-o", f"shard-{n}.json")
+    merged = greenroom("eval", "merge", "shard-1.json", "shard-2.json", "-o", "all.json")
+    assert merged.exit_code == 1
+    assert "pass rate" in merged.stderr
+    whole = Report.load("all.json")
+    assert sorted(result.case_id for result in whole) == ["a", "b", "c"]
+    assert whole.summary.passed == 2
+    places = {
+        case: (place.evalset, place.file, place.line) for case, place in whole.sources.items()
+    }
+    assert places["b"] == ("first", "evals/one.evalset.yaml", 5)
+    loose = greenroom("eval", "merge", "shard-1.json", "shard-2.json", "--min-pass-rate", "0.5")
+    assert loose.exit_code == 0
+
+
+def test_a_trial_that_is_in_two_reports_is_refused(shop, greenroom):
+    greenroom("eval", "run", "agent.py", "evals", "-q", "--no-store", "-o", "one.json")
+    twice = greenroom("eval", "merge", "one.json", "one.json")
+    assert twice.exit_code == 3
+    assert "case 'a', trial 1, is in" in twice.stderr
+
+
+@pytest.mark.parametrize("shard", ["3/2", "0/2", "x", "1/0", "1"])
+def test_a_shard_that_is_none_is_refused(shop, greenroom, shard):
+    assert greenroom("eval", "run", "agent.py", "evals", "--shard", shard).exit_code == 3
+
+
+def test_a_shard_without_a_case_is_refused(shop, greenroom):
+    result = greenroom("eval", "run", "agent.py", "evals", "--shard", "4/4")
+    assert result.exit_code == 3
+    assert "has no case: there are 3" in result.stderr
+
+
+def test_junit_names_each_case_by_its_eval_set(shop, greenroom):
+    greenroom("eval", "run", "agent.py", "evals", "-q", "--no-store", "-o", "junit.xml")
+    found = ElementTree.parse("junit.xml").iter("testcase")
+    assert {case.get("name"): case.get("classname") for case in found} == {
+        "a": "first",
+        "b": "first",
+        "c": "second",
+    }
+
+
+def test_annotations_point_at_the_file_and_line_of_the_case_and_stay_on_their_line(shop, greenroom):
+    words = ["-f", "annotations=notes.txt", "--no-store", "-q"]
+    greenroom("eval", "run", "agent.py", "evals", *words)
+    first, gate = Path("notes.txt").read_text().splitlines()
+    assert first.startswith("::error file=evals/one.evalset.yaml,line=5,title=b%3A failed::")
+    assert "missing" in first
+    assert gate.startswith("::error title=gate::")
+
+
+def test_a_report_without_known_places_says_nothing_of_them(shop):
+    from greenroom import Agent, Case, Scripted, rehearse
+
+    report = rehearse(Agent("a", model=Scripted("Hi")), [Case("a", "Hi")], store=False)
+    report.save("plain.json")
+    assert "sources" not in json.loads(Path("plain.json").read_text())
+
+
+def test_the_reusable_workflow_runs_a_command_that_exists(greenroom):
+    root = Path(__file__).parents[2]
+    workflow = yaml.safe_load((root / ".github" / "workflows" / "rehearse.yml").read_text())
+    [job] = workflow["jobs"].values()
+    commands = "\n".join(step.get("run", "") for step in job["steps"])
+    rehearse = next(s["run"] for s in job["steps"] if s.get("name") == "Rehearse")
+    formats = re.findall(r"-f (\w+)", rehearse)
+    assert formats == ["json", "junit", "html", "markdown", "annotations"]
+    assert "${{" not in commands  # what an author of a pull request writes is never run
+    assert greenroom("eval", "run", "--help").exit_code == 0
