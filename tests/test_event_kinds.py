@@ -11,6 +11,8 @@ import greenroom.ledger
 from greenroom.ledger import events
 from greenroom.ledger.events import (
     AnyEvent,
+    ArtifactSaved,
+    Escalated,
     Event,
     Forked,
     InvocationEnded,
@@ -47,6 +49,8 @@ NOT_INDEXED = {
     RunEnded: "the last event is at hand",
     Forked: "asked for once, when the trial goes on",
     Noted: "no question asks for one by name",
+    ArtifactSaved: "asked for once, by who looks at the files of a run",
+    Escalated: "no question asks for one",
     Remembered: "read from the end of the ledger",
 }
 

@@ -24,6 +24,7 @@ NAMES = [
     "UserAgents",
     "Bridge",
     "with_state_change",
+    "attach",
     "live",
     "fault",
     "metric",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Stop,
         Turn,
         Unmeasured,
+        attach,
         fault,
         live,
     )
@@ -49,6 +50,7 @@ _ROOMS = {
         "Stop",
         "Turn",
         "Unmeasured",
+        "attach",
         "fault",
         "live",
     ),
@@ -81,6 +83,7 @@ __all__ = [
     "Turn",
     "Unmeasured",
     "UserAgents",
+    "attach",
     "call",
     "evaluate",
     "fault",

@@ -3,6 +3,7 @@
 GreenroomError
 ├── BadInput                    what the author wrote cannot be used (exit code 3)
 │   ├── BadAgent                an agent expression, tool or step that cannot work
+│   ├── BadAttachment           bytes that are missing, too large, or not what they are said to be
 │   ├── BadCase                 a case, turn, mock, stop condition or user that cannot be run
 │   ├── BadFile                 a file that cannot be read as what it should be
 │   ├── BadMetric               a metric whose parameters cannot be bound
@@ -75,6 +76,10 @@ class BadAgent(BadInput):
     The message names the part of the expression. `greenroom agent check AGENT` lists everything that is
     wrong with an agent at once, before a model is asked.
     """
+
+
+class BadAttachment(BadInput):
+    """An attachment whose bytes are missing, too large, or not what they are said to be."""
 
 
 class BadCase(BadInput):

@@ -41,7 +41,9 @@ def test_a_default_that_is_said_makes_no_other_event():
 
 
 def test_an_event_shows_all_its_fields():
-    assert repr(SAID) == ("AgentSaid(path='@1', voice='agent', at=0.0, seq=-1, text='Hello.')")
+    assert repr(SAID) == (
+        "AgentSaid(path='@1', voice='agent', at=0.0, seq=-1, text='Hello.', attachments=())"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """The agent: a model with instructions and tools, asked until it has an answer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from greenroom.agents.context import ContextRule, history
 from greenroom.agents.flow import Flow, checked_name
@@ -12,7 +12,8 @@ from greenroom.agents.places import Places, declared_places, typed_fields, writt
 from greenroom.agents.schema import StateSchema, fields_of, is_schema, schema_facts
 from greenroom.agents.signature import output_adapter
 from greenroom.agents.tools import Tool, as_tool
-from greenroom.errors import BadAgent
+from greenroom.errors import AgentFailed, BadAgent
+from greenroom.ledger.attachments import Attachment, Modality
 from greenroom.ledger.functions import ByName
 from greenroom.ledger.identity import code_identity
 from greenroom.models.model import Model, model_name
@@ -31,7 +32,8 @@ class Agent(Flow):
     instructions is what stands there (other braces stay as they are). Both are texts ("session.key") afterwards;
     `schema` says of what types the places are. `max_steps` bounds how often the model is asked in a row.
     `handoffs` are agents that the model may hand the conversation over to, or names of those that lead here; their
-    `description` tells it what they are for.
+    `description` tells it what they are for. `accepts` and `gives` say what may be attached to what it is told and
+    to what it answers, such as ("text", "image"): anything else is refused; without them all is passed on.
     """
 
     name: str
@@ -48,6 +50,8 @@ class Agent(Flow):
     schema: type[StateSchema] | None = None
     description: str = ""
     handoffs: "Sequence[Agent | str]" = ()
+    accepts: Sequence[Modality] = ()
+    gives: Sequence[Modality] = ()
 
     def __post_init__(self) -> None:
         checked_name(self.name, "an agent")
@@ -61,6 +65,8 @@ class Agent(Flow):
                 raise BadAgent(f"agent {self.name!r} has two tools named {name!r}; rename one.")
         object.__setattr__(self, "tools", tools)
         object.__setattr__(self, "context", tuple(self.context))
+        for name in ("accepts", "gives"):
+            object.__setattr__(self, name, self._modalities(name))
         if self.schema is not None and not is_schema(self.schema):
             raise BadAgent(f"agent {self.name!r} has schema={self.schema!r}; give a StateSchema.")
         if self.handoffs:
@@ -75,6 +81,24 @@ class Agent(Flow):
                 f"agent {self.name!r} writes to {', '.join(self.writes)}; give it an output= type "
                 f"with a part for each."
             )
+
+    def _modalities(self, name: str) -> tuple[Modality, ...]:
+        given: Any = getattr(self, name)
+        known = get_args(Modality)
+        if isinstance(given, str) or any(one not in known for one in given):
+            raise BadAgent(f"agent {self.name!r} has {name}={given!r}; give some of {known}.")
+        return tuple(given)
+
+    def check_modalities(self, attachments: Iterable[Attachment], name: str) -> None:
+        """Refuse what it does not declare to accept, or to give."""
+        declared: Sequence[Modality] = getattr(self, name)
+        for one in attachments if declared else ():
+            if one.modality not in declared:
+                does = "was given" if name == "accepts" else "gave"
+                raise AgentFailed(
+                    f"agent {self.name!r} {does} {one}, but {name} only {', '.join(declared)}. Add "
+                    f"{one.modality!r} to {name}=, or attach something else."
+                )
 
     @property
     def toolbox(self) -> tuple[Tool, ...]:
@@ -128,6 +152,8 @@ class Agent(Flow):
             "limits": [self.max_steps, self.retries],
             "writes": written_facts(self.writes),
             **({"reads": list(self.reads)} if self.reads else {}),
+            **({"accepts": list(self.accepts)} if self.accepts else {}),
+            **({"gives": list(self.gives)} if self.gives else {}),
             **({"handoffs": [*map(receiver_name, self.handoffs)]} if self.handoffs else {}),
             **schema_facts(fields_of(self.schema).values() if self.schema else typed),
         }

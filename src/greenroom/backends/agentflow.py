@@ -66,6 +66,10 @@ class GraphBackend(ForeignBackend):
         """Let the graph answer what the user said last."""
         world, path = invocation.world, invocation.begin_unseen(_NODE, "graph")
         history, said = invocation.history(), invocation.given
+        if invocation.attached:
+            raise AgentFailed(
+                f"{invocation.attached[0]} is attached, but the graph takes texts only."
+            )
         held = cast("dict[str, Any]", history[0] if history else {})
         messages: list[Any] = list(held.get("messages") or [])
         if said:

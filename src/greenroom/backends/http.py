@@ -13,23 +13,26 @@ import asyncio
 import json
 import re
 import socket
+from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, ClassVar, cast
 from urllib.parse import parse_qsl, urlsplit
 
+from greenroom.backends.attached import chat_content
 from greenroom.backends.backend import Feature, Interception
 from greenroom.backends.foreign import ForeignBackend, message_data
 from greenroom.backends.invocation import Invocation, Progress
 from greenroom.errors import AgentFailed, BadAgent, Refusal
+from greenroom.ledger.attachments import Attachment
 from greenroom.ledger.events import NodeEnded
 from greenroom.ledger.plain import Json, as_text, plain
 from greenroom.ledger.redaction import keep_fields, keep_headers, keep_secret
 from greenroom.world.threads import in_thread
 
 CHAT_ANSWER = "$.choices[0].message.content"
-NAMES = ("message", "messages", "state", "run_id")
+NAMES = ("message", "messages", "attachments", "state", "run_id")
 """What a template can be filled with."""
 _NODE = "http"
 _LARGEST = 10_000_000
@@ -53,7 +56,7 @@ def http_agent(
 
     Without a template it is asked as a chat endpoint: `{"model": …, "messages": […]}`, and the
     answer is read where such endpoints put it. In a template `{{message}}`, `{{messages}}`,
-    `{{state}}` and `{{run_id}}` stand for the turn's values; `answer` says where in the reply the
+    `{{attachments}}` (name, media_type and base64 of each), `{{state}}` and `{{run_id}}` stand for the turn's values; `answer` says where in the reply the
     answer is (`$.reply.text`), and without it the whole reply is the answer.
     """
     if template is None:
@@ -101,10 +104,17 @@ class HttpBackend(ForeignBackend):
         """Ask the far side what it says to what the user said last."""
         world, path = invocation.world, invocation.begin_unseen(_NODE, "far side")
         messages = invocation.history()
-        if invocation.given:
-            messages.append(message_data("user", invocation.given))
+        said, attached = invocation.given or "", invocation.attached
+        self.template.check_place(attached)
+        if said or attached:
+            messages.append({"role": "user", "content": chat_content(said, attached)})
+        files: list[Json] = [
+            {"name": one.name, "media_type": one.media_type, "base64": b64encode(one.data).decode()}
+            for one in attached
+        ]
         values: dict[str, Json] = {
-            "message": invocation.given or "",
+            "message": said,
+            "attachments": files,
             "messages": messages,
             "state": dict(invocation.ledger.fold(world.voice)),
             "run_id": world.run_id,
@@ -228,6 +238,14 @@ class Template:
                     f"the template has a place for {name!r}, but can only be given "
                     f"{', '.join(NAMES)}."
                 )
+
+    def check_place(self, attached: tuple[Attachment, ...]) -> None:
+        """Refuse to leave out what is attached."""
+        if attached and not {"messages", "attachments"} & set(_PLACE.findall(as_text(self.given))):
+            raise AgentFailed(
+                f"{attached[0]} is attached, but the template has no place for it: put "
+                f"{{{{attachments}}}} or {{{{messages}}}} there."
+            )
 
     def filled(self, values: Mapping[str, Json]) -> Json:
         """The template with the values in their places."""

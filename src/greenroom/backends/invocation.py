@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from msgspec import Struct, structs
 from pydantic import TypeAdapter
 
+from greenroom.backends.attached import slim, whole
 from greenroom.backends.backend import Advance, Failed, TurnOver, Waiting, Yield
 from greenroom.errors import AgentFailed, BadLedger, GreenroomError, Refusal, UserAgentFailed
+from greenroom.ledger.attachments import MARK, heard
 from greenroom.ledger.events import (
     AgentSaid,
     Answer,
@@ -28,12 +30,13 @@ from greenroom.ledger.events import (
     ToolCalled,
     ToolReturned,
     YieldOpened,
+    agent_words,
 )
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.paths import free_path
-from greenroom.ledger.plain import Json, OwnedJson, as_text, plain
+from greenroom.ledger.plain import Json, OwnedJson, as_array, as_text, plain
 from greenroom.world.agent_turn import AgentTurn
 from greenroom.world.records import describe_error
 from greenroom.world.world import World
@@ -69,6 +72,7 @@ class Invocation:
         "_check",
         "_known",
         "_replays",
+        "attached",
         "broke",
         "given",
         "index",
@@ -92,7 +96,7 @@ class Invocation:
         begun = index.open_invocation
         self.resumed = begun is not None
         if begun is None:
-            given = index.said[-1].text if index.said else None
+            given = index.said[-1].value if index.said else None
             root = f"@{len(index.invocations) + 1}"
             begun = world.record(InvocationStarted(path=root, input=given))
         self.ledger = ledger
@@ -101,7 +105,8 @@ class Invocation:
         self._check = check or checked_approval
         self._replays = replays
         self.root = begun.path
-        self.given = begun.input if isinstance(begun.input, str) else None
+        text, self.attached = heard(begun.input)
+        self.given = text if isinstance(begun.input, str) or self.attached else None
         self.broke: GreenroomError | None = None
         self.index: VoiceIndex = index
         """Where the run stands now."""
@@ -183,7 +188,7 @@ class Invocation:
             for note in self.ledger.of(Remembered, voice=self.world.voice):
                 if self._is_memory(note):
                     items = [*items[: note.data["keep"]], *note.data["items"]]
-            self._known = items
+            self._known = items if MARK not in as_text(items) else as_array(whole(items))
         return list(self._known)
 
     def answers(self) -> list[Answer]:
@@ -300,7 +305,7 @@ class Invocation:
         keep = len([*takewhile(bool, map(eq, self.history(), progress.history))])
         data: Any = {
             "keep": keep,
-            "items": progress.history[keep:] if keep else progress.history,
+            "items": slim(progress.history[keep:] if keep else progress.history),
             "over": not progress.yields,
             "output": plain(progress.output),
         }
@@ -318,7 +323,7 @@ class Invocation:
 
     def _end(self, output: Json) -> TurnOver:
         if output is not None and self.root not in self.index.spoken:
-            self.world.record(AgentSaid(path=self.root, text=as_text(output)))
+            self.world.record(agent_words(self.root, output))
         self.world.record(InvocationEnded(path=self.root, outcome="turn_over", output=output))
         return TurnOver(output)
 

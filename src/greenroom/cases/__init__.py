@@ -11,6 +11,7 @@ from greenroom.cases.mocks import Fault, Live, by_args, fault, in_turn, live
 from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.cases.users import Lines, SimulatedUser
+from greenroom.ledger.blobs import attach
 
 if TYPE_CHECKING:
     from greenroom.cases.checks import check
@@ -71,6 +72,7 @@ __all__ = [
     "Stop",
     "Turn",
     "Unmeasured",
+    "attach",
     "by_args",
     "case_data",
     "case_from",

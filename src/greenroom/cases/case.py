@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, cast, get_args, get_origin
 
 from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadCase
+from greenroom.ledger.attachments import Attachment, message_value
 from greenroom.ledger.functions import Anything
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.places import by_scope
+from greenroom.ledger.plain import Json
 from greenroom.ledger.query import check_query
 
 if TYPE_CHECKING:
@@ -168,9 +170,28 @@ class Turn:
     expect: Expect | None = None
     extra: Mapping[str, Any] | None = None
     """What a file said of this turn beyond that."""
+    attachments: Sequence[Attachment] = ()
+    """What is sent along: `attach("cup.png")`."""
 
     def __post_init__(self) -> None:
         _TURN.check(self, "Turn(...)")
+        _check_attachments(self.attachments, "Turn(...)")
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether the user says and sends nothing, which lets the agent speak first."""
+        return not self.says and not self.attachments
+
+    @property
+    def message(self) -> Json:
+        """What the agent is given: the text, or a list of it and the attachments."""
+        return message_value(self.says, self.attachments)
+
+
+def _check_attachments(attachments: Sequence[Any], where: str) -> None:
+    for one in attachments:
+        if not isinstance(one, Attachment):
+            raise BadCase(f"{where}: `attachments` holds {one!r}; write attach({one!r}).")
 
 
 _TURN = _Types(Turn)
@@ -241,6 +262,7 @@ class Case:
     history: Sequence[Mapping[str, Any]] = ()
     """What was recorded before it begins, event by event: the conversation goes on from there."""
     implied: bool = field(default=True, compare=False)
+    attachments: Sequence[Attachment] = ()
     extra: Mapping[str, Any] | None = None
     script: tuple[Turn, ...] = field(init=False, repr=False, compare=False)
     """The scripted turns, the first message included."""
@@ -249,6 +271,7 @@ class Case:
         if not isinstance(self.id, str) or not self.id.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadCase(f"a case has the id {self.id!r}; give it a name of its own.")
         _CASE.check(self, f"case {self.id!r}")
+        _check_attachments(self.attachments, f"case {self.id!r}")
         self._check_turns()
         self._check_model()
         if self.state:
@@ -260,19 +283,20 @@ class Case:
                     f'state={{"session": {{"key": value}}}}.'
                 )
         script = tuple(self.turns)
-        if not script and (self.says or self.expect):
-            script = (Turn(self.says, self.expect),)
+        if not script and (self.says or self.expect or self.attachments):
+            script = (Turn(self.says, self.expect, attachments=self.attachments),)
         object.__setattr__(self, "script", script)
 
     def _check_turns(self) -> None:
         for turn in self.turns:
             if not isinstance(turn, Turn):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise BadCase(f"case {self.id!r}: `turns` holds {turn!r}; write Turn({turn!r}).")
-        if self.turns and (self.says or self.expect):
+        if self.turns and (self.says or self.expect or self.attachments):
             raise BadCase(
-                f"case {self.id!r} has both `turns` and `says`/`expect`; put them into the turns."
+                f"case {self.id!r} has both `turns` and `says`/`expect`/`attachments`; put them into "
+                f"the turns."
             )
-        if any(not turn.says for turn in self.turns[1:]):
+        if any(turn.is_blank for turn in self.turns[1:]):
             raise BadCase(
                 f"case {self.id!r} has a turn in which the user says nothing; only the first may be "
                 f"blank, which lets the agent speak first."

@@ -122,7 +122,7 @@ def _script_problems(case: Case, where: str) -> Iterator[Problem]:
         if turn.says and not turn.says.strip():
             message = f"the user says {turn.says!r}, which is nothing"
             yield Problem(f"{place}.says", message, "Write what they say, or drop the turn")
-    messages = sum(bool(turn.says) for turn in case.script)
+    messages = sum(not turn.is_blank for turn in case.script)
     if messages > case.stop.max_turns:
         message = (
             f"the script has {messages} messages, but the run is cut after {case.stop.max_turns}"

@@ -10,13 +10,14 @@ from greenroom.cases.literals import literal
 from greenroom.cases.mocks import by_args, fault, in_turn
 from greenroom.cases.users import Lines, UserAgents
 from greenroom.errors import BadCase
+from greenroom.ledger.attachments import Attachment, heard
 from greenroom.ledger.changes import WithStateChange, state_in
 from greenroom.ledger.codec import event_data
 from greenroom.ledger.events import AgentSaid, Answered, ToolFailed, ToolReturned, UserSaid
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.paths import branch_of
-from greenroom.ledger.plain import Json, as_object, plain, same
+from greenroom.ledger.plain import Json, as_object, is_array, plain, same
 from greenroom.ledger.questions import ended, started
 
 _CUT = ("error", "max_turns", "max_seconds")
@@ -64,7 +65,8 @@ def with_recorded_user(case: Case, ledger: Ledger) -> Case:
     """The case with what its user said in a trial as turns, in place of who said it."""
     said = list(_turns(ledger, expect=False))
     turns = [*case.script, *said[len(case.script) :]]
-    return replace(case, says="", expect=None, turns=turns, user=_user(ledger, case.id))
+    user = _user(ledger, case.id)
+    return replace(case, says="", attachments=(), expect=None, turns=turns, user=user)
 
 
 def next_turn(
@@ -82,11 +84,12 @@ def next_turn(
     begin, texts = said[turn]
     end = said[turn + 1][0] if turn + 1 < len(said) else len(ledger)
     recorded = case_from(as_object(first.case), live=True) if first.case else Case(id or "session")
-    before = [Turn(text) for _, spoken in said[:turn] for text in spoken]
+    earlier = [message for _, spoken in said[:turn] for message in spoken]
+    before, [now, *more] = [_turn(*message) for message in earlier], texts
     wanted = _happened(ledger, begin, end) if expect is None else expect
     return Case(
         id or f"{recorded.id}-turn-{turn + 1}",
-        turns=[*before, Turn(texts[0], wanted), *map(Turn, texts[1:])],
+        turns=[*before, _turn(*now, wanted), *(_turn(*message) for message in more)],
         user=_user(ledger, recorded.id),
         mocks=recorded_mocks(ledger, recorded.id),
         state=state_in(first.state),
@@ -143,25 +146,36 @@ def _turns(ledger: Ledger, expect: bool) -> Iterator[Turn]:
     """A turn for each message of the user, and one for an agent that spoke before any of them."""
     said = _spoken(ledger)
     ends = [*(seq for seq, _ in said[1:]), len(ledger)]
-    for (begin, texts), end in zip(said, ends, strict=True):
-        for index, text in enumerate(texts):
+    for (begin, messages), end in zip(said, ends, strict=True):
+        for index, (text, attached) in enumerate(messages):
             # Of messages given at once only the first begins something.
-            yield Turn(text, _happened(ledger, begin, end) if expect and not index else None)
+            wanted = _happened(ledger, begin, end) if expect and not index else None
+            yield Turn(text, wanted, attachments=attached)
 
 
-def _spoken(ledger: Ledger) -> list[tuple[int, list[str]]]:
+Spoken = list[tuple[str, tuple[Attachment, ...]]]
+"""Messages of the user, each with what was attached."""
+
+
+def _turn(text: str, attached: tuple[Attachment, ...], wanted: Expect | None = None) -> Turn:
+    return Turn(text, wanted, attachments=attached)
+
+
+def _spoken(ledger: Ledger) -> list[tuple[int, Spoken]]:
     """What the user said and with which event; nothing first, if the agent spoke before them."""
-    said = [(event.seq, texts) for event in ledger.index_of().rounds if (texts := _messages(event))]
+    rounds = ledger.index_of().rounds
+    said = [(event.seq, found) for event in rounds if (found := _messages(event))]
     begun = [event.seq for event in ledger.index_of().invocations.values()]
     if begun and (not said or begun[0] < said[0][0]):
-        said.insert(0, (0, [""]))
+        said.insert(0, (0, [("", ())]))
     return said
 
 
-def _messages(event: UserSaid | Answered) -> list[str]:
+def _messages(event: UserSaid | Answered) -> Spoken:
     if isinstance(event, UserSaid):
-        return [event.text]
-    return [str(answer.value) for answer in event.answers if not answer.tool]
+        return [(event.text, event.attachments)]
+    values = [answer.value for answer in event.answers if not answer.tool]
+    return [heard(value) if is_array(value) else (str(value), ()) for value in values]
 
 
 def _happened(ledger: Ledger, begin: int, end: int) -> Expect:

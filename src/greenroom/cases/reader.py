@@ -8,6 +8,7 @@ from dataclasses import fields as fields_of
 from functools import partial
 from typing import Any, cast, get_args
 
+from greenroom.cases.attachments import attachment_from, with_attachments
 from greenroom.cases.case import Case, Expect, Stop, Turn
 from greenroom.cases.criteria import Criterion, criterion_from
 from greenroom.cases.expected import (
@@ -147,7 +148,9 @@ def _turns_from(data: Json, where: str) -> list[Turn]:
     problems = ProblemList()
     found = problems.each(data, where, _turn_from)
     for i, turn in enumerate(as_array(data)):
-        if i and is_object(turn) and turn.get("says") in (None, "") and not _misspells_says(turn):
+        if not i or not is_object(turn) or turn.get("attachments"):
+            continue
+        if turn.get("says") in (None, "") and not _misspells_says(turn):
             message = "the user says nothing; only in the first turn they may, and the agent begins"
             place = at(where, i, "says") if "says" in turn else at(where, i)
             problems.add(wrong(place, message, "Write what they say, or drop the turn"), place)
@@ -226,7 +229,7 @@ def _user_from(data: Json, where: str) -> Lines | SimulatedUser | None:
     if is_live(data):
         return None
     _check_user(data, where)
-    return placed(where, user_from, data, where)
+    return placed(where, user_from, with_attachments(data, where), where)
 
 
 def _check_user(data: Json, where: str) -> None:
@@ -263,11 +266,15 @@ _AGENTS = tuple(part.name for part in fields_of(UserAgents))
 def _mocks_from(data: Json, where: str) -> dict[str, Any]:
     given, problems = mapping_at(where, data), ProblemList()
     read = {
-        tool: problems.part(at(where, tool), partial(_mock_from, mock, at(where, tool)), None)
+        tool: problems.part(at(where, tool), partial(_whole_mock, mock, at(where, tool)), None)
         for tool, mock in given.items()
     }
     problems.settle()
     return read
+
+
+def _whole_mock(data: Json, where: str) -> Any:
+    return _mock_from(with_attachments(data, where), where)
 
 
 def _mock_from(data: Any, where: str) -> Any:
@@ -337,9 +344,18 @@ _CASE = RecordReader(
         "history": list_of(read_mapping),
         "model": lambda data, where: None if is_live(data) else read_text(data, where),
         "extra": extra_from,
+        "attachments": list_of(attachment_from),
     },
 )
-_TURN = RecordReader(Turn, {"says": _said, "expect": expect_from, "extra": extra_from})
+_TURN = RecordReader(
+    Turn,
+    {
+        "says": _said,
+        "expect": expect_from,
+        "extra": extra_from,
+        "attachments": list_of(attachment_from),
+    },
+)
 _EXPECT = RecordReader(
     Expect,
     {

@@ -158,7 +158,7 @@ def never_speaks(case: Any) -> bool:
     """Whether nothing makes the user of a case say anything; a blank first turn is meant as one."""
     user = case.user
     silent = not user.lines and user.then is None if isinstance(user, Lines) else user is None
-    return silent and not case.says and not case.turns
+    return silent and not case.says and not case.attachments and not case.turns
 
 
 def person_of(user: object) -> SimulatedUser | None:

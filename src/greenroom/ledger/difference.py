@@ -10,6 +10,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
+from greenroom.ledger.attachments import named
 from greenroom.ledger.events import (
     Event,
     ModelCalled,
@@ -23,6 +24,7 @@ from greenroom.ledger.events import (
 from greenroom.ledger.interactions import ModelInput, model_inputs
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message, ToolCall, Voice
+from greenroom.ledger.plain import Json
 
 _NOT_COMPARED = (RunResumed, Remembered, Noted)
 _TIMES = ("at", "seconds", "first")
@@ -80,6 +82,9 @@ def input_difference(
             return told(f"message {at} is from", old.tool or old.role, new.tool or new.role)
         if old.text != new.text:
             return told(f"message {at} ({old.role})", *_parting(old.text, new.text))
+        if old.attachments != new.attachments:
+            files = [[str(one) for one in message.attachments] for message in (old, new)]
+            return told(f"message {at} has attached", *files)
         if _calls(old) != _calls(new):
             return told(f"message {at} calls", _calls(old), _calls(new))
     short, long = sorted((one.messages, other.messages), key=len)
@@ -222,5 +227,5 @@ def _parting(old: str, new: str) -> tuple[str, str]:
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    text = repr(named(cast("Json", value)))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

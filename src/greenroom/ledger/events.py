@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 from msgspec import Struct
 
 from greenroom.errors import Phase
+from greenroom.ledger.attachments import Attachment, heard, message_value
 from greenroom.ledger.changes import Change, Changes
 from greenroom.ledger.messages import Message, ToolCall, Usage, Voice
 from greenroom.ledger.plain import Json
@@ -105,12 +106,19 @@ class UserSaid(Event, frozen=True, kw_only=True):
 
     text: str
     changes: tuple[Change, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
+
+    @property
+    def value(self) -> Json:
+        """The message as an agent is given it: the text, or a list of it and the attachments."""
+        return message_value(self.text, self.attachments)
 
 
 class AgentSaid(Event, frozen=True, kw_only=True):
     """The agent's words reached the user."""
 
     text: str
+    attachments: tuple[Attachment, ...] = ()
 
 
 class InvocationStarted(Event, frozen=True, kw_only=True):
@@ -242,6 +250,9 @@ class ModelReplied(Event, frozen=True, kw_only=True):
     first: float | None = None
     """Seconds until its first words came; None if it was not asked for its words as they come."""
     source: Source = "live"
+    attachments: tuple[Attachment, ...] = ()
+    partial: bool = False
+    """Whether the reply breaks off: its provider cut it at a limit, or it was interrupted."""
 
 
 class ModelFailed(Event, frozen=True, kw_only=True):
@@ -352,6 +363,21 @@ class StateConflicted(Event, frozen=True, kw_only=True):
     values: Json
 
 
+class ArtifactSaved(Event, frozen=True, kw_only=True):
+    """An agent saved a file with its framework; each saving under one name is a version."""
+
+    name: str
+    version: int = 0
+    attachment: Attachment | None = None
+    """None where the framework does not say what was saved."""
+
+
+class Escalated(Event, frozen=True, kw_only=True):
+    """An agent left the rest to whatever stands around it: google-adk ends the loop it is in."""
+
+    node: str = ""
+
+
 class Noted(Event, frozen=True, kw_only=True):
     """A named fact of your own, or a warning that belongs to the run."""
 
@@ -398,9 +424,17 @@ AnyEvent = (
     | Answered
     | StateChanged
     | StateConflicted
+    | ArtifactSaved
+    | Escalated
     | Noted
     | Remembered
 )
+
+
+def agent_words(path: str, output: Json) -> AgentSaid:
+    """What the user hears of an agent's output: its text, and what is attached."""
+    text, attached = heard(output)
+    return AgentSaid(path=path, text=text, attachments=attached)
 
 
 def changes_by(event: Event) -> Changes:

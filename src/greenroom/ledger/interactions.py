@@ -6,6 +6,7 @@ from operator import attrgetter
 
 from msgspec import Struct
 
+from greenroom.ledger.attachments import Attachment, heard
 from greenroom.ledger.events import (
     Event,
     ModelCalled,
@@ -19,7 +20,7 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message, ToolCall, Usage, Voice
-from greenroom.ledger.plain import Json, as_object, as_text, plain
+from greenroom.ledger.plain import Json, as_object, plain
 
 
 class ModelInput(Struct, frozen=True, omit_defaults=True):
@@ -47,6 +48,7 @@ class ModelInteraction(Struct, frozen=True, kw_only=True, omit_defaults=True):
     request: ModelInput | None = None
     reply: str = ""
     calls: tuple[ToolCall, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     usage: Usage | None = None
     cost: float | None = None
     seconds: float = 0.0
@@ -98,6 +100,7 @@ def model_interactions(ledger: Ledger, voice: Voice = "agent") -> list[ModelInte
                 request=request,
                 reply=replied.text,
                 calls=replied.calls,
+                attachments=replied.attachments,
                 usage=replied.usage,
                 cost=replied.cost,
                 seconds=replied.seconds,
@@ -156,13 +159,15 @@ def model_ends(ledger: Ledger, voice: Voice = "agent") -> dict[int, ModelReplied
 
 def result_message(end: ToolReturned | ToolFailed) -> Message:
     """What a model is told of the end of a call."""
-    text = as_text(end.value) if isinstance(end, ToolReturned) else f"Error: {end.error}"
-    return Message("tool", text, (), end.call_id, end.tool)
+    if isinstance(end, ToolFailed):
+        return Message("tool", f"Error: {end.error}", (), end.call_id, end.tool)
+    text, attached = heard(end.value)
+    return Message("tool", text, (), end.call_id, end.tool, attached)
 
 
 def reply_message(reply: ModelReplied) -> Message:
     """What a model is told of its own reply."""
-    return Message("assistant", reply.text, reply.calls)
+    return Message("assistant", reply.text, reply.calls, attachments=reply.attachments)
 
 
 def model_inputs(
@@ -181,7 +186,7 @@ class _Known:
     """What questions may refer to, as far as a ledger was read."""
 
     def __init__(self) -> None:
-        self._said: list[str] = []
+        self._said: list[UserSaid] = []
         self._ends: dict[str, ToolReturned | ToolFailed] = {}
         self._replies: dict[tuple[str, int], ModelReplied] = {}
         self._inputs: dict[tuple[str, int], ModelInput] = {}
@@ -190,7 +195,7 @@ class _Known:
         """Take an event in; of a question what was asked."""
         match event:
             case UserSaid():
-                self._said.append(event.text)
+                self._said.append(event)
             case ToolReturned() | ToolFailed():
                 self._ends[event.call_id] = event
             case ModelReplied():
@@ -230,7 +235,8 @@ class _Known:
         if kind == "reply" and reply is not None:
             return (reply_message(reply),)
         if kind == "said" and int(rest) < len(self._said):
-            return (Message("user", self._said[int(rest)]),)
+            said = self._said[int(rest)]
+            return (Message("user", said.text, attachments=said.attachments),)
         if kind == "result" and rest in self._ends:
             return (result_message(self._ends[rest]),)
         # A ledger that lost what is referred to, such as a part of one.

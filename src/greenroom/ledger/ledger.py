@@ -7,6 +7,7 @@ from typing import TypeVar, overload
 from msgspec.structs import replace
 
 from greenroom.errors import BadFile, BadLedger, BadValue
+from greenroom.ledger.attachments import MARK
 from greenroom.ledger.changes import State
 from greenroom.ledger.events import Event
 from greenroom.ledger.index import VoiceIndex, VoiceIndexes
@@ -129,12 +130,17 @@ class Ledger:
         """Write the ledger to a file, whole or not at all.
 
         A run goes on from its ledger, so it is kept word for word; `redact=True` replaces the
-        secrets in a copy that is handed around.
+        secrets in a copy that is handed around. Attachments are kept beside it, in a folder `attachments`.
         """
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(f"{target.name}.part")
-        part.write_text((self.redacted() if redact else self).dumps(), encoding="utf-8")
+        text = (self.redacted() if redact else self).dumps()
+        if MARK in text:
+            from greenroom.ledger.blobs import keep_beside  # most ledgers have no attachments
+
+            keep_beside(target, text)
+        part.write_text(text, encoding="utf-8")
         part.replace(target)
 
     def redacted(self) -> "Ledger":
@@ -155,6 +161,10 @@ class Ledger:
             raise BadLedger(f"no ledger: {error}") from error
         except UnicodeDecodeError as error:
             raise BadLedger(f"cannot read the ledger {str(source)!r}: {error}.") from error
+        if MARK in text:
+            from greenroom.ledger.blobs import look_beside
+
+            look_beside(source)
         return cls.loads(text, str(source))
 
 

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from msgspec import field
 
+from greenroom.ledger.attachments import Attachment
 from greenroom.ledger.plain import Json
 from greenroom.ledger.validation import PydanticStruct
 
@@ -39,6 +40,7 @@ class Message(PydanticStruct, frozen=True):
     calls: tuple[ToolCall, ...] = ()
     call_id: str = ""
     tool: str = ""
+    attachments: tuple[Attachment, ...] = ()
 
 
 class Usage(PydanticStruct, frozen=True):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, cast
 from uuid import UUID
 
 from greenroom.errors import BadValue
-from greenroom.ledger.records import field_names, is_record
+from greenroom.ledger.records import field_names, is_record, written_names
 
 if not TYPE_CHECKING:
     Json = Any  # msgspec reads the annotations of structs, and refuses a type that names itself
@@ -24,6 +24,7 @@ JSON_TYPES = frozenset((str, int, float, bool, type(None), dict, list))
 
 _DEPTH = 100
 _TEXT = json.JSONEncoder(ensure_ascii=False)
+_BYTES = "; or attach(data, media_type)"
 # Only where Python's own repr ends one: other text may merely look like an address.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}(?=>|, file | \[|; )")
 
@@ -147,8 +148,9 @@ def _unusual(value: object, where: str, depth: int) -> Json:
         items = cast("list[object]", value)
         return [plain(item, where, depth + 1) for item in items]
     if is_record(value):
-        named = {name: getattr(value, name) for name in field_names(type(value))}
-        return plain(named, where, depth + 1)
+        kind = type(value)
+        names = zip(written_names(kind), field_names(kind), strict=True)
+        return plain({name: getattr(value, field) for name, field in names}, where, depth + 1)
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, UUID | PurePath):
@@ -158,7 +160,7 @@ def _unusual(value: object, where: str, depth: int) -> Json:
         return plain(dump(mode="json"), where, depth + 1)
     raise BadValue(
         f"{where} holds {_short(value)} of type {type(value).__name__}, which is not JSON. "
-        f"Return a dict, list, text, number, bool or None."
+        f"Return a dict, list, text, number, bool or None{_BYTES if isinstance(value, bytes) else ''}."
     )
 
 

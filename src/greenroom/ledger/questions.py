@@ -13,10 +13,12 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
+from greenroom.ledger.attachments import Attachment, attachments_in, heard
 from greenroom.ledger.changes import Change, State, apply_changes, state_in, value_in
 from greenroom.ledger.events import (
     AgentSaid,
     Answered,
+    ArtifactSaved,
     Calls,
     Decided,
     Event,
@@ -37,7 +39,7 @@ from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message, Usage, Voice
 from greenroom.ledger.paths import branch_of
-from greenroom.ledger.plain import Json, as_object, is_object, plain
+from greenroom.ledger.plain import Json, as_object, is_array, is_object, plain
 
 TRACE = "greenroom:trace"
 """The note that says under which trace a run was written elsewhere."""
@@ -136,12 +138,38 @@ def messages(ledger: Ledger, voice: Voice = "agent") -> list[Message]:
         if event.voice != voice:
             continue
         if isinstance(event, UserSaid):
-            found.append(Message("user", event.text))
+            found.append(Message("user", event.text, attachments=event.attachments))
         elif isinstance(event, AgentSaid):
-            found.append(Message("assistant", event.text))
+            found.append(Message("assistant", event.text, attachments=event.attachments))
         elif isinstance(event, Answered):
-            found += [Message("user", str(a.value)) for a in event.answers if not a.tool]
+            found += [_answer(a.value) for a in event.answers if not a.tool]
     return found
+
+
+def _answer(value: Json) -> Message:
+    text, attached = heard(value) if is_array(value) else (str(value), ())
+    return Message("user", text, attachments=attached)
+
+
+def attachments(ledger: Ledger, voice: Voice | None = None) -> list[Attachment]:
+    """Every attachment that a run mentions, each once: said, given by models and tools, or saved."""
+    found: dict[Attachment, None] = {}
+    for event in ledger:
+        if voice is None or event.voice == voice:
+            found |= dict.fromkeys(_attached(event))
+    return list(found)
+
+
+def _attached(event: Event) -> tuple[Attachment, ...]:
+    match event:
+        case UserSaid() | AgentSaid() | ModelReplied():
+            return event.attachments
+        case ToolReturned():
+            return attachments_in(event.value)
+        case ArtifactSaved(attachment=Attachment() as saved):
+            return (saved,)
+        case _:
+            return ()
 
 
 def responses(ledger: Ledger) -> list[str]:
@@ -346,6 +374,10 @@ def trajectory(
     return [step for step in found if keep(step)] if keep else found
 
 
+def _beside(event: UserSaid | AgentSaid) -> Json:
+    return {"attachments": plain(event.attachments)} if event.attachments else None
+
+
 def _steps(event: Event, index: VoiceIndex, *, brief: bool) -> list[Step]:
     """The steps that an event adds to a trajectory, most often none or one."""
     details: Json
@@ -361,12 +393,12 @@ def _steps(event: Event, index: VoiceIndex, *, brief: bool) -> list[Step]:
             details = None if brief else {"path": event.path}
             return [Step("node", event.node, event.input, event.at, took, details)]
         case UserSaid():
-            return [Step("message", "user", event.text, event.at)]
+            return [Step("message", "user", event.text, event.at, 0.0, _beside(event))]
         case Answered():
             said = [answer.value for answer in event.answers if not answer.tool]
             return [Step("message", "user", str(value), event.at) for value in said]
         case AgentSaid():
-            return [Step("message", "assistant", event.text, event.at)]
+            return [Step("message", "assistant", event.text, event.at, 0.0, _beside(event))]
         case Decided():
             return [Step("conditional", event.path, event.choice, event.at)]
         case Noted():

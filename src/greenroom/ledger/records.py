@@ -26,6 +26,12 @@ def field_names(kind: type[Any]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=512)
+def written_names(kind: type[Any]) -> tuple[str, ...]:
+    """What a record's fields are called in JSON, in the same order."""
+    return kind.__struct_encode_fields__ if issubclass(kind, Struct) else field_names(kind)
+
+
+@lru_cache(maxsize=512)
 def given_names(kind: type[Any]) -> tuple[str, ...]:
     """The names of those fields that are given when a record is made; it makes the others itself."""
     if issubclass(kind, Struct):

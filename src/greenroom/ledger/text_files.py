@@ -55,14 +55,7 @@ def text_of(source: Path, most: int = MAX_BYTES) -> str:
 
 def bytes_of(source: Path, most: int = MAX_BYTES) -> bytes:
     """The bytes of a plain text file; BadFile says why it is not one, or that it is too large."""
-    try:
-        raw = _read(source, most)
-    except FileNotFoundError as error:
-        raise BadFile(f"File not found: {source}.") from error
-    except OSError as error:
-        raise BadFile(f"cannot read {source}: {error.strerror}.") from error
-    except ValueError as error:
-        raise BadFile(f"cannot read {source}: {error}.") from error
+    raw = read_regular(source, most, "split it")
     for mark, name in _PACKED.items():
         if raw.startswith(mark):
             raise BadFile(
@@ -76,7 +69,19 @@ def bytes_of(source: Path, most: int = MAX_BYTES) -> bytes:
     return raw
 
 
-def _read(source: Path, most: int) -> bytes:
+def read_regular(source: Path, most: int, advice: str) -> bytes:
+    """The bytes of a regular file, whatever they are; BadFile if it is none, or too large."""
+    try:
+        return _read(source, most, advice)
+    except FileNotFoundError as error:
+        raise BadFile(f"File not found: {source}.") from error
+    except OSError as error:
+        raise BadFile(f"cannot read {source}: {error.strerror}.") from error
+    except ValueError as error:
+        raise BadFile(f"cannot read {source}: {error}.") from error
+
+
+def _read(source: Path, most: int, advice: str) -> bytes:
     # Without O_NONBLOCK, opening a pipe that has no writer would block forever.
     handle = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     kind = stat.S_IFMT(os.fstat(handle).st_mode)
@@ -86,5 +91,5 @@ def _read(source: Path, most: int) -> bytes:
     with os.fdopen(handle, "rb") as file:
         raw = file.read(most + 1)
     if len(raw) > most:
-        raise BadFile(f"{source} is larger than {most >> 20} MB; split it.")
+        raise BadFile(f"{source} is larger than {most >> 20} MB; {advice}.")
     return raw

@@ -58,7 +58,7 @@ def scripted_turns(case: Case, ledger: Ledger) -> Sequence[ScriptedTurn]:
     """The scripted turns that expect something, each with its events."""
     script, index = case.script, ledger.indexes["agent"]
     rounds = index.rounds
-    if len(script) == len(rounds) == 1 and script[0].says and type(rounds[0]) is UserSaid:
+    if len(script) == len(rounds) == 1 and not script[0].is_blank and type(rounds[0]) is UserSaid:
         # One message and everything after it: most runs are no longer than that.
         expect, begin = script[0].expect, rounds[0].seq
         return (
@@ -114,7 +114,7 @@ def messages_in(event: Event) -> int:
 
 def _agent_speaks_first(case: Case, ledger: Ledger) -> bool:
     """Whether the first turn is the agent's opening, before any message of the user."""
-    if not case.script or case.script[0].says:
+    if not case.script or not case.script[0].is_blank:
         return False
     said = ledger.index_of().said
     return not (said and said[0].text == "")

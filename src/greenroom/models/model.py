@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from greenroom.ledger.attachments import Attachment
 from greenroom.ledger.messages import Message, ToolCall, Usage
 from greenroom.ledger.plain import Json
 
@@ -80,6 +81,9 @@ class ModelReply:
     cost: float | None = None
     prices: str = ""
     model: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    partial: bool = False
+    """Whether it breaks off, at a limit of its provider's."""
 
 
 class Model(Protocol):

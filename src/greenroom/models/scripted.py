@@ -8,13 +8,15 @@ from dataclasses import replace
 from typing import Any, cast
 
 from greenroom.errors import BadAgent, ScriptExhausted
+from greenroom.ledger.attachments import Attachment
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.messages import ToolCall, Usage
 from greenroom.ledger.plain import plain
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta, send_piece
 
-Line = str | ToolCall | Sequence["str | ToolCall"] | Mapping[str, Any] | ModelReply | Exception
-"""A text, a call, several of both at once, a structured answer, a whole reply, or a failure."""
+Part = str | ToolCall | Attachment
+Line = Part | Sequence[Part] | Mapping[str, Any] | ModelReply | Exception
+"""A text, a call, an attachment, several of these at once, a structured answer, a whole reply, or a failure."""
 Answer = Line | Callable[[ModelRequest], "Line | Awaitable[Line]"]
 
 SCRIPT = "scripted"
@@ -67,24 +69,27 @@ class Scripted:
 
     def _reply(self, line: Line, prices: str) -> ModelReply:
         given: Any = _checked(line)
-        text, calls = "", ()
+        text, calls, attached = "", (), ()
         match given:
             case str():
                 text = given
             case ToolCall() as wanted:
                 calls = (wanted,)
+            case Attachment() as one:
+                attached = (one,)
             case ModelReply() as reply:
                 return replace(reply, prices=prices) if reply.prices == SCRIPT else reply
             case Exception() as error:
                 raise error
             case list():
-                said = cast("list[str | ToolCall]", given)
+                said = cast("list[Part]", given)
                 text = "".join(part for part in said if isinstance(part, str))
                 calls = tuple(part for part in said if isinstance(part, ToolCall))
+                attached = tuple(part for part in said if isinstance(part, Attachment))
             case value:
                 text = json.dumps(plain(value, "a scripted answer"), ensure_ascii=False)
         # A script costs nothing, and that is a known price.
-        return ModelReply(text, calls, self._usage, 0.0, prices, self.name)
+        return ModelReply(text, calls, self._usage, 0.0, prices, self.name, attached)
 
     @property
     def identity(self) -> str:
@@ -97,16 +102,19 @@ class Scripted:
         return f"Scripted({', '.join(lines)})"
 
 
+_LINE = (str, ToolCall, Attachment, Mapping, ModelReply, Exception)
+
+
 def _checked(answer: Any) -> Any:
     if isinstance(answer, tuple):
         answer = list(cast("tuple[Any, ...]", answer))
     if isinstance(answer, list):
         parts = cast("list[Any]", answer)
-        if parts and all(isinstance(part, str | ToolCall) for part in parts):
+        if parts and all(isinstance(part, str | ToolCall | Attachment) for part in parts):
             return parts
-    elif isinstance(answer, str | ToolCall | Mapping | ModelReply | Exception) or callable(answer):
+    elif isinstance(answer, _LINE) or callable(answer):
         return cast(Any, answer)
     raise BadAgent(
-        f"a scripted answer cannot be {answer!r}. Give a text, call('tool', ...), a list of both, "
-        f"a mapping for structured output, or a function of the request."
+        f"a scripted answer cannot be {answer!r}. Give a text, call('tool', ...), attach(...), a list of "
+        f"these, a mapping for structured output, or a function of the request."
     )

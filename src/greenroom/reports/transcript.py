@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from greenroom.ledger.attachments import Attachment, attachments_in, heard, named
 from greenroom.ledger.events import (
     AgentSaid,
     Answered,
@@ -71,7 +72,9 @@ def conversation(result: CaseResult) -> list[Line]:
 
 def _kept(step: Step) -> Iterator[Line]:
     if step.type == "message":
-        yield Line("user" if step.name == "user" else "agent", _said(step.args))
+        files = attachments_in(step.details)
+        text = _with_files(_said(step.args), files)
+        yield Line("user" if step.name == "user" else "agent", text)
     elif step.type == "tool":
         yield Line("tool", as_called(step.name, step.args if is_object(step.args) else {}))
 
@@ -110,9 +113,9 @@ def retold(lines: Sequence[Line], *, hint: str = "", **cut: Any) -> Iterator[str
 def _lines(event: Event, index: VoiceIndex) -> Iterator[Line]:
     match event:
         case UserSaid():
-            yield Line("user", event.text)
+            yield Line("user", _with_files(event.text, event.attachments))
         case AgentSaid() if event.voice == "agent":
-            yield Line("agent", event.text)
+            yield Line("agent", _with_files(event.text, event.attachments))
         case Answered():
             yield from _answers(event)
         case ToolCalled() if event.voice == "agent" and index.is_waiting(event):
@@ -136,7 +139,7 @@ def _call(called: ToolCalled, end: ToolReturned | ToolFailed | None) -> Line:
         case None:
             return Line(who, f"{shown} → never returned")
         case ToolReturned():
-            return Line(who, f"{shown} → {as_json(end.value)}", end.source if ours else "")
+            return Line(who, f"{shown} → {as_json(named(end.value))}", end.source if ours else "")
         case ToolFailed():
             refused: Who = "refused" if end.source == "refused" else who
             return Line(refused, f"{shown} → failed: {end.error}", end.source)
@@ -150,4 +153,12 @@ def _answers(event: Answered) -> Iterator[Line]:
 
 
 def _said(value: Json) -> str:
-    return value if isinstance(value, str) else as_json(value)
+    if isinstance(value, str):
+        return value
+    text, files = heard(value)
+    return _with_files(text, files) if files else as_json(value)
+
+
+def _with_files(text: str, files: Sequence[Attachment]) -> str:
+    """What was said, and below it the name, type and size of what was attached."""
+    return "\n".join([*([text] if text or not files else []), *(f"[{file}]" for file in files)])

@@ -20,9 +20,11 @@ from greenroom.errors import (
     RunBroke,
     UserAgentFailed,
 )
+from greenroom.ledger.attachments import heard
 from greenroom.ledger.changes import Change, check_appends
 from greenroom.ledger.events import EndReason, Event, RunEnded, UserSaid
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json
 from greenroom.ledger.query import matches_state
 from greenroom.ledger.questions import ended, seconds, time_of_recording, turns
 from greenroom.models.model import Model
@@ -288,16 +290,19 @@ async def advance(trial: TrialContext) -> Advance:
 
 async def _say_first(trial: TrialContext) -> None:
     script = trial.case.script
-    if script and script[0].says:
+    if script and not script[0].is_blank:
         if trial.case.user is not None:
             trial.user_side.remember(script[0].says, "", trial.world.new_id("first"))
-        trial.world.record(UserSaid(text=await _heard(trial, script[0].says)))
+        await _say(trial, script[0].message)
 
 
-async def _heard(trial: TrialContext, text: str) -> str:
-    """What the agent hears of a message, if middleware has a say in it."""
+async def _say(trial: TrialContext, message: Json, changes: tuple[Change, ...] = ()) -> None:
+    """Record what the agent hears of a message; middleware may have a say in its words."""
+    text, attached = heard(message)
     hooks = trial.world.middleware
-    return text if hooks is None else await hooks.heard(text)
+    if hooks is not None:
+        text = await hooks.heard(text)
+    trial.world.record(UserSaid(text=text, changes=changes, attachments=attached))
 
 
 def _last_outcome(trial: TrialContext) -> TurnOver | Finished | Failed | None:
@@ -349,7 +354,7 @@ async def _answer(trial: TrialContext, outcome: TurnOver | Waiting) -> bool:
     if said is None:
         return False
     _check_user_changes(trial, said[1])
-    trial.world.record(UserSaid(text=await _heard(trial, said[0]), changes=said[1]))
+    await _say(trial, said[0], said[1])
     return True
 
 

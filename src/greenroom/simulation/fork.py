@@ -146,7 +146,15 @@ def _answered(event: Event, answer: Any) -> Event:
         case ModelReplied():
             text, calls = (answer, ()) if isinstance(answer, str) else ("", _calls(answer, event))
             return structs.replace(
-                event, text=text, calls=calls, usage=Usage(), cost=0.0, prices="", source="mock"
+                event,
+                text=text,
+                calls=calls,
+                usage=Usage(),
+                cost=0.0,
+                prices="",
+                source="mock",
+                attachments=(),
+                partial=False,
             )
         case ToolReturned():
             return structs.replace(event, value=answer, source="mock")

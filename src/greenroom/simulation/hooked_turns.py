@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from greenroom.backends.backend import Advance, Backend, TurnOver
-from greenroom.ledger.events import AgentSaid, InvocationEnded, InvocationStarted
-from greenroom.ledger.plain import Json, as_text
+from greenroom.ledger.events import InvocationEnded, InvocationStarted, agent_words
+from greenroom.ledger.plain import Json
 from greenroom.world.world import World
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ def _answered(world: World, output: Json) -> TurnOver:
     """Record that the first turn was answered; what was recorded before a cut is not repeated."""
     index = world.ledger.index_of(world.voice)
     if "@1" not in index.invocations:
-        said = index.said[-1].text if index.said else None
+        said = index.said[-1].value if index.said else None
         world.record(InvocationStarted(path="@1", input=said))
     if "@1" not in index.spoken:
-        world.record(AgentSaid(path="@1", text=as_text(output)))
+        world.record(agent_words("@1", output))
     world.record(InvocationEnded(path="@1", outcome="turn_over", output=output))
     return TurnOver(output)

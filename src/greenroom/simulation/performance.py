@@ -18,6 +18,7 @@ from greenroom.errors import (
     LoopLimit,
     TimeUp,
 )
+from greenroom.ledger.attachments import Attachment, message_value
 from greenroom.ledger.changes import Change, State
 from greenroom.ledger.events import (
     Answer,
@@ -50,6 +51,7 @@ def perform(
     agent: Any,
     message: str | None = None,
     *,
+    attachments: Iterable[Attachment] = (),
     answers: Mapping[str, Json] | None = None,
     ledger: Ledger | None = None,
     conversation: str = "",
@@ -68,7 +70,7 @@ def perform(
 
     Await it for the ledger of the conversation, or go through `.deltas()` for the pieces of the reply.
     With `ledger`, or the id of a `conversation` in the store, the next turn is taken, in this process or
-    another. `answers` are for what the agent waits for, by tool: {"approve_payment": True}. State in the
+    another. `attachments` go with the message: [attach("cup.png")]. `answers` are for what the agent waits for, by tool: {"approve_payment": True}. State in the
     scopes `user` and `app` outlives the conversation; `user` and `app` say whose it is. `resources` are
     functions by name that open what tools work with; `middleware` stands around its questions and calls.
     """
@@ -79,6 +81,7 @@ def perform(
     turn = Turn(
         agent=agent,
         message=message,
+        attachments=tuple(attachments),
         answers=dict(answers or {}),
         ledger=Ledger() if ledger is None else ledger,
         conversation=conversation,
@@ -139,6 +142,7 @@ class Turn(Struct, eq=False):
 
     agent: Any
     message: str | None
+    attachments: tuple[Attachment, ...]
     answers: dict[str, Json]
     ledger: Ledger
     conversation: str
@@ -159,7 +163,9 @@ class Turn(Struct, eq=False):
             )
         if self.conversation and self.store is None:
             raise BadInput("a conversation is found by its id in a store, but the store is off.")
-        if self.message is not None and not self.message.strip():
+        if self.attachments:
+            self.message = self.message or ""
+        elif self.message is not None and not self.message.strip():
             raise BadInput("the message is empty; leave it out to let the agent go on without one.")
         if self.max_model_calls < 1:
             raise BadInput(f"max_model_calls is {self.max_model_calls}; it must be at least 1.")
@@ -308,7 +314,7 @@ class Turn(Struct, eq=False):
         elif self.message is not None:
             hooks = world.middleware
             text = self.message if hooks is None else await hooks.heard(self.message)
-            world.record(UserSaid(text=text))
+            world.record(UserSaid(text=text, attachments=self.attachments))
         elif outcome is not None:
             return outcome
         elif index.invocations:
@@ -321,7 +327,7 @@ class Turn(Struct, eq=False):
         message = self.message
         for wait in yields:
             if wait.awaiting_input and message is not None:
-                value, message = message, None
+                value, message = message_value(message, self.attachments), None
             elif wait.id in left or wait.tool in left:
                 value = left.pop(wait.id) if wait.id in left else left[wait.tool]
             else:

@@ -230,12 +230,12 @@ def _as_turns(case: Case, ledger: Ledger | None, allowed: Collection[Any]) -> Ca
         known = {t: m for t, m in recorded_mocks(ledger, case.id).items() if t not in names}
         case = replace(case, mocks={**known, **case.mocks})
     if user is None:
-        return replace(case, says="", expect=None, turns=list(case.script))
+        return replace(case, says="", attachments=(), expect=None, turns=list(case.script))
     if isinstance(user, Lines) and user.last is None:
         lines = _lines(user)
         if all(isinstance(line, str) for line in lines):
             turns = [*case.script, *map(Turn, lines)]
-            return replace(case, says="", expect=None, user=None, turns=turns)
+            return replace(case, says="", attachments=(), expect=None, user=None, turns=turns)
     if ledger is not None:
         return with_recorded_user(case, ledger)
     raise BadInput(

@@ -15,6 +15,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.goals import claims, read_reply, shown_goals
 from greenroom.cases.users import Lines, SimulatedUser, UserAgents
 from greenroom.errors import BadValue, Refusal, UserAgentFailed
+from greenroom.ledger.attachments import attachments_in
 from greenroom.ledger.changes import Change, conflicts, unwrapped
 from greenroom.ledger.events import (
     Answer,
@@ -79,7 +80,7 @@ class UserSide:
 
     def _place(self, rank: int = 0) -> int:
         """How much of the script was said; with a blank first turn the agent speaks first."""
-        opened = bool(self._script) and not self._script[0].says
+        opened = bool(self._script) and self._script[0].is_blank
         return len(user_messages(self._ledger)) + opened + rank
 
     @property
@@ -90,19 +91,19 @@ class UserSide:
             return True
         return role.line(n) is not None if isinstance(role, Lines) else role is not None
 
-    async def next_message(self) -> tuple[str, tuple[Change, ...]] | None:
+    async def next_message(self) -> tuple[Json, tuple[Change, ...]] | None:
         """What the user says after a finished turn, or None when they have nothing to add."""
         place = self._place()
         if place < len(self._script):
-            says = self._script[place].says
-            self.remember(says, self._last_words(), self._world.new_id("turn", place))
-            return says, ()
+            turn = self._script[place]
+            self.remember(turn.says, self._last_words(), self._world.new_id("turn", place))
+            return turn.message, ()
         speaker = _speaker(self._user.loop, place - len(self._script))
         if speaker is None:
             return None
         wait = Yield(self._world.new_id("turn", place), "message", prompt=self._last_words())
         reply = await self._reply(wait, speaker)
-        return None if reply is None else (self._text(reply), reply.asks)
+        return None if reply is None else (self._message(reply), reply.asks)
 
     async def answers(self, yields: Sequence[Yield]) -> list[Reply] | None:
         """One reply to each wait, found concurrently; None when the user leaves for good."""
@@ -137,9 +138,9 @@ class UserSide:
     async def _answer(self, wait: Yield, rank: int) -> Reply | None:
         place = self._place(rank)
         if wait.type == "message" and place < len(self._script):
-            says = self._script[place].says
-            self.remember(says, wait.prompt, wait.id)
-            return Reply(says)
+            turn = self._script[place]
+            self.remember(turn.says, wait.prompt, wait.id)
+            return Reply(turn.message)
         role = self._role(wait)
         if role is None and not (wait.type == "tool" and wait.tool in self._user.tools):
             raise UserAgentFailed(_missing(self._case, wait))
@@ -151,7 +152,9 @@ class UserSide:
                 f"used up. Add a line, or give Lines(..., then=...)."
             )
         reply = await self._reply(wait, speaker)
-        return structs.replace(reply, value=self._text(reply)) if reply and not wait.tool else reply
+        return (
+            structs.replace(reply, value=self._message(reply)) if reply and not wait.tool else reply
+        )
 
     async def _reply(self, wait: Yield, role: Any) -> Reply | None:
         """Ask the role, and once more with the reason if its answer cannot be used."""
@@ -288,8 +291,10 @@ class UserSide:
             for change in event.asks
         )
 
-    def _text(self, reply: Reply) -> str:
+    def _message(self, reply: Reply) -> Json:
         if isinstance(reply.value, str) and reply.value.strip():
+            return reply.value
+        if not isinstance(reply.value, str) and attachments_in(reply.value):
             return reply.value
         raise UserAgentFailed(
             f"the user agent of case {self._case.id!r} answered {reply.value!r}, but a user's "

@@ -10,6 +10,7 @@ from time import strftime, time
 from msgspec import Struct
 
 from greenroom.errors import BadInput, BadLedger, NotFound
+from greenroom.ledger.blobs import FOLDER, BlobFolder
 from greenroom.ledger.changes import State
 from greenroom.ledger.codec import encoded
 from greenroom.ledger.events import Event, ModelCalled, NodeStarted, Noted
@@ -172,6 +173,7 @@ class OpenConversation:
         self._written = written
         self._lock = lock
         self._before = self._owned_state()
+        self._blobs = BlobFolder(database.path.parent / FOLDER)
 
     def record(self, event: Event) -> None:
         """Keep what happened. What was paid for, and what is about to act, is on disk on return."""
@@ -180,6 +182,7 @@ class OpenConversation:
 
     def flush(self) -> None:
         """Write what is not on disk yet, and what it did to the state of the user and the app."""
+        self._blobs.keep_known()
         events = self._ledger[self._written :]
         changed = self._changed_state()
         with self._database.connected(to_write=True) as connection, transaction(connection):

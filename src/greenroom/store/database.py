@@ -8,6 +8,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from greenroom.errors import StoreFailed, StoreRefused
+from greenroom.ledger.blobs import FOLDER
 from greenroom.ledger.ownership import check_ownership
 from greenroom.store.lock import is_held
 from greenroom.store.schema import VERSION, read_earlier, upgrade
@@ -82,7 +83,7 @@ class Database:
         try:
             folder, beside = self.path.parent, ("", "-wal", "-shm", "-journal")
             files = [self.path.with_name(f"{self.path.name}{end}") for end in beside]
-            check_ownership(folder, files=files, folders=[folder / JOURNALS])
+            check_ownership(folder, files=files, folders=[folder / JOURNALS, folder / FOLDER])
             self._make_folder()
         except OSError as error:
             raise StoreFailed(f"cannot keep runs in {self.path.parent}: {error}.") from error

@@ -25,6 +25,7 @@ from threading import Lock
 from typing import cast
 
 from greenroom.errors import StoreFailed
+from greenroom.ledger.blobs import BlobFolder
 from greenroom.ledger.codec import encoded_lines, json_of
 from greenroom.ledger.events import (
     Event,
@@ -175,6 +176,8 @@ class Entry:
         if place is None or self.is_frozen or self.failure:
             return
         try:
+            if self._journal.blobs is not None:
+                self._journal.blobs.keep_known()  # before the lines that mention them
             if self._length + len(waiting) > place.room:
                 self._move()
             elif is_armed("journal.half_written"):
@@ -305,8 +308,9 @@ def _has_acted(event: Event) -> bool:
 class Journal:
     """The files of one run's trials under way, in a folder that one process at a time may hold."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, blobs: BlobFolder | None = None) -> None:
         self.folder = folder
+        self.blobs = blobs
         self.places = Places(folder)
         self.syncing = DiskSync()
         self.fail: Callable[[str], None] = lambda _: None

@@ -11,6 +11,7 @@ from time import strftime, time
 from typing import Any, Literal
 
 from greenroom.errors import NotFound
+from greenroom.ledger.blobs import FOLDER, BlobFolder
 from greenroom.ledger.ledger import Ledger
 from greenroom.results.data import verdict_from
 from greenroom.results.report import UNFINISHED, Report
@@ -76,11 +77,13 @@ def as_store(given: "Store | str | Path | bool | None") -> "Store | None":
 class Store:
     """Runs remembered in a folder: a database of what is finished, a journal of what is not."""
 
-    __slots__ = ("database", "place")
+    __slots__ = ("blobs", "database", "place")
 
     def __init__(self, place: str | Path) -> None:
         self.place = Path(place).absolute()
         self.database = Database(self.place / _DATABASE)
+        self.blobs = BlobFolder(self.place / FOLDER)
+        """The bytes of attachments that ledgers mention."""
 
     def __repr__(self) -> str:
         return f"Store({str(self.place)!r})"
@@ -139,6 +142,7 @@ class Store:
     def add(self, run: Run, rows: Sequence[Row], connection: sqlite3.Connection) -> None:
         """Keep finished trials; they are on disk when this returns. The last row of a trial counts."""
         failpoint("commit.before")
+        self.blobs.keep_known()
         latest = {row.key: row for row in rows}.values()
         with transaction(connection):
             sums = read_sums(run, connection)
@@ -198,7 +202,7 @@ class Store:
 
     def journal(self, run_id: str) -> Journal:
         """The journal of a run; StoreFailed while another process holds it."""
-        return Journal(self._folder(run_id))
+        return Journal(self._folder(run_id), self.blobs)
 
     # Reading
 

@@ -31,10 +31,10 @@ def check_cases(backend: Backend | None, cases: EvalSet, checking: Checking) -> 
         graph = _graph(backend, case)
         if graph is None:
             continue
-        given = Given(case.state, tuple(_others(graph, case)))
+        given = Given(case.state, tuple(_others(graph, case)), _modalities(case))
         wrong = tuple(place for place, _ in misfits(fields_in(graph), given))
         # Many cases begin with other values at the same places: one check serves them all.
-        key = (graph, given.places, given.others, wrong)
+        key = (graph, given.places, given.others, given.modalities, wrong)
         if key not in known:
             known[key] = check(graph, given=given)
         for issue in known[key].errors:
@@ -56,6 +56,12 @@ def _graph(backend: Backend | None, case: Case) -> Graph | None:
     if not isinstance(found, NativeBackend):
         return None
     return found.part(case.target).graph if case.target else found.graph
+
+
+def _modalities(case: Case) -> tuple[str, ...]:
+    """What the script says and sends; a text by itself is what every agent takes."""
+    sent = (one.modality for turn in case.script for one in turn.attachments)
+    return tuple(dict.fromkeys(sent))
 
 
 def _others(graph: Graph, case: Case) -> Iterator[str]:

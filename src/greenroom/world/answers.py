@@ -21,13 +21,13 @@ from typing import Any, cast
 from greenroom.errors import BadFile, StoreFailed
 from greenroom.ledger.events import ModelCalled, ModelReplied
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.messages import Usage
+from greenroom.ledger.messages import Message, Usage
 from greenroom.ledger.ownership import check_ownership
-from greenroom.ledger.plain import is_object, plain
+from greenroom.ledger.plain import Json, as_object, is_object, plain
 from greenroom.ledger.redaction import without_secrets
 from greenroom.ledger.text_files import text_of
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta, send_piece
-from greenroom.world.records import answer_model
+from greenroom.world.records import answer_model, given_again
 from greenroom.world.world import Around, World
 
 Accepts = Callable[[ModelReply], bool]
@@ -65,8 +65,8 @@ class AnswerCache:
 
         That does no harm: it is asked for again.
         """
-        if without_secrets(reply.text) != reply.text:
-            return False  # judges quote what they read
+        if without_secrets(reply.text) != reply.text or reply.attachments:
+            return False  # judges quote what they read; an entry is a text
         place = self._place(key)
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -173,9 +173,7 @@ class RememberingWorld(Around):
         if known is None:
             return await self.inner.call_model(replace(request, digest=digest), body, on_delta)
         await send_piece(on_delta, known.text)
-        return ModelReply(
-            known.text, known.calls, known.usage, known.cost, known.prices, known.model
-        )
+        return given_again(known)
 
 
 def trial_of(world: World) -> str:
@@ -226,12 +224,19 @@ def key_of(request: ModelRequest, number: int, extra: str = "") -> str:
         request.node,
         request.path,
         request.instructions,
-        plain(request.messages),
+        [_message_data(message) for message in request.messages],
         plain(tools),
         plain(request.output_schema),
         number,
     ]
     return sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+
+
+def _message_data(message: Message) -> Json:
+    data = as_object(plain(message))
+    if not message.attachments:
+        del data["attachments"]  # as it was before there were any
+    return data
 
 
 def _again(reply: ModelReply) -> ModelBody:

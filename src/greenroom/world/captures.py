@@ -175,8 +175,10 @@ def _kept_runs(
 
 def _reference(index: VoiceIndex, message: Message) -> str:
     """Where the ledger holds this message: the user's last, or the end of a call; "" if it does not."""
-    if message.role == "user" and index.said and index.said[-1].text == message.text:
-        return f"said:{len(index.said) - 1}"
+    if message.role == "user" and index.said:
+        said = index.said[-1]
+        if said.text == message.text and said.attachments == message.attachments:
+            return f"said:{len(index.said) - 1}"
     if message.role == "tool":
         end = index.results.get(message.call_id)
         if end is not None and result_message(end) == message:
@@ -190,10 +192,11 @@ def _written_out(message: Message) -> Message:
     if role not in _ROLES:
         role, text = "user", f"{role}: {text}"
     if not message.calls and type(text) is str:
-        return message if role == message.role else Message("user", text)
+        attached = message.attachments
+        return message if role == message.role else Message("user", text, attachments=attached)
     # The arguments may be the framework's own to change.
     calls = tuple([ToolCall(one.tool, as_object(_json(one.args)), one.id) for one in message.calls])
-    return Message(role, str(text), calls, message.call_id, message.tool)
+    return Message(role, str(text), calls, message.call_id, message.tool, message.attachments)
 
 
 def _offered(tool: ToolSpec) -> OfferedTool:

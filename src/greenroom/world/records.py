@@ -161,11 +161,27 @@ def record_reply(
             seconds=seconds,
             first=first if source == "live" else None,
             source=source,
+            attachments=reply.attachments,
+            partial=reply.partial,
         )
     )
     if event.text != (reply.text or "") or event.calls != reply.calls:
         return replace(reply, text=event.text, calls=event.calls)
     return reply
+
+
+def given_again(end: ModelReplied, prices: str | None = None) -> ModelReply:
+    """A recorded reply as the model gave it; what it cost may be known from elsewhere."""
+    return ModelReply(
+        end.text,
+        end.calls,
+        end.usage,
+        end.cost,
+        end.prices if prices is None else prices,
+        end.model,
+        end.attachments,
+        end.partial,
+    )
 
 
 async def ask_in_turn(

@@ -32,6 +32,7 @@ from greenroom.world.answers import answers_in
 from greenroom.world.captures import as_input
 from greenroom.world.records import (
     begin_call,
+    given_again,
     raised_before,
     record_model_failure,
     record_question,
@@ -242,7 +243,7 @@ async def repeat_reply(
         raise error
     await send_piece(on_delta, end.text)
     # What it used and cost is part of the answer: an agent may act on it.
-    reply = ModelReply(end.text, end.calls, end.usage, end.cost, end.prices, end.model)
+    reply = given_again(end)
     return record_reply(world, request, reply, "replayed", end.seconds, end.first)
 
 
@@ -290,7 +291,7 @@ class RecordedJudges(Around):
         if known:
             end = known.popleft()
             record_question(self.inner, request)
-            reply = ModelReply(end.text, end.calls, end.usage, end.cost, end.prices, end.model)
+            reply = given_again(end)
             return record_reply(self.inner, request, reply, "replayed", end.seconds)
         if not self._asks_live:
             raise ReplayDrifted(
@@ -316,7 +317,7 @@ def _same_question(
 def key_of_question(agent: str, request: ModelInput) -> str:
     """All that an answer depends on; the ids of calls are no words to a model."""
     messages = [
-        (m.role, m.text, [(c.tool, dict(c.args)) for c in m.calls], m.tool)
+        (m.role, m.text, [(c.tool, dict(c.args)) for c in m.calls], m.tool, m.attachments)
         for m in request.messages
     ]
     whole: list[Any] = [agent, request.instructions, messages, request.tools, request.output_schema]

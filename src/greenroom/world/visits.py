@@ -19,7 +19,7 @@ from greenroom.ledger.plain import Json, as_object, plain, same
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.answers import key_of
 from greenroom.world.presence import place_here
-from greenroom.world.records import raised_before
+from greenroom.world.records import given_again, raised_before
 from greenroom.world.world import Returned, ToolBody, ToolRequest, World
 
 # What would read as a step of a path, or as a branch.
@@ -141,7 +141,7 @@ class Visits:
         ends = (step for step in reversed(steps) if isinstance(step, ModelReplied | ModelFailed))
         match next((end for end in ends if end.n == n), None):
             case ModelReplied() as end:
-                return ModelReply(end.text, end.calls, end.usage, end.cost, "", end.model)
+                return given_again(end, "")
             case ModelFailed(error=error, error_type=error_type, ours=ours):
                 before = raised_before(error, error_type, ours)
                 raise self.refuse(before) if isinstance(before, GreenroomError) else before

@@ -530,7 +530,7 @@ def test_an_error_says_what_the_file_was_taken_for(tmp_path: Path) -> None:
     "content, told",
     [
         ({"eval_set_id": "s", "eval_cases": [{"eval_id": "a", "conversation_scenario": {}}]}, "neither `conversation` nor"),
-        (adk_with(user_content={"parts": [{"inline_data": {"data": "aa"}}]}), "no text for the user"),
+        (adk_with(user_content={"parts": [{"file_data": {"file_uri": "gs://a"}}]}), "no text for the user"),
         (adk_with(user_content=None, final_response={"parts": []}), "user_content: it is missing"),
         (adk_with(final_response={"parts": 5}), "final_response.parts: 5 should be a text or a list"),
         (adk_with(intermediate_data={"tool_uses": [{}]}), r"tool_uses\[0\].name: null should be the name"),

@@ -20,6 +20,8 @@ class Given(Struct, frozen=True):
 
     state: Mapping[str, Mapping[str, Json]] = {}
     others: tuple[str, ...] = ()
+    modalities: tuple[str, ...] = ()
+    """What the user says and sends: text, images, ..."""
 
     @property
     def places(self) -> frozenset[str]:

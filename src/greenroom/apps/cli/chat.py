@@ -25,6 +25,8 @@ from greenroom.cases import EvalSet, harvest
 from greenroom.cases.files import read_evalset, write_evalset
 from greenroom.errors import BadInput, BadValue, GreenroomError
 from greenroom.ledger import Ledger, responses, state
+from greenroom.ledger.attachments import Attachment
+from greenroom.ledger.blobs import file_blob
 from greenroom.ledger.events import Event, ToolFailed, ToolReturned, YieldOpened
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import started
@@ -35,7 +37,10 @@ from greenroom.store.store import as_store
 from greenroom.suite.sources import as_middleware, as_model_given, as_resources
 
 _YES = {"y": True, "yes": True, "n": False, "no": False}
-_HELP = "/state shows the state, /save FILE [ID] saves a case, /quit leaves."
+_HELP = (
+    "/state shows the state, /attach FILE sends it with your next message, /save FILE [ID] saves a "
+    "case, /quit leaves."
+)
 
 
 def talk(
@@ -125,6 +130,7 @@ class Chat:
         self._terminal = Terminal()
         self._is_quiet = is_quiet
         self._written = ""
+        self._files: list[Attachment] = []
 
     def run(self) -> None:
         """Read lines until there are no more."""
@@ -177,11 +183,15 @@ class Chat:
 
     def _turn(self, message: str | None, answers: Mapping[str, Json] | None = None) -> None:
         heard, self._written = len(responses(self.ledger)), ""
+        files: list[Attachment] = []
+        if message is not None:
+            files, self._files = self._files, []
 
         async def taken() -> Ledger:
             going = perform(
                 self._agent,
                 message,
+                attachments=files,
                 answers=answers,
                 ledger=self.ledger,
                 on_delta=None if self._is_quiet else self._write,
@@ -235,7 +245,11 @@ class Chat:
 
     def _obey(self, line: str) -> None:
         words = line.split()
-        known: dict[str, Callable[..., None]] = {"/state": self._print_state, "/save": self._save}
+        known: dict[str, Callable[..., None]] = {
+            "/state": self._print_state,
+            "/attach": self._attach,
+            "/save": self._save,
+        }
         if words[0] not in known:
             aside(_HELP)
             return
@@ -246,6 +260,10 @@ class Chat:
 
     def _print_state(self) -> None:
         put_out(json.dumps(state(self.ledger), indent=2, ensure_ascii=False))
+
+    def _attach(self, file: str) -> None:
+        self._files.append(file_blob(Path(file)))
+        aside(f"goes with your next message: {', '.join(map(str, self._files))}")
 
     def _save(self, file: str, case_id: str = "") -> None:
         path = Path(file)

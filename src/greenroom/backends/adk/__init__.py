@@ -30,7 +30,13 @@ from greenroom.backends.adk.run import PLACE, FrameworkRun
 from greenroom.backends.adk.seam import silence_refusals
 from greenroom.backends.adk.sessions import Artifacts, Sessions
 from greenroom.backends.adk.state import prefixed
-from greenroom.backends.adk.turns import is_last_word, message_for, progress_of, record_state
+from greenroom.backends.adk.turns import (
+    is_last_word,
+    message_for,
+    progress_of,
+    record_actions,
+    record_state,
+)
 from greenroom.backends.adk.versions import Workflow
 from greenroom.backends.backend import Feature, ToolFacts
 from greenroom.backends.foreign import ForeignBackend, held
@@ -114,6 +120,7 @@ class AdkBackend(ForeignBackend):
             async with aclosing(running) as heard:
                 async for event in heard:
                     record_state(run, event)
+                    record_actions(run, event, await artifacts.saved_by(event, session))
                     if is_last_word(event):
                         said = event
         progress = progress_of(run, events, said, self.answers_with_data(said))

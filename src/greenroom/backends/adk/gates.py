@@ -15,13 +15,16 @@ from google.adk.tools.tool_context import ToolContext
 
 from greenroom.backends.adk.run import PASSED, AdkCaller, run_passed
 from greenroom.backends.adk.translation import (
+    part_of,
     reply_of,
     request_of,
     response_of,
+    result_as_json,
     server_side_tools,
     with_call_ids,
 )
 from greenroom.backends.adk.versions import signed_like
+from greenroom.backends.attached import with_files
 from greenroom.backends.callers import listener
 from greenroom.backends.foreign import held, jsonable
 from greenroom.backends.seams import real_of
@@ -207,7 +210,7 @@ class ToolGate:
             return await run_passed(tool, context, lambda: self._run(tool, args, context))
 
         caller.watch_state(context)
-        outcome, kept = await caller.ask_tool(request, run)
+        outcome, kept = await caller.ask_tool(request, run, result_as_json)
         if isinstance(outcome, Pending):
             return None
         if outcome.error:
@@ -215,7 +218,7 @@ class ToolGate:
                 raise kept.error
             return {"error": outcome.error}
         caller.hand_over_state(request.id, context)
-        return kept.real if kept.matches(outcome.value) else outcome.value
+        return kept.real if kept.matches(outcome.value) else with_files(outcome.value, part_of)
 
 
 _CHECKING = {

@@ -18,7 +18,13 @@ from greenroom.backends.adk.run import PLACE, FrameworkRun
 from greenroom.backends.adk.sessions import Keeper, Sessions
 from greenroom.backends.adk.state import pour, prefixed
 from greenroom.backends.adk.tripwire import Tripwire
-from greenroom.backends.adk.turns import is_last_word, message_for, progress_of, record_state
+from greenroom.backends.adk.turns import (
+    is_last_word,
+    message_for,
+    progress_of,
+    record_actions,
+    record_state,
+)
 from greenroom.backends.backend import Resumption
 from greenroom.backends.invocation import Invocation, Progress
 from greenroom.errors import AgentFailed, GreenroomError
@@ -143,6 +149,7 @@ class ServedBackend(AdkBackend, Generic[T]):
             run, tripwire = self._running
             tripwire.hear(event)
             record_state(run, event, _ITS_OWN)
+            record_actions(run, event)
 
     def _keep(self, session: Session, event: Event) -> None:
         # Code of the agent may keep sessions of its own here.

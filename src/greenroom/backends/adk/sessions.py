@@ -11,6 +11,8 @@ from google.adk.artifacts import InMemoryArtifactService
 from google.adk.events import Event
 from google.adk.sessions import InMemorySessionService, Session
 
+from greenroom.backends.adk.translation import attachment_of
+from greenroom.ledger.attachments import Attachment
 from greenroom.ledger.plain import Json, as_object
 
 _FILES = "artifacts"
@@ -61,6 +63,20 @@ class Artifacts:
         files = [item for item in items if _FILES in item]
         self.others: list[Json] = [item for item in items if _FILES not in item]
         self.service = InMemoryArtifactService.model_validate(files[-1] if files else {})
+
+    async def saved_by(self, event: Event, session: Session) -> dict[str, Attachment | None]:
+        """The files that an event says were saved."""
+        found: dict[str, Attachment | None] = {}
+        for name, version in event.actions.artifact_delta.items():
+            part = await self.service.load_artifact(
+                app_name=session.app_name,
+                user_id=session.user_id,
+                session_id=session.id,
+                filename=name,
+                version=version,
+            )
+            found[name] = attachment_of(part, name)
+        return found
 
     def items(self) -> list[Json]:
         """What the history must remember of them: nothing, if no file was saved."""

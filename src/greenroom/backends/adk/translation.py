@@ -1,6 +1,6 @@
 """Requests and replies between the framework's types and ours."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from google.adk.models.llm_request import LlmRequest
@@ -8,7 +8,10 @@ from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 from pydantic import BaseModel
 
+from greenroom.backends.attached import with_references
 from greenroom.backends.foreign import Spec, jsonable
+from greenroom.ledger.attachments import Attachment
+from greenroom.ledger.blobs import given_blob
 from greenroom.ledger.messages import Message, Role, ToolCall, Usage
 from greenroom.ledger.plain import Json, as_object, as_text, plain
 from greenroom.models.model import ModelReply, ModelRequest
@@ -46,17 +49,21 @@ def reply_of(response: LlmResponse, model: str) -> ModelReply:
     if used is not None:
         thoughts = getattr(used, "thoughts_token_count", 0) or 0
         usage = Usage(used.prompt_token_count or 0, (used.candidates_token_count or 0) + thoughts)
+    is_cut = response.finish_reason == types.FinishReason.MAX_TOKENS
     return ModelReply(
         text=text,
         calls=calls,
         usage=usage,
         model=response.model_version or model,
+        attachments=attached_to(response.content),
+        partial=is_cut or bool(response.interrupted),
     )
 
 
 def response_of(reply: ModelReply) -> LlmResponse:
     """A reply of ours, as the framework's model would have given it."""
     parts = [types.Part(text=reply.text)] if reply.text else []
+    parts += map(part_of, reply.attachments)
     parts += [
         types.Part(
             function_call=types.FunctionCall(
@@ -125,14 +132,49 @@ def _messages(content: types.Content) -> list[Message]:
     found: list[Message] = []
     parts = _parts(content)
     text, calls = _said(parts)
-    if text or calls:
+    attached = attached_to(content)
+    if text or calls or attached:
         role: Role = "assistant" if content.role == "model" else "user"
-        found.append(Message(role, text, calls))
+        found.append(Message(role, text, calls, attachments=attached))
     for part in parts:
         if answer := part.function_response:
             text = as_text(jsonable(answer.response))
-            found.append(Message("tool", text, call_id=answer.id or "", tool=answer.name or ""))
+            files = _given(getattr(answer, "parts", None) or [])
+            found.append(Message("tool", text, (), answer.id or "", answer.name or "", files))
     return found
+
+
+def part_of(attachment: Attachment) -> types.Part:
+    """An attachment as the framework has it."""
+    blob = types.Blob(data=attachment.data, mime_type=attachment.media_type)
+    return types.Part(inline_data=blob)
+
+
+def attachment_of(part: Any, name: str = "") -> Attachment | None:
+    """The attachment that a part of a message or of a tool's response is, if it holds bytes."""
+    blob = getattr(part, "inline_data", None)
+    if blob is None or not blob.data:
+        return None
+    return given_blob(blob.data, blob.mime_type or "", name or blob.display_name or "")
+
+
+def attached_to(content: types.Content | None) -> tuple[Attachment, ...]:
+    """What is attached to a message; thoughts are no part of it."""
+    return _given([part for part in _parts(content) if not part.thought])
+
+
+def _given(parts: Iterable[Any]) -> tuple[Attachment, ...]:
+    found = [attachment_of(part) for part in parts]
+    return tuple([one for one in found if one is not None])
+
+
+def result_as_json(value: Any) -> Json:
+    """What a tool returned, with a reference to what is attached."""
+    return jsonable(with_references(value, _attached_part))
+
+
+def _attached_part(value: Any) -> Attachment | None:
+    return attachment_of(value) if isinstance(value, types.Part) else None
 
 
 def _said(parts: list[types.Part]) -> tuple[str, tuple[ToolCall, ...]]:

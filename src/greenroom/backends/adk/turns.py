@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Any, cast
 
 from google.adk.events import Event
@@ -10,15 +11,18 @@ from pydantic_core import from_json, to_json
 
 from greenroom.backends.adk.run import FrameworkRun
 from greenroom.backends.adk.state import place_of, state_changes
+from greenroom.backends.adk.translation import attached_to, part_of
 from greenroom.backends.adk.versions import output_of
 from greenroom.backends.backend import Yield
 from greenroom.backends.foreign import jsonable
 from greenroom.backends.invocation import Invocation, Progress, approval
 from greenroom.errors import AgentFailed, UserAgentFailed
-from greenroom.ledger.events import StateChanged, ToolReturned
+from greenroom.ledger.attachments import Attachment, message_value
+from greenroom.ledger.events import ArtifactSaved, Escalated, StateChanged, ToolReturned
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.questions import state_after
 
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 _CONFIRM = "adk_request_confirmation"
 _CREDENTIAL = "adk_request_credential"
 # A node of a workflow asks for approval as for any other input, under an id that says so.
@@ -30,7 +34,8 @@ def message_for(invocation: Invocation, events: list[Event]) -> types.Content:
     waiting = _pending_calls(events) if invocation.resumed else []
     if not waiting:
         text = invocation.given or ""
-        return types.Content(role="user", parts=[types.Part(text=text)])
+        said = [types.Part(text=text)] if text or not invocation.attached else []
+        return types.Content(role="user", parts=[*said, *map(part_of, invocation.attached)])
     return types.Content(role="user", parts=[_answer_to(invocation, call) for call in waiting])
 
 
@@ -47,7 +52,7 @@ def progress_of(
     if waiting:
         return Progress(history, yields=waiting, is_fresh=True)
     run.leave_all()
-    if said is not None and said.error_code and not _text(said):
+    if said is not None and said.error_code and not _text(said) and not attached_to(said.content):
         raise AgentFailed(f"the model gave no answer ({said.error_code}): {said.error_message}")
     output = None if said is None else _output(said, is_data)
     return Progress(history, output, is_fresh=True)
@@ -57,16 +62,18 @@ def is_last_word(event: Event) -> bool:
     """Whether a turn may end with this: words, data, or the model's failure to give any."""
     # A node of a workflow may have come to something that was not put into words.
     gives = output_of(event) is not None and not event.partial
-    return event.is_final_response() and bool(_text(event) or event.error_code or gives)
+    said = _text(event) or event.error_code or gives or attached_to(event.content)
+    return event.is_final_response() and bool(said)
 
 
 def _output(said: Event, is_data: bool) -> Json:
     """What the turn came to; the framework gives data as text, which it has checked."""
     text = _text(said)
-    if not text and (output := output_of(said)) is not None:
+    attached = attached_to(said.content)
+    if not text and not attached and (output := output_of(said)) is not None:
         return jsonable(output)
-    if not is_data:
-        return text
+    if not is_data or attached:
+        return message_value(text, attached)
     try:
         return json.loads(text)
     except ValueError:
@@ -86,6 +93,18 @@ def record_state(run: FrameworkRun, event: Event, ignored: Collection[str] = ())
     changes = state_changes(delta, invocation.ledger.fold(invocation.world.voice))
     if changes:
         invocation.world.record(StateChanged(path=run.last_of(event.author), changes=changes))
+
+
+def record_actions(
+    run: FrameworkRun, event: Event, saved: Mapping[str, Attachment | None] = _NOTHING
+) -> None:
+    """Write down the files that an event says were saved, and that an agent gave up its loop."""
+    world = run.invocation.world
+    for name, version in event.actions.artifact_delta.items():
+        path, file = run.last_of(event.author), saved.get(name)
+        world.record(ArtifactSaved(path=path, name=name, version=version, attachment=file))
+    if event.actions.escalate:
+        world.record(Escalated(path=run.last_of(event.author), node=event.author))
 
 
 def _settled(invocation: Invocation, delta: Mapping[str, Any]) -> dict[str, Any]:

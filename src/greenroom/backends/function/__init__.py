@@ -44,6 +44,7 @@ _NAMES: Mapping[str, str] = {
     "prompt": "message",
     "question": "message",
     "state": "state",
+    "attachments": "attachments",
     "ctx": "context",
     "context": "context",
 }

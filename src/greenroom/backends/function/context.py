@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from greenroom.agents.tools import as_tool
 from greenroom.backends.function.router import CallRouter
+from greenroom.ledger.attachments import Attachment, heard
 from greenroom.ledger.changes import Change
 from greenroom.ledger.messages import Message, Role
 from greenroom.ledger.plain import Json, as_text
@@ -37,15 +38,20 @@ class FunctionContext:
         return "" if given is None else as_text(given)
 
     @property
-    def messages(self) -> list[dict[str, str]]:
-        """The conversation so far, the user's last message included."""
-        index, found = self._router.invocation.index, list[dict[str, str]]()
+    def attachments(self) -> tuple[Attachment, ...]:
+        """What the user sent along with their last message."""
+        return self._router.invocation.attached
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """The conversation so far, the user's last message included; with attachments, if there are any."""
+        index, found = self._router.invocation.index, list[dict[str, Any]]()
         for path, begun in index.invocations.items():
             if begun.input not in (None, ""):
-                found.append({"role": "user", "content": as_text(begun.input)})
+                found.append(_said("user", begun.input))
             end = index.invocations_ended.get(path)
             if end is not None and end.output is not None:
-                found.append({"role": "assistant", "content": as_text(end.output)})
+                found.append(_said("assistant", end.output))
         return found
 
     @property
@@ -110,6 +116,16 @@ def _messages(given: str | Sequence[Mapping[str, Any] | Message]) -> tuple[Messa
     return tuple(
         said
         if isinstance(said, Message)
-        else Message(cast(Role, said["role"]), as_text(said.get("content", "")))
+        else Message(
+            cast(Role, said["role"]),
+            as_text(said.get("content", "")),
+            attachments=tuple(said.get("attachments", ())),
+        )
         for said in given
     )
+
+
+def _said(role: Role, value: Json) -> dict[str, Any]:
+    text, attached = heard(value)
+    message: dict[str, Any] = {"role": role, "content": text}
+    return {**message, "attachments": attached} if attached else message

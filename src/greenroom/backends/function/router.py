@@ -35,7 +35,13 @@ from greenroom.ledger.plain import Json, plain, same
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest
 from greenroom.world.answers import key_of
 from greenroom.world.presence import answered_by
-from greenroom.world.records import RecordedFailure, ToolError, describe_error, raised_before
+from greenroom.world.records import (
+    RecordedFailure,
+    ToolError,
+    describe_error,
+    given_again,
+    raised_before,
+)
 from greenroom.world.world import Context, Pending, SealedBody, ToolRequest
 
 T = TypeVar("T")
@@ -160,7 +166,7 @@ class CallRouter:
         match next((end for end in ends if end.n == number), None):
             case ModelReplied() as known:
                 self._check_question(request, number)
-                return ModelReply(known.text, known.calls, known.usage, known.cost, "", known.model)
+                return given_again(known, "")
             case ModelFailed() as failure:
                 before = raised_before(failure.error, failure.error_type, failure.ours)
                 # One of ours ends the turn, even if it is caught.

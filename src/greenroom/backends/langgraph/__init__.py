@@ -19,6 +19,7 @@ from langgraph.types import Command, Interrupt
 from langsmith.run_helpers import tracing_context
 from langsmith.utils import tracing_is_enabled
 
+from greenroom.backends.attached import content_attachments
 from greenroom.backends.backend import Feature, ToolFacts
 from greenroom.backends.foreign import ForeignBackend, held, jsonable
 from greenroom.backends.invocation import Check, Invocation, Progress
@@ -34,7 +35,9 @@ from greenroom.backends.langgraph.memory import THREAD, Memory
 from greenroom.backends.langgraph.pauses import Pause, checked_decision, resumption, waits_for
 from greenroom.backends.langgraph.run import RUN, FrameworkRun
 from greenroom.backends.langgraph.seam import install
+from greenroom.backends.langgraph.translation import content_of
 from greenroom.errors import AgentFailed
+from greenroom.ledger.attachments import message_value
 from greenroom.ledger.changes import Change, State
 from greenroom.ledger.events import StateChanged
 from greenroom.ledger.plain import Json, plain, same
@@ -155,10 +158,16 @@ class LangGraphBackend(ForeignBackend):
             answers = resumption(invocation, pauses)
             return Command(resume=answers, update=state) if state else Command(resume=answers)
         said = invocation.given or ""
+        if self._input is not None and invocation.attached:
+            raise AgentFailed(
+                f"{invocation.attached[0]} is attached, but input=... is given the text alone; leave "
+                f"input= out, so that the graph gets a message with all of it."
+            )
         if self._input is not None:
             own = self._input(said)
             return {**state, **own} if isinstance(own, dict) else own
-        return {**state, "messages": [HumanMessage(said)] if said else []}
+        content = content_of(said, invocation.attached)
+        return {**state, "messages": [HumanMessage(content)] if content else []}
 
     def _note_step(self, run: FrameworkRun, state: Any) -> None:
         """Write down what the nodes that have just ended changed; of several, with the last one."""
@@ -267,7 +276,9 @@ def answer_in(result: Any, graph: Graph) -> Any:
     messages = state.get("messages") or []
     if messages and isinstance(last := messages[-1], BaseMessage):
         # A graph may end with a tool's answer, which is then its own (`return_direct`).
-        return str(last.text) if isinstance(last, AIMessage | ToolMessage) else None
+        if not isinstance(last, AIMessage | ToolMessage):
+            return None
+        return message_value(str(last.text), content_attachments(last.content))
     for name in ("response", "output"):
         if state.get(name) is not None:
             return state[name]

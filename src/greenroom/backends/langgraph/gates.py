@@ -20,12 +20,14 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.tools import BaseTool, ToolException
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 
+from greenroom.backends.attached import block_attachment, with_references
 from greenroom.backends.callers import listener, refuse_to_wait
 from greenroom.backends.foreign import held, jsonable
 from greenroom.backends.langchain import ACTING, IN_MODEL, MARK, origin_of
 from greenroom.backends.langgraph.run import IN_TOOL_NODE, FrameworkRun, InnerCaller
 from greenroom.backends.langgraph.translation import (
     chunk_of,
+    content_of,
     identified,
     message_of,
     model_name,
@@ -34,6 +36,7 @@ from greenroom.backends.langgraph.translation import (
     request_of,
 )
 from greenroom.errors import AgentFailed, ToolRefused
+from greenroom.ledger.attachments import heard
 from greenroom.ledger.events import ToolReturned
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelRequest, send_piece
@@ -282,7 +285,7 @@ class ToolGate:
                     raise _Paused(pause) from None
 
         try:
-            outcome, kept = await caller.ask_tool(request, run)
+            outcome, kept = await caller.ask_tool(request, run, _result_as_json)
         except _Paused as paused:
             raise paused.interrupt from None
         if isinstance(kept.error, GraphBubbleUp):
@@ -318,7 +321,13 @@ class ToolGate:
     def _shaped(self, value: Json) -> Any:
         """An answer of the World in the shape the tool has promised."""
         two = self._tool.response_format == "content_and_artifact"
-        return (value, None) if two else value
+        text, attached = heard(value) if value is not None else ("", ())
+        given = content_of(text, attached) if attached else value
+        return (given, None) if two else given
+
+
+def _result_as_json(value: Any) -> Json:
+    return with_references(jsonable(value), block_attachment)
 
 
 def _streams(model: BaseChatModel) -> bool:

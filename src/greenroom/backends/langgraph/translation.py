@@ -4,6 +4,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 
 import json
+from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -18,7 +19,9 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.tool import ToolCall as WantedValue
 from langchain_core.messages.tool import tool_call_chunk
 
+from greenroom.backends.attached import content_attachments
 from greenroom.backends.foreign import Spec, jsonable
+from greenroom.ledger.attachments import Attachment
 from greenroom.ledger.events import ModelReplied
 from greenroom.ledger.messages import Message, Role, ToolCall, Usage
 from greenroom.ledger.plain import Json, as_object, plain
@@ -32,6 +35,7 @@ _ROLES: dict[str, Role] = {
     "tool": "tool",
     "ToolMessageChunk": "tool",
 }
+_CUT = ("length", "max_tokens", "MAX_TOKENS")
 _NAMES = ("model_name", "model", "model_id")
 
 
@@ -74,6 +78,8 @@ def reply_of(message: BaseMessage) -> ModelReply:
         calls=_calls(message),
         usage=Usage(used["input_tokens"], used["output_tokens"]) if used else None,
         model=str(message.response_metadata.get("model_name") or ""),
+        attachments=content_attachments(message.content),
+        partial=message.response_metadata.get("finish_reason") in _CUT,
     )
 
 
@@ -81,7 +87,7 @@ def message_of(reply: ModelReply | ModelReplied) -> AIMessage:
     """A reply of ours, as the framework's model would have given it."""
     used = reply.usage
     return AIMessage(
-        content=reply.text,
+        content=content_of(reply.text, reply.attachments),
         tool_calls=[
             WantedValue(name=c.tool, args=as_object(plain(c.args)), id=c.id) for c in reply.calls
         ],
@@ -92,6 +98,21 @@ def message_of(reply: ModelReply | ModelReplied) -> AIMessage:
         else None,
         response_metadata={"model_name": reply.model} if reply.model else {},
     )
+
+
+def content_of(text: str, attachments: Sequence[Attachment]) -> Any:
+    """A message's content: its text, or blocks of it and of what is attached."""
+    if not attachments:
+        return text
+    said = [{"type": "text", "text": text}] if text else []
+    return [*said, *map(_block, attachments)]
+
+
+def _block(one: Attachment) -> dict[str, Any]:
+    kind = one.modality if one.modality in ("image", "audio", "video") else "file"
+    coded = b64encode(one.data).decode()
+    block = {"type": kind, "base64": coded, "mime_type": one.media_type}
+    return {**block, "filename": one.name} if kind == "file" else block
 
 
 def identified(message: BaseMessage, reply: ModelReply) -> AIMessage | None:
@@ -137,8 +158,10 @@ def _message(message: BaseMessage) -> Message:
     role, text = _ROLES.get(message.type, "user"), str(message.text)
     if role == "tool":
         answer = cast(ToolMessage, message)
-        return Message("tool", text, call_id=answer.tool_call_id, tool=message.name or "")
-    return Message(role, text, _calls(message) if role == "assistant" else ())
+        files = content_attachments(answer.content)
+        return Message("tool", text, (), answer.tool_call_id, message.name or "", files)
+    calls = _calls(message) if role == "assistant" else ()
+    return Message(role, text, calls, attachments=content_attachments(message.content))
 
 
 def _calls(message: BaseMessage) -> tuple[ToolCall, ...]:

@@ -20,11 +20,11 @@ from greenroom.backends.native.kinds import KINDS
 from greenroom.backends.native.listeners import Door
 from greenroom.backends.native.walk import Done, GraphWalk
 from greenroom.errors import AgentFailed, FailedBefore, GreenroomError, Refusal
-from greenroom.ledger.events import AgentSaid, InvocationEnded, InvocationStarted
+from greenroom.ledger.events import InvocationEnded, InvocationStarted, agent_words
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import summarize_error
-from greenroom.ledger.plain import Json, as_text
+from greenroom.ledger.plain import Json
 from greenroom.models.model import Model, OnDelta
 from greenroom.models.named import as_model
 from greenroom.world.records import describe_error
@@ -103,7 +103,7 @@ class NativeBackend:
         if invocation is not None:
             return await self.invoke(ledger, world, invocation.path, invocation.input)
         number = len(index.invocations) + 1
-        given = index.said[-1].text if index.said else None
+        given = index.said[-1].value if index.said else None
         return await self.invoke(ledger, world, f"@{number}", given)
 
     async def invoke(self, ledger: Ledger, world: World, root: str, given: Json) -> Advance:
@@ -130,7 +130,7 @@ class NativeBackend:
 
     def _ended(self, index: VoiceIndex, world: World, root: str, output: Json) -> Advance:
         if output is not None and root not in index.spoken:
-            world.record(AgentSaid(path=root, text=as_text(output)))
+            world.record(agent_words(root, output))
         over = self.graph.awaits_input
         outcome = "finished" if over else "turn_over"
         world.record(InvocationEnded(path=root, outcome=outcome, output=output))

@@ -15,6 +15,7 @@ from greenroom.backends.native.history import conversation, handed_over
 from greenroom.backends.native.summaries import rule_that_summarises, summary_of_the_past
 from greenroom.backends.together import together
 from greenroom.errors import AgentFailed, GreenroomError, LoopLimit
+from greenroom.ledger.attachments import message_value
 from greenroom.ledger.events import (
     Corrected,
     ModelFailed,
@@ -70,7 +71,7 @@ class AgentRun(Struct, eq=False):
                 last = steps[-1]
                 if isinstance(last, ModelReplied):
                     if not last.calls:
-                        if self._has_answered(last.text):
+                        if self._has_answered(last):
                             return ()
                     elif waits := await self._settle(last.calls):
                         return waits
@@ -107,9 +108,12 @@ class AgentRun(Struct, eq=False):
             )
         is_only_run = len(index.runs.get(node, ())) < 2
         adapter = output_adapter(agent.output) if agent.output is not None else None
+        messages = conversation(agent, self.world, index, node, path, summary, self.team)
+        if agent.accepts:
+            agent.check_modalities([a for m in messages for a in m.attachments], "accepts")
         return ModelRequest(
             agent=agent.name,
-            messages=conversation(agent, self.world, index, node, path, summary, self.team),
+            messages=messages,
             instructions=self._instructions(),
             tools=(*agent.toolbox, *transfer_tools(agent, self._by_name))
             if self.team
@@ -137,14 +141,16 @@ class AgentRun(Struct, eq=False):
         state = self.world.ledger.fold(self.world.voice, branch_of(self.path))
         return filled(agent.instructions, agent.reads, state, f"agent {agent.name!r}")
 
-    def _has_answered(self, text: str) -> bool:
+    def _has_answered(self, reply: ModelReplied) -> bool:
         """Take the model's answer, or write down for the model what is wrong with it."""
-        if not text.strip():
+        text = reply.text
+        self.agent.check_modalities(reply.attachments, "gives")
+        if not text.strip() and not reply.attachments:
             raise AgentFailed(
                 f"agent {self.agent.name!r} answered with nothing: no text and no tool call."
             )
         if self.agent.output is None:
-            self.output = text
+            self.output = message_value(text, reply.attachments)
             return True
         adapter = output_adapter(self.agent.output)
         try:

@@ -6,11 +6,13 @@ from types import MappingProxyType
 from greenroom.agents.agent import Agent
 from greenroom.agents.context import Exchange, Scene, history
 from greenroom.agents.handoffs import transfers
-from greenroom.ledger.events import Corrected, ModelReplied, NodeStarted, ToolReturned
+from greenroom.ledger.attachments import heard
+from greenroom.ledger.events import Corrected, ModelReplied, NodeStarted
 from greenroom.ledger.index import Step, VoiceIndex
+from greenroom.ledger.interactions import result_message
 from greenroom.ledger.messages import Message, ToolCall
 from greenroom.ledger.paths import branch_of, root_of
-from greenroom.ledger.plain import Json, as_text
+from greenroom.ledger.plain import Json
 from greenroom.world.world import World
 
 _REMEMBER_ALL = (history(),)
@@ -74,28 +76,31 @@ def _exchange(
     messages, count = index.exchanges.get(path) or (_question(index.started[path].input), 0)
     is_over = True
     if count < len(steps):
-        heard = list(messages)
+        said = list(messages)
         for step in steps[count:]:
-            is_over = _add_step(heard, index, step, transfers)
-        messages = tuple(heard)
+            is_over = _add_step(said, index, step, transfers)
+        messages = tuple(said)
     if is_over:
         index.exchanges[path] = messages, len(steps)
     return messages
 
 
 def _question(given: Json) -> Exchange:
-    return () if given is None or given == "" else (Message("user", as_text(given)),)
+    if given is None or given == "":
+        return ()
+    text, attached = heard(given)
+    return (Message("user", text, attachments=attached),)
 
 
 def _add_step(
-    heard: list[Message], index: VoiceIndex, step: Step, transfers: Mapping[str, str]
+    said: list[Message], index: VoiceIndex, step: Step, transfers: Mapping[str, str]
 ) -> bool:
     """Add what a step said and heard; False if more is to come: a call under way has no result."""
     if not isinstance(step, ModelReplied):
         if isinstance(step, Corrected):
-            heard.append(Message("user", step.text))
+            said.append(Message("user", step.text))
         return True
-    heard.append(Message("assistant", step.text, step.calls))
+    said.append(Message("assistant", step.text, step.calls, attachments=step.attachments))
     is_over = True
     to = handed_over(step.calls, transfers)
     for call in step.calls:
@@ -103,15 +108,13 @@ def _add_step(
             text = f"The conversation was handed over to {to}."
             if transfers[call.tool] != to:
                 text = f"Not handed over to {transfers[call.tool]}: {to} was first."
-            heard.append(Message("tool", text, (), call.id, call.tool))
+            said.append(Message("tool", text, (), call.id, call.tool))
             continue
         match index.results.get(call.id):
             case None:
                 is_over = False
-            case ToolReturned(value=value):
-                heard.append(Message("tool", as_text(value), (), call.id, call.tool))
             case end:
-                heard.append(Message("tool", f"Error: {end.error}", (), call.id, call.tool))
+                said.append(result_message(end))
     return is_over
 
 
@@ -159,7 +162,9 @@ def _heard(index: VoiceIndex, path: str) -> list[tuple[int, Exchange, str]]:
             continue
         end = index.invocations_ended[invocation.path]
         if end.outcome != "failed":
-            pair = (*_question(invocation.input), Message("assistant", as_text(end.output)))
+            text, attached = heard(end.output)
+            answer = Message("assistant", text, attachments=attached)
+            pair = (*_question(invocation.input), answer)
             found.append((invocation.seq, pair, invocation.path))
     for place, spoken in index.spoken.items():
         # The rounds of an invocation that has ended are part of the exchange above.
@@ -168,5 +173,6 @@ def _heard(index: VoiceIndex, path: str) -> list[tuple[int, Exchange, str]]:
             inside = [s for p, s in index.started.items() if p.startswith(f"{place}/")]
             first = min(inside, key=lambda started: started.seq, default=None)
             asked = _question(first.input if first else None)
-            found.append((spoken.seq, (*asked, Message("assistant", spoken.text)), place))
+            answer = Message("assistant", spoken.text, attachments=spoken.attachments)
+            found.append((spoken.seq, (*asked, answer), place))
     return found

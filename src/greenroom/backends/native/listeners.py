@@ -20,7 +20,8 @@ from greenroom.agents.streams import Cut, gives_pieces
 from greenroom.backends.native.steps import call_step
 from greenroom.backends.together import begin, stop
 from greenroom.errors import Refusal
-from greenroom.ledger.plain import Json, as_text, is_object, plain
+from greenroom.ledger.attachments import heard
+from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.ledger.questions import started
 from greenroom.models.model import OnDelta
 from greenroom.world.pieces import Pieces, Taken
@@ -183,8 +184,8 @@ class Listener:
 
     def _texts(self, output: Json) -> dict[str, str]:
         if self._feed is not None and self._feed.is_fork and is_object(output):
-            return {branch: as_text(value) for branch, value in output.items()}
-        return {} if output is None else {"": as_text(output)}
+            return {branch: heard(value)[0] for branch, value in output.items()}
+        return {} if output is None else {"": heard(output)[0]}
 
 
 async def _end(task: "asyncio.Task[Any]", is_told: bool) -> None:

@@ -30,11 +30,18 @@ from greenroom.backends.native.outputs import declared_changes
 from greenroom.backends.native.steps import call_step
 from greenroom.errors import AgentFailed, BadAgent, GreenroomError, LoopLimit
 from greenroom.ledger.changes import Change, check_appends, unwrapped
-from greenroom.ledger.events import AgentSaid, Decided, NodeEnded, NodeFailed, NodeStarted, Noted
+from greenroom.ledger.events import (
+    Decided,
+    NodeEnded,
+    NodeFailed,
+    NodeStarted,
+    Noted,
+    agent_words,
+)
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.paths import branch_of
-from greenroom.ledger.plain import Json, as_text, plain
+from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.query import MISSING, matches_state
 from greenroom.world.agent_turn import AgentTurn
 from greenroom.world.presence import placed
@@ -352,10 +359,10 @@ def _await_message(walk: GraphWalk, here: str, output: Json) -> Yield | None:
     key = walk.world.new_id(here)
     if key in walk.index.answers:
         return None
-    text = as_text(output)
+    said = agent_words(here, output)
     if here not in walk.index.spoken:
-        walk.world.record(AgentSaid(path=here, text=text))
-    wanted = Yield(key, "message", prompt=text, invocation=walk.root)
+        walk.world.record(said)
+    wanted = Yield(key, "message", prompt=said.text, invocation=walk.root)
     open_yield(walk.world, wanted, here)
     return wanted
 

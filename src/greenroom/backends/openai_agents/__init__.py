@@ -26,7 +26,7 @@ from greenroom.backends.openai_agents.facts import agents_of, described_agent, t
 from greenroom.backends.openai_agents.guardrails import TRIPPED, stopped_by
 from greenroom.backends.openai_agents.run import RUN, FrameworkRun
 from greenroom.backends.openai_agents.seam import install
-from greenroom.backends.openai_agents.translation import args_of
+from greenroom.backends.openai_agents.translation import args_of, user_item
 from greenroom.errors import AgentFailed, NotFound, UserAgentFailed
 from greenroom.ledger.changes import Change
 from greenroom.ledger.events import StateChanged
@@ -156,9 +156,10 @@ class OpenAIAgentsBackend(ForeignBackend):
             _answer(invocation, state, last["waits"])
             return self.agent, state
         agent, given = self._agent_named(last.get("agent")), invocation.given
-        if not items and isinstance(given, str) and given:
+        attached = invocation.attached
+        if not items and isinstance(given, str) and given and not attached:
             return agent, given  # as authors mostly give it, which their guardrails see
-        return agent, [*items, *([{"role": "user", "content": given}] if given else [])]
+        return agent, [*items, *([user_item(given or "", attached)] if given or attached else [])]
 
     def _agent_named(self, name: str | None) -> Agent[Any]:
         """The agent the conversation was handed over to, or the one it begins with."""

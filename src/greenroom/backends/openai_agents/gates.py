@@ -28,11 +28,13 @@ from agents import (
     OpenAIChatCompletionsModel,
     function_tool,
 )
+from greenroom.backends.attached import block_attachment, with_references
 from greenroom.backends.callers import Caller, listener, refuse_to_wait
 from greenroom.backends.foreign import Origin, held, jsonable
 from greenroom.backends.openai_agents.run import LEVEL, RUN, FrameworkRun, Level
 from greenroom.backends.openai_agents.translation import (
     args_of,
+    as_returned,
     completed,
     identified,
     reply_of,
@@ -264,11 +266,15 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
                 return await body(ctx, input)
 
         caller = self._caller
-        outcome, kept = await caller.ask_tool(caller.place_tool(request), run)
+        outcome, kept = await caller.ask_tool(caller.place_tool(request), run, _result_as_json)
         outcome = refuse_to_wait(caller, name, outcome)
         if outcome.error:
             raise kept.error or ToolError(outcome.error)
-        return kept.real if kept.matches(outcome.value) else outcome.value
+        return kept.real if kept.matches(outcome.value) else as_returned(outcome.value)
+
+
+def _result_as_json(value: Any) -> Json:
+    return with_references(jsonable(value), block_attachment)
 
 
 def is_delegation(tool: FunctionTool) -> bool:

@@ -4,7 +4,8 @@
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false, reportPrivateUsage=false
 
 import json
-from collections.abc import Iterable
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from agents.agent_output import AgentOutputSchemaBase
@@ -18,13 +19,23 @@ from openai.types.responses import (
 )
 from pydantic_core import from_json
 
-from agents import FunctionTool, ModelResponse, Usage
+from agents import (
+    FunctionTool,
+    ModelResponse,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
+    Usage,
+)
+from greenroom.backends.attached import content_attachments, data_uri
 from greenroom.backends.foreign import Spec, jsonable
+from greenroom.ledger.attachments import Attachment, heard
 from greenroom.ledger.messages import Message, Role, ToolCall
 from greenroom.ledger.messages import Usage as Tokens
 from greenroom.ledger.plain import Json, as_object
 from greenroom.models.model import ModelReply, ModelRequest
 
+_SOUNDS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 _ROLES: dict[str, Role] = {"assistant": "assistant", "system": "system", "developer": "system"}
 
 
@@ -180,7 +191,9 @@ def _messages(items: Iterable[Any]) -> list[Message]:
         kind = data.get("type", "message")
         if kind == "message":
             role = _ROLES.get(str(data.get("role")), "user")
-            found.append(Message(role, _text(data.get("content"))))
+            content = data.get("content")
+            attached = content_attachments(content)
+            found.append(Message(role, _text(content), attachments=attached))
         elif kind == "function_call":
             call_id, tool = str(data["call_id"]), str(data["name"])
             named[call_id] = tool
@@ -189,8 +202,42 @@ def _messages(items: Iterable[Any]) -> list[Message]:
         elif kind == "function_call_output":
             call_id = str(data["call_id"])
             tool = named.get(call_id, "")
-            found.append(Message("tool", _text(data["output"]), call_id=call_id, tool=tool))
+            given = data["output"]
+            files = content_attachments(given)
+            found.append(Message("tool", _text(given), (), call_id, tool, files))
     return found
+
+
+def user_item(text: str, attachments: Sequence[Attachment]) -> dict[str, Any]:
+    """What the user said, as an item of a conversation."""
+    if not attachments:
+        return {"role": "user", "content": text}
+    said = [{"type": "input_text", "text": text}] if text else []
+    return {"role": "user", "content": [*said, *map(_input, attachments)]}
+
+
+def _input(one: Attachment) -> dict[str, Any]:
+    if one.modality == "image":
+        return {"type": "input_image", "image_url": data_uri(one), "detail": "auto"}
+    if one.media_type in _SOUNDS:
+        coded = b64encode(one.data).decode()
+        audio = {"data": coded, "format": _SOUNDS[one.media_type]}
+        return {"type": "input_audio", "input_audio": audio}
+    return {"type": "input_file", "filename": one.name, "file_data": data_uri(one)}
+
+
+def as_returned(value: Json) -> Any:
+    """An answer of the World as a tool returns it: with files, a list of outputs."""
+    text, attached = heard(value)
+    if not attached:
+        return value
+    return [ToolOutputText(text=text), *map(_output, attached)]
+
+
+def _output(one: Attachment) -> ToolOutputImage | ToolOutputFileContent:
+    if one.modality == "image":
+        return ToolOutputImage(image_url=data_uri(one))
+    return ToolOutputFileContent(file_data=data_uri(one), filename=one.name)
 
 
 def _text(content: Any) -> str:

@@ -26,7 +26,13 @@ from greenroom.backends.pydantic_ai.facts import (
 from greenroom.backends.pydantic_ai.pauses import pausing_output, twin_of
 from greenroom.backends.pydantic_ai.run import RUN, FrameworkRun
 from greenroom.backends.pydantic_ai.seam import install
-from greenroom.backends.pydantic_ai.translation import recalled, remembered
+from greenroom.backends.pydantic_ai.translation import (
+    as_returned,
+    file_of,
+    output_as_json,
+    recalled,
+    remembered,
+)
 from greenroom.errors import AgentFailed, InDoubt
 from greenroom.ledger.events import Answered, NodeEnded, Remembered, ToolReturned
 from greenroom.ledger.plain import Json, plain
@@ -89,9 +95,7 @@ class PydanticAIBackend(ForeignBackend):
                     return Progress(remembered(messages), yields=waits, is_fresh=True)
                 settled = _settled(invocation, messages)
                 result = await self._result(invocation, path, messages, settled)
-        history, output = remembered(result.all_messages()), result.output
-        if type(output) is not str:
-            output = plain(jsonable(output), "the agent's output")
+        history, output = remembered(result.all_messages()), output_as_json(result)
         world.record(NodeEnded(path=path, node=node, output=output))
         return Progress(history, output, is_fresh=True)
 
@@ -113,7 +117,9 @@ class PydanticAIBackend(ForeignBackend):
         if answers is not None:
             given["deferred_tool_results"] = answers
         else:
-            given["user_prompt"] = invocation.given
+            said, attached = invocation.given, invocation.attached
+            files = [file_of(one) for one in attached]
+            given["user_prompt"] = [*([said] if said else []), *files] if files else said
         with held(RUN, FrameworkRun(invocation, agent, name_of(self.agent), path)):
             return await agent.run(**given)
 
@@ -135,7 +141,7 @@ def _answers(invocation: Invocation, messages: list[ModelMessage]) -> DeferredTo
         call_id = invocation.index.yields[answer.yield_id].call_id
         if answer.yield_id == call_id:
             invocation.record_result(call_id, answer.value)
-            results.calls[call_id] = answer.value
+            results.calls[call_id] = as_returned(answer.value)
         else:
             is_approved = bool(approval(answer.value)["confirmed"])
             if results.calls.pop(call_id, None) is not None and is_approved:
@@ -171,7 +177,7 @@ def _settled(invocation: Invocation, messages: list[ModelMessage]) -> DeferredTo
     for call_id in calls:  # of the last reply, without a result in the history
         end = invocation.index.results.get(call_id)
         if isinstance(end, ToolReturned):
-            results.calls[call_id] = plain(end.value)
+            results.calls[call_id] = as_returned(plain(end.value))
         elif end is not None:
             results.calls[call_id] = ToolFailed(end.error)
     return results

@@ -34,6 +34,7 @@ from greenroom.backends.foreign import Origin, held, jsonable
 from greenroom.backends.pydantic_ai.facts import action_name, name_of
 from greenroom.backends.pydantic_ai.models import with_stand_in, wrap_models
 from greenroom.backends.pydantic_ai.run import RUN, FrameworkRun, InnerRun, tool_caller
+from greenroom.backends.pydantic_ai.translation import as_returned, result_as_json
 from greenroom.backends.seams import Call, Wrap, original, wrap
 from greenroom.errors import FenceNotHeld
 from greenroom.ledger.plain import Json
@@ -255,11 +256,11 @@ def _settled(outcome: Returned | Pending, kept: Kept) -> Any:
             if kind in ("ApprovalRequired", "CallDeferred"):
                 raise ApprovalRequired if kind == "ApprovalRequired" else CallDeferred
         raise kept.error or ToolFailed(outcome.error)
-    return kept.real if kept.matches(outcome.value) else outcome.value
+    return kept.real if kept.matches(outcome.value) else as_returned(outcome.value)
 
 
 def _result_as_json(value: Any) -> Json:
-    return jsonable(value.return_value if isinstance(value, ToolReturn) else value)  # pyright: ignore[reportUnknownMemberType]
+    return result_as_json(value.return_value if isinstance(value, ToolReturn) else value)  # pyright: ignore[reportUnknownMemberType]
 
 
 def _args_as_json(args: dict[str, Any]) -> dict[str, Json]:

@@ -5,6 +5,8 @@ from copy import deepcopy
 from typing import Any
 
 from pydantic_ai.messages import (
+    BinaryContent,
+    FilePart,
     ModelMessage,
     ModelMessagesTypeAdapter,
     ModelRequestPart,
@@ -17,9 +19,13 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.run import AgentRunResult
 from pydantic_ai.usage import RequestUsage
 
+from greenroom.backends.attached import with_references
 from greenroom.backends.foreign import Spec, jsonable
+from greenroom.ledger.attachments import Attachment, attachment_in, heard, message_value
+from greenroom.ledger.blobs import given_blob
 from greenroom.ledger.messages import Message, ToolCall, Usage
 from greenroom.ledger.plain import Json, as_object, plain
 from greenroom.models.model import ModelReply, ModelRequest
@@ -33,7 +39,7 @@ def request_of(
     said: list[Message] = []
     for message in messages:
         if isinstance(message, ModelResponse):
-            said.append(Message("assistant", *_said(message)))
+            said.append(Message("assistant", *_said(message), attachments=_attached(message.files)))
         else:
             said += [found for part in message.parts if (found := _message(part)) is not None]
     parts = parameters.instruction_parts
@@ -61,19 +67,30 @@ def reply_of(response: ModelResponse) -> ModelReply:
         calls=calls,
         usage=Usage(used.input_tokens, used.output_tokens) if is_known else None,
         model=response.model_name or "",
+        attachments=_attached(response.files),
+        partial=response.finish_reason == "length",
     )
 
 
 def response_of(reply: ModelReply) -> ModelResponse:
     """A reply of ours, as the framework's model would have given it."""
     calls = [ToolCallPart(call.tool, as_object(plain(call.args)), call.id) for call in reply.calls]
-    text = [TextPart(reply.text)] if reply.text or not calls else []
+    files = [FilePart(file_of(one)) for one in reply.attachments]
+    text = [TextPart(reply.text)] if reply.text or not (calls or files) else []
     used = reply.usage or Usage()
     return ModelResponse(
-        parts=[*text, *calls],
+        parts=[*text, *files, *calls],
         usage=RequestUsage(input_tokens=used.input, output_tokens=used.output),
         model_name=reply.model or None,
     )
+
+
+def output_as_json(result: AgentRunResult[Any]) -> Json:
+    """What an agent came to; with its words goes what its model attached to them."""
+    output = result.output
+    if type(output) is str:
+        return message_value(output, _attached(result.response.files))
+    return plain(result_as_json(output), "the agent's output")
 
 
 def remembered(messages: Sequence[ModelMessage]) -> list[Json]:
@@ -92,16 +109,56 @@ def _message(part: ModelRequestPart) -> Message | None:
         case UserPromptPart():
             said = part.content
             text = said if isinstance(said, str) else "".join(x for x in said if isinstance(x, str))
-            return Message("user", text)
+            return Message("user", text, attachments=_attached(said))
         case ToolReturnPart():
-            text = part.model_response_str()
-            return Message("tool", text, call_id=part.tool_call_id, tool=part.tool_name)
+            files = _attached(part.files)
+            text = part.model_response_str() if not files else _text_beside_files(part)
+            return Message("tool", text, (), part.tool_call_id, part.tool_name, files)
         case SystemPromptPart():
             return Message("system", part.content)
         case RetryFeedbackPart():
             return Message("user", part.model_response())
         case _:
             return None
+
+
+def file_of(attachment: Attachment) -> BinaryContent:
+    """An attachment as the framework has it."""
+    kind, name = attachment.media_type, attachment.name
+    return BinaryContent(attachment.data, media_type=kind, identifier=name)
+
+
+def attachment_of(value: object) -> Attachment | None:
+    """The attachment that a value is, if it holds bytes."""
+    if not isinstance(value, BinaryContent):
+        return None
+    return given_blob(value.data, value.media_type)
+
+
+def _attached(parts: Sequence[object]) -> tuple[Attachment, ...]:
+    if isinstance(parts, str):
+        return ()
+    found = [attachment_of(part) for part in parts]
+    return tuple([one for one in found if one is not None])
+
+
+def _text_beside_files(part: ToolReturnPart) -> str:
+    items = part.content_items(mode="str")
+    return "\n".join([item for item in items if isinstance(item, str)])
+
+
+def as_returned(value: Json) -> Any:
+    """An answer of the World as a tool returns it: the framework looks for files in lists only."""
+    text, attached = heard(value)
+    if not attached:
+        return value
+    files = [file_of(one) for one in attached]
+    return files[0] if attachment_in(value) else [*([text] if text else []), *files]
+
+
+def result_as_json(value: Any) -> Json:
+    """What a tool or an agent returned, with a reference to what is attached."""
+    return jsonable(with_references(value, attachment_of))
 
 
 def _said(response: ModelResponse) -> tuple[str, tuple[ToolCall, ...]]:

@@ -5,7 +5,7 @@ there, and can run the file. Fields of an author's own stand where ADK keeps the
 session, nowhere else.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from greenroom.cases.files.kept import (
     steps_in,
     with_extra,
 )
+from greenroom.cases.files.message_blobs import attached_in, with_blobs, with_blobs_kept
 from greenroom.cases.files.own import evalset_data, trials_from
 from greenroom.cases.files.shapes import Shape
 from greenroom.cases.literals import literal, unquoted
@@ -36,6 +37,7 @@ from greenroom.cases.problems import at, shown, wrong
 from greenroom.cases.reader import case_from, metrics_from
 from greenroom.cases.scenarios import scenario_case
 from greenroom.cases.users import SimulatedUser
+from greenroom.ledger.attachments import Attachment
 from greenroom.ledger.plain import Json, is_array, is_object, plain
 
 OURS = "greenroom"
@@ -212,18 +214,21 @@ def _person(user: SimulatedUser) -> dict[str, Json]:
 
 def _turn(data: Json, place: str) -> Turn:
     fields = Fields(data, place, _TURN, _MEANS)
-    content = without_nulls(fields.take("user_content"))
-    says = fields.part(lambda: said_in(content, fields.at("user_content")), "")
+    given, where = without_nulls(fields.take("user_content")), fields.at("user_content")
+    content = fields.part(lambda: with_blobs_kept(given, where), None)
+    says = (
+        fields.part(lambda: said_in(content, where), "") if content is not None or not given else ""
+    )
+    attached = attached_in(content)
     expect = fields.part(lambda: _expect(fields), None)
-    kept = None if content in (_content(says, "user"), _content(says)) else content
-    extra = with_extra(fields.rest(), user_content=kept)
+    usual = (_content(says, "user", attached), _content(says, "", attached))
+    extra = with_extra(fields.rest(), user_content=None if content in usual else content)
     fields.settle()
-    return Turn(says, expect, extra)
+    return Turn(says, expect, extra, attached)
 
 
 def _expect(fields: Fields) -> Expect | None:
-    response = without_nulls(fields.take("final_response"))
-    steps = without_nulls(fields.take("intermediate_data"))
+    response, steps = (_without_bytes(fields, name) for name in _SAID)
     if response is None and steps is None:
         return None
     problems = fields.problems
@@ -248,6 +253,14 @@ def _expect(fields: Fields) -> Expect | None:
             intermediate_data=None if _lean(steps) == _steps(tools, said) else steps,
         ),
     )
+
+
+_SAID = ("final_response", "intermediate_data")
+
+
+def _without_bytes(fields: Fields, name: str) -> Json:
+    given = without_nulls(fields.take(name))
+    return fields.part(lambda: with_blobs_kept(given, fields.at(name)), None)
 
 
 def _lean(steps: Json) -> Json:
@@ -343,7 +356,8 @@ def turn_data(turn: Turn) -> dict[str, Json]:
         data["invocation_id"] = extra.pop("invocation_id")
     kept = extra.pop("user_content", None)
     is_ours = is_object(kept) and "parts" in kept
-    data["user_content"] = kept if is_ours else _content(turn.says, "user")
+    usual = _content(turn.says, "user", tuple(turn.attachments))
+    data["user_content"] = with_blobs(kept if is_ours else usual)
     if turn.expect is not None:
         data |= _expect_data(turn.expect)
     put_back(data, extra, _TURN)
@@ -354,18 +368,21 @@ def _expect_data(expect: Expect) -> dict[str, Json]:
     extra = dict(expect.extra or {})
     data: dict[str, Json] = {}
     if "final_response" in extra:
-        data["final_response"] = extra.pop("final_response")
+        data["final_response"] = with_blobs(extra.pop("final_response"))
     elif expect.reference is not None:
         data["final_response"] = _content(expect.reference, "model")
     if "intermediate_data" in extra:
-        data["intermediate_data"] = extra.pop("intermediate_data")
+        data["intermediate_data"] = with_blobs(extra.pop("intermediate_data"))
     elif expect.tools is not None:
         data["intermediate_data"] = _steps(expect.tools, expect.intermediate or ())
     return data
 
 
-def _content(text: str, role: str = "") -> dict[str, Json]:
-    content: dict[str, Json] = {"parts": [{"text": text}]}
+def _content(text: str, role: str = "", attached: Sequence[Attachment] = ()) -> dict[str, Json]:
+    said: list[Json] = [{"text": text}] if text or not attached else []
+    content: dict[str, Json] = {
+        "parts": [*said, *({"inline_data": plain(one)} for one in attached)]
+    }
     return {**content, "role": role} if role else content
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.fields import Fields, ProblemList
+from greenroom.cases.files.message_blobs import attached_in
 from greenroom.cases.literals import literal
 from greenroom.cases.names import near_name
 from greenroom.cases.problems import at, keys_of, put, shown, wrong
@@ -100,11 +101,11 @@ def _block_text(block: Json, place: str) -> str:
 
 
 def said_in(message: Json, place: str) -> str:
-    """The text of a message that the user says; one without any is refused."""
+    """The text of a message that the user says; one without any, and without a file, is refused."""
     if message is None:
         raise wrong(place, "it is missing: the user says nothing")
     says = message_text(message, place)
-    if not says.strip():
+    if not says.strip() and not attached_in(message):
         raise wrong(place, "it has no text for the user to say")
     return says
 
@@ -267,8 +268,10 @@ def _settled_case(case: Case) -> Case:
 
 def _settled_turn(turn: Turn) -> Turn:
     extra = dict(turn.extra or {})
-    if "user_content" in extra and not still_says(extra["user_content"], turn.says, message_text):
-        del extra["user_content"]
+    if "user_content" in extra:
+        kept, attached = extra["user_content"], tuple(turn.attachments)
+        if not still_says(kept, turn.says, message_text) or attached_in(kept) != attached:
+            del extra["user_content"]
     expect = turn.expect
     if expect is not None and expect.extra:
         expect = replace(expect, extra=_true_extra(expect) or None)

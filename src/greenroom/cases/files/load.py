@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from greenroom.cases.attachments import beside
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.adk_expect import says_more
 from greenroom.cases.files.documents import Document, opened, sound
@@ -42,7 +43,8 @@ def read_as(document: Document, shape: Shape) -> EvalSet | list[Problem]:
     """What a document says as a file of this shape, or everything that is wrong with it."""
     flaws = list(document.flaws)
     try:
-        found = shape.read(document.data, document.stem)
+        with beside(document.source):
+            found = shape.read(document.data, document.stem)
     except BadInput as error:
         # What a flaw has made of a value need not be told twice.
         known = {flaw.where for flaw in flaws}

@@ -16,7 +16,7 @@ from greenroom.cases.wire import RecordReader, RecordWriter
 from greenroom.ledger.plain import Json, is_array, is_object
 
 VERSION = 1
-_VOICES = ("says", "turns", "user")
+_VOICES = ("says", "attachments", "turns", "user")
 
 
 def _recognises(data: Json) -> str | None:

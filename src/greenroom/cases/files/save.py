@@ -24,6 +24,7 @@ from greenroom.cases.merged import measured_by
 from greenroom.cases.parts import metric_name
 from greenroom.cases.problems import at
 from greenroom.errors import BadFile, BadInput
+from greenroom.ledger.blobs import keep_beside
 from greenroom.ledger.plain import Json, as_array, as_object, is_array, is_object, plain
 
 _SHOWN = 20
@@ -42,6 +43,7 @@ def write_evalset(
     text = _text(plain(chosen.write(kept), str(target)), target)
     if not lossy:
         _refuse_loss(kept, chosen, text, target)
+    keep_beside(target, text)
     save_text(text, target)
 
 
@@ -134,7 +136,8 @@ def _compared(evalset: EvalSet, shape: Shape) -> dict[str, Json]:
     if shape.called_by_file:
         del data["id"]
     cases = [
-        written_data(replace(case, says="", expect=None, turns=case.script)) for case in evalset
+        written_data(replace(case, says="", attachments=(), expect=None, turns=case.script))
+        for case in evalset
     ]
     if shape.called_by_file == "case" and cases:
         cases[0]["id"] = "the case"

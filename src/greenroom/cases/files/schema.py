@@ -10,6 +10,7 @@ from greenroom.cases.files.own import VERSION
 from greenroom.cases.names import MAX_ID
 from greenroom.cases.reader import FAULT_FIELDS
 from greenroom.cases.users import SimulatedUser, UserAgents
+from greenroom.ledger.attachments import MARK
 from greenroom.ledger.plain import Json
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -30,7 +31,10 @@ def evalset_schema() -> Schema:
         "required": ["version", "cases"],
         "$defs": {
             "case": _record(Case, _CASE, without=("script", *_CODE)),
-            "turn": _record(Turn, {"expect": _ref("expect")}),
+            "turn": _record(
+                Turn, {"expect": _ref("expect"), "attachments": _list(_ref("attachment"))}
+            ),
+            "attachment": _attachment(),
             "expect": _record(Expect, _EXPECT),
             "stop": _record(Stop, {"state_matches": _by_scope()}),
             "call": _call(),
@@ -76,6 +80,7 @@ _CASE: dict[str, Schema] = {
     "metrics": _list(_ref("criterion")),
     "user": _ref("user"),
     "model": {"anyOf": [_TEXT, {"type": "null"}]},
+    "attachments": _list(_ref("attachment")),
 }
 _EXPECT: dict[str, Schema] = {
     "tools": {"anyOf": [_list({"anyOf": [_TEXT, _ref("call")]}), {"type": "null"}]},
@@ -109,6 +114,13 @@ def _of_type(hint: Any) -> Schema:
 def _call() -> Schema:
     properties: Schema = {"tool": {"type": "string", "minLength": 1}, "args": _OBJECT}
     return _only(properties, "tool")
+
+
+def _attachment() -> Schema:
+    more: Schema = {"media_type": _TEXT, "name": _TEXT}
+    kept = _only({MARK: _TEXT, **more, "size": {"type": "integer"}}, MARK, "media_type", "size")
+    given = [_only({source: _TEXT, **more}, source) for source in ("path", "base64")]
+    return {"anyOf": [_TEXT, *given, kept]}
 
 
 def _criterion() -> Schema:

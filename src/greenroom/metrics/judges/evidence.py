@@ -23,6 +23,7 @@ from greenroom.cases.scores import NotApplicable, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger import questions
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import Message
 from greenroom.ledger.plain import Json, is_array, is_object, plain
 from greenroom.metrics.facts import Missing, expected_calls, reference, seen_calls, spoken
 
@@ -82,9 +83,16 @@ def _initial_state(case: Case, _: Ledger) -> Json | Missing:
     return plain(case.state) or NotApplicable("the case begins without state")
 
 
+def _message(message: Message) -> dict[str, Json]:
+    """What was said; of what was attached, which a judge does not see, the names."""
+    said: dict[str, Json] = {"role": message.role, "text": message.text}
+    files: list[Json] = [str(one) for one in message.attachments]
+    return {**said, "attached": files} if files else said
+
+
 FIELDS: dict[str, Field] = {
     "messages": Field(
-        lambda _, ledger: [{"role": m.role, "text": m.text} for m in questions.messages(ledger)],
+        lambda _, ledger: [_message(message) for message in questions.messages(ledger)],
         "what the user and the agent said",
     ),
     "user_messages": Field(

@@ -43,7 +43,7 @@ def judged_turns(case: Case, ledger: Ledger) -> list[JudgedTurn]:
     for index in range(count):
         turn = case.script[index] if index < len(case.script) else Turn("")
         turn = replace(turn, expect=turn.expect or Expect())
-        alone = replace(case, says="", expect=None, turns=[turn], user=None)
+        alone = replace(case, says="", attachments=(), expect=None, turns=[turn], user=None)
         events = _events(ledger, spans, index) if index in spans else Ledger()
         found.append(JudgedTurn(index + 1, alone, events, index in spans))
     return found

@@ -59,6 +59,13 @@ async def ask(
         if isinstance(error, _CHOKED) and on_delta is not None:
             raise  # `on_delta` may have raised it
         raise failure_of(error, model, key, again=deltas.retries(model)) from error
+    except RuntimeError as error:
+        # So says a client that its provider cannot be given what is attached.
+        attached = {str(one) for message in request.messages for one in message.attachments}
+        if not attached:
+            raise
+        why = f"it was given {', '.join(sorted(attached))}. {error}"
+        raise failure_of(UserError(why), model, key, again=0) from error
     check_whole(model, response, streamed=on_delta is not None, again=deltas.retries(model))
     reply = reply_of(model, response, prompted=parameters.output_mode == "prompted")
     return priced(reply, model, response, own)

@@ -34,6 +34,7 @@ from greenroom.errors import (
     RateLimited,
     RequestRefused,
 )
+from greenroom.ledger.blobs import given_blob
 from greenroom.ledger.messages import Message, ToolCall, Usage
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.models.providers.model import ProviderModel
@@ -57,8 +58,9 @@ def messages_of(request: ModelRequest) -> list[theirs.ModelMessage]:
             found.append(theirs.ModelRequest(parts=asked))
             asked = []
         text = [theirs.TextPart(message.text)] if message.text else []
+        files = [theirs.FilePart(file) for file in _files(message)]
         calls = [theirs.ToolCallPart(c.tool, dict(c.args), c.id) for c in message.calls]
-        found.append(theirs.ModelResponse(parts=[*text, *calls]))
+        found.append(theirs.ModelResponse(parts=[*text, *files, *calls]))
     if all(isinstance(part, theirs.SystemPromptPart) for part in asked):
         asked.append(theirs.UserPromptPart(_GO_ON if found else _BEGIN))
     last = theirs.ModelRequest(parts=asked, instructions=request.instructions or None)
@@ -110,10 +112,14 @@ def reply_of(model: ProviderModel, response: theirs.ModelResponse, *, prompted: 
         ),
         usage=Usage(used.input_tokens, used.output_tokens) if known else None,
         model=f"{model.provider.name}:{response.model_name or model.called}",
+        attachments=tuple(given_blob(file.data, file.media_type) for file in response.files),
+        partial=response.finish_reason == "length",
     )
 
 
 def _asked(message: Message) -> theirs.ModelRequestPart:
+    if message.attachments:
+        return _asked_with_files(message)
     match message.role:
         case "system":
             return theirs.SystemPromptPart(message.text)
@@ -121,6 +127,20 @@ def _asked(message: Message) -> theirs.ModelRequestPart:
             return theirs.ToolReturnPart(message.tool, message.text, message.call_id)
         case _:
             return theirs.UserPromptPart(message.text)
+
+
+def _asked_with_files(message: Message) -> theirs.ModelRequestPart:
+    text = [message.text] if message.text else []
+    if message.role == "tool":
+        return theirs.ToolReturnPart(message.tool, [*text, *_files(message)], message.call_id)
+    return theirs.UserPromptPart([*text, *_files(message)])
+
+
+def _files(message: Message) -> list[theirs.BinaryContent]:
+    return [
+        theirs.BinaryContent(one.data, media_type=one.media_type, identifier=one.name)
+        for one in message.attachments
+    ]
 
 
 def _is_native(

@@ -87,6 +87,12 @@ class Trimmer:
     def __init__(self, room: int = 400_000) -> None:
         self.cuts = 0
         self._room = room
+        self._pictures = room
+
+    def takes(self, size: int) -> bool:
+        """Whether a picture of so many characters may be shown too."""
+        self._pictures -= size
+        return self._pictures >= 0
 
     def text(self, text: str) -> str:
         """The text, or its beginning and how much is missing."""

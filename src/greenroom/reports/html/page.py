@@ -118,6 +118,7 @@ def policy() -> str:
     """What the page may do: run its own script, use its own style, and nothing else."""
     return (
         f"default-src 'none'; script-src '{_digest(_script())}'; style-src '{_digest(_style())}'; "
+        "img-src data:; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
 

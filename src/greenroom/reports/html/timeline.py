@@ -9,6 +9,7 @@ A row is a JSON object with the keys that apply to it:
     source   who answered: live, mock, cached, replayed, refused, user
     value    what it was called with, value and result under their names
     changes  leaves of the state: place, what it was, what it became
+    files    what was attached: name, type and size, and small pictures themselves
     bad      true where something failed
     theirs   true on the simulated user's own side
 """
@@ -18,13 +19,16 @@ from itertools import pairwise
 from typing import Any
 
 from greenroom.ledger import questions
+from greenroom.ledger.attachments import Attachment, attachments_in, named
 from greenroom.ledger.changes import Change
 from greenroom.ledger.events import (
     AgentSaid,
     Answered,
+    ArtifactSaved,
     BranchCancelled,
     Corrected,
     Decided,
+    Escalated,
     Event,
     Forked,
     ModelFailed,
@@ -45,6 +49,7 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import Step
+from greenroom.reports.html.files import shown_file
 from greenroom.reports.html.packed import Trimmer
 from greenroom.reports.transcript import ENDS
 from greenroom.reports.words import duration
@@ -85,7 +90,9 @@ def _step(step: Step, trimmer: Trimmer) -> Row:
     match step.type:
         case "message":
             kind = "user" if step.name == "user" else "agent"
-            return {"kind": kind, "text": trimmer.text(str(step.args))}
+            shown = [shown_file(one, trimmer) for one in attachments_in(step.details)]
+            row = {"kind": kind, "text": trimmer.text(str(step.args))}
+            return {**row, "files": shown} if shown else row
         case "conditional":
             return {"kind": "decision", "who": step.name, "text": trimmer.text(str(step.args))}
         case "tool":
@@ -128,10 +135,16 @@ class _EventRenderer:
     # What was said
 
     def user_said(self, event: UserSaid) -> Iterator[Row]:
-        yield {"kind": "user", "text": self.trimmer.text(event.text), **self.changed(event)}
+        row = {"kind": "user", "text": self.trimmer.text(event.text), **self.changed(event)}
+        yield row | self.files(event.attachments)
 
     def agent_said(self, event: AgentSaid) -> Iterator[Row]:
-        yield {"kind": "agent", "text": self.trimmer.text(event.text)}
+        row = {"kind": "agent", "text": self.trimmer.text(event.text)}
+        yield row | self.files(event.attachments)
+
+    def files(self, attachments: Iterable[Attachment]) -> Row:
+        shown = [shown_file(one, self.trimmer) for one in attachments]
+        return {"files": shown} if shown else {}
 
     def corrected(self, event: Corrected) -> Iterator[Row]:
         text = self.trimmer.text(event.text)
@@ -148,8 +161,9 @@ class _EventRenderer:
             case ToolReturned() if waits:
                 row |= {"text": "asks the user", **self.changed(end)}
             case ToolReturned():
-                row["value"]["result"] = self.trimmer.json(end.value)
+                row["value"]["result"] = self.trimmer.json(named(end.value))
                 row |= {"source": end.source, **self.changed(end)}
+                row |= self.files(attachments_in(end.value))
             case ToolFailed():
                 row |= {"source": end.source, "text": self.trimmer.text(end.error), "bad": True}
             case None if waits:
@@ -174,6 +188,8 @@ class _EventRenderer:
         row["text"] = f"wants {wishes}" if wishes else "answers"
         if event.first is not None:
             row["text"] += f", first words after {duration(event.first)}"
+        if event.partial:
+            row["text"] += ", and breaks off"
         if event.usage is not None and event.usage.total:
             row["tokens"] = [event.usage.input, event.usage.output]
         if event.cost is not None:
@@ -200,7 +216,8 @@ class _EventRenderer:
             if isinstance(answer.value, str):
                 row["text"] = self.trimmer.text(answer.value)
             else:
-                row["value"] = {"answer": self.trimmer.json(answer.value)}
+                row["value"] = {"answer": self.trimmer.json(named(answer.value))}
+                row |= self.files(attachments_in(answer.value))
             yield row | (self.changed(event) if number == len(event.answers) - 1 else {})
 
     # Nodes, decisions and state
@@ -246,6 +263,13 @@ class _EventRenderer:
 
     # The rest
 
+    def artifact_saved(self, event: ArtifactSaved) -> Iterator[Row]:
+        row: Row = {"kind": "note", "who": event.name, "text": f"saved as version {event.version}"}
+        yield row | self.files([event.attachment] if event.attachment else [])
+
+    def escalated(self, event: Escalated) -> Iterator[Row]:
+        yield {"kind": "decision", "who": event.node, "text": "leaves the rest to its parent"}
+
     def noted(self, event: Noted) -> Iterator[Row]:
         yield {"kind": "note", "who": event.name, "value": {"data": self.trimmer.json(event.data)}}
 
@@ -290,6 +314,8 @@ ROWS: Mapping[type[Event], Callable[[_EventRenderer, Any], Iterator[Row]]] = {
     Decided: _EventRenderer.decided,
     StateChanged: _EventRenderer.state_changed,
     StateConflicted: _EventRenderer.conflicted,
+    ArtifactSaved: _EventRenderer.artifact_saved,
+    Escalated: _EventRenderer.escalated,
     Noted: _EventRenderer.noted,
     RunResumed: _EventRenderer.resumed,
     Forked: _EventRenderer.forked,

@@ -31,6 +31,7 @@ from greenroom.suite.references import (
     is_import_allowed,
     split_reference,
 )
+from greenroom.suite.workers.blobs import shared_folder
 from greenroom.world.answers import AnswerCache
 
 _MAIN = "__main__"
@@ -83,6 +84,7 @@ def briefing(
         "ids": [*evalset.ids],
         "options": sent,
         "allow_import": is_import_allowed(),
+        "attachments": str(shared_folder().path),
         "modules": _modules([agent, found, *sent.values(), *_factories(sent)]),
     }
 

@@ -15,6 +15,7 @@ from greenroom.ledger.questions import ended, seconds, trajectory
 from greenroom.results.data import verdict_from
 from greenroom.results.result import CaseResult, broken, unmeasured
 from greenroom.suite.trial import OnEvent, Settings, TrialState, observer
+from greenroom.suite.workers.blobs import hand_over, take_over
 from greenroom.world.records import describe_error
 
 GRACE = 1.0
@@ -85,11 +86,13 @@ class WorkerTrial:
         self._sent, self._since, self.missed = monotonic(), None, 0
         self.waiting.clear()
         trial, replayed = self.state.trial, self.state.recorded
+        ledger = self.ledger.dumps()
+        hand_over(ledger)
         return {
             "position": trial.position,
             "case_id": trial.case.id,
             "trial": trial.number,
-            "ledger": self.ledger.dumps(),
+            "ledger": ledger,
             "judging": self.judging.dumps(),
             "is_recorded": self.state.before_live is not None,
             "now": self.state.now,
@@ -108,6 +111,7 @@ class WorkerTrial:
     def add_event(self, line: str, *, judging: bool) -> None:
         """Take an event from the worker; BadLedger if it does not follow what is known."""
         ledger = self.judging if judging else self.ledger
+        take_over(line)
         for event in decode([line], "a worker"):
             # What a worker was cut off from sending it sends once more.
             if event.seq >= len(ledger):

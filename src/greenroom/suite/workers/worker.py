@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
@@ -18,6 +19,7 @@ from greenroom.cases.data import case_from
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadLedger, GreenroomError
+from greenroom.ledger.blobs import BlobFolder
 from greenroom.ledger.codec import encoded
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
@@ -120,8 +122,15 @@ async def _start(briefing: Briefing, outbox: Outbox) -> "WorkerSetup | None":
 class WorkerSetup:
     """All that a worker needs to run any trial."""
 
-    def __init__(self, backend: Backend | None, cases: dict[str, Case], settings: Settings) -> None:
+    def __init__(
+        self,
+        backend: Backend | None,
+        cases: dict[str, Case],
+        settings: Settings,
+        blobs: BlobFolder,
+    ) -> None:
         self.backend = backend
+        self.blobs = blobs
         self.cases = cases
         self.settings = settings
         self._strays = len(strays())
@@ -142,8 +151,8 @@ class WorkerSetup:
         position = trial.position
         ledger, judging = _ledger(order["ledger"]), _ledger(order["judging"])
         senders = (
-            _sender(ledger, outbox, AGENT, position),
-            _sender(judging, outbox, JUDGE, position),
+            _sender(ledger, outbox, AGENT, position, self.blobs),
+            _sender(judging, outbox, JUDGE, position, self.blobs),
         )
         state = TrialState(trial, ledger, judging, *senders, on_restart=_leave_to_parent)
         state.now, replays = order["now"], order["replays"]
@@ -194,7 +203,7 @@ def _ledger(text: str) -> Ledger:
 
 
 def _sender(
-    ledger: Ledger, outbox: Outbox, mark: str, position: int
+    ledger: Ledger, outbox: Outbox, mark: str, position: int, blobs: BlobFolder
 ) -> Callable[[Event | None], None]:
     """A function that sends what is new in a ledger, also what an earlier call was cut off from sending."""
     sent, sending = len(ledger), Lock()
@@ -203,6 +212,7 @@ def _sender(
         nonlocal sent
         with sending:  # tools may be called in threads
             _send_secrets(outbox)
+            blobs.keep_known()
             while sent < len(ledger):
                 outbox.send(mark, position, encoded(ledger[sent]).rstrip(b"\n"))
                 sent += 1
@@ -214,6 +224,7 @@ def _sender(
 
 
 async def _set_up(briefing: Briefing) -> WorkerSetup:
+    blobs = BlobFolder(Path(briefing["attachments"]))
     if briefing["allow_import"]:
         allow_import_network()
     if not briefing["options"]["allow_unfenced"]:
@@ -228,7 +239,8 @@ async def _set_up(briefing: Briefing) -> WorkerSetup:
     settings = Settings.of(options, Measurement.of(options, evalset))
     wanted = set(briefing["ids"])
     cases = {case.id: case for case in evalset if case.id in wanted}
-    return WorkerSetup(await _backend(briefing["agent"], settings.model), cases, settings)
+    backend = await _backend(briefing["agent"], settings.model)
+    return WorkerSetup(backend, cases, settings, blobs)
 
 
 async def _backend(agent: Any, model: Model | None) -> Backend | None:

@@ -28,6 +28,7 @@ const ATTRIBUTES = new Set([
   "class", "id", "type", "role", "tabindex", "title", "scope", "colspan", "open", "hidden", "for",
   "placeholder", "value", "selected", "disabled", "width", "height", "x", "y", "rx", "x1", "x2",
   "y1", "y2", "viewBox", "preserveAspectRatio", "autocomplete", "spellcheck", "d", "dir", "href", "rel",
+  "src", "alt",
 ]);
 
 function furnish(element, props, children) {

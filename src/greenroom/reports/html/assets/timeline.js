@@ -68,7 +68,9 @@ function happened(row, source) {
   const parts = [];
   if (speech) {
     if (row.who) parts.push(make("span", { class: "dim" }, `${row.who} `));
-    if (row.text !== undefined) parts.push(make("p", { class: "speech", dir: "auto" }, row.text || "(nothing)"));
+    if (row.text || (row.text !== undefined && !row.files)) {
+      parts.push(make("p", { class: "speech", dir: "auto" }, row.text || "(nothing)"));
+    }
   } else if (row.value?.args !== undefined && row.who) {
     parts.push(make("div", { class: "call" }, callText(row), source));
     if (row.text) parts.push(make("p", { class: row.bad ? "wrong-words" : "dim" }, row.text));
@@ -83,8 +85,17 @@ function happened(row, source) {
     if (name === "args") continue;
     parts.push(make("div", { class: "result" }, make("span", { class: "label" }, name === "result" ? "→" : name), shown(value)));
   }
+  if (row.files?.length) parts.push(make("ul", { class: "files" }, row.files.map(fileLine)));
   if (row.changes?.length) parts.push(make("ul", { class: "changes" }, row.changes.map(changeLine)));
   return parts;
+}
+
+const PICTURE = /^data:image\/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+$/;
+
+function fileLine(file) {
+  return make("li", null,
+    PICTURE.test(file.src ?? "") && make("img", { src: file.src, alt: file.name }),
+    make("span", { class: "dim" }, `${file.name} · ${file.type} · ${file.size}`));
 }
 
 function callText(row) {
