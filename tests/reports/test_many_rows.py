@@ -9,6 +9,7 @@ from greenroom.reports.console import ConsoleReport
 from greenroom.reports.table import quick_table, summary_table
 from greenroom.reports.terminal import Terminal
 from greenroom.results import CaseResult
+from greenroom.results.families import families
 
 SCORES = (
     {
@@ -53,9 +54,9 @@ def lines(page: StringIO) -> list[str]:
 def test_it_looks_as_that_of_few_cases(ids, width):
     report, usual, quick = results(*ids), StringIO(), StringIO()
     terminal = Terminal(usual, width=width)
-    terminal.print(summary_table(report, report.metrics, terminal))
+    terminal.print(summary_table(report, families(report.metrics), terminal))
     terminal = Terminal(quick, width=width)
-    terminal.put(quick_table(report, report.metrics, terminal))
+    terminal.put(quick_table(report, families(report.metrics), terminal))
     assert lines(quick) == lines(usual)
 
 

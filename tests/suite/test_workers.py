@@ -20,6 +20,7 @@ from greenroom import Agent, Case, EvalSet, Expect, Lines, Scripted, Stop, Turn,
 from greenroom.cases.criteria import Criterion
 from greenroom.errors import BadInput, WorkerDied
 from greenroom.ledger import Ledger, RunEnded, RunResumed, ended
+from greenroom.ledger.blobs import BlobFolder
 from greenroom.results.blame import Blame
 from greenroom.results.result import CaseResult
 from greenroom.simulation.conversation import simulate
@@ -587,9 +588,10 @@ async def test_a_trial_that_waits_for_its_turn_is_not_overdue() -> None:
     assert not errand.is_stuck(inf)
 
 
-async def test_a_trial_that_a_worker_cannot_even_begin_is_told_as_an_error() -> None:
+async def test_a_trial_that_a_worker_cannot_even_begin_is_told_as_an_error(tmp_path: Path) -> None:
     inbox, outbox = os.pipe()
-    bench = WorkerSetup(None, {"one": one()}, Settings.of(complete({}), Measurement()))
+    settings = Settings.of(complete({}), Measurement())
+    bench = WorkerSetup(None, {"one": one()}, settings, BlobFolder(tmp_path))
     order = {"position": 7, "case_id": "one", "trial": 1, "ledger": "no\nledger\n", "judging": ""}
     with os.fdopen(inbox, "rb") as lines, os.fdopen(outbox, "wb"):
         await bench.run(order, Outbox(outbox))

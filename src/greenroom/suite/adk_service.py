@@ -6,7 +6,7 @@ Only code that uses it imports this file. It needs `google-adk[eval]`, of versio
 import asyncio
 import inspect
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -70,6 +70,7 @@ from greenroom.suite.references import load_agent
 from greenroom.suite.sources import as_evalset
 from greenroom.suite.trial import OnEvent, Settings, Trial, TrialState, run_trial
 from greenroom.suite.watch import watched
+from greenroom.world.world import World
 
 Criteria = Mapping[str, Any] | EvalConfig | str | Path
 """`{"tool_trajectory_avg_score": 1.0}`, google-adk's own `EvalConfig`, or its `test_config.json`."""
@@ -343,9 +344,11 @@ class _Judging(Measurement, frozen=True, kw_only=True):
         judging: Ledger,
         on_event: OnEvent | None = None,
         trial: int = 1,
+        recorded: Callable[[World], World] | None = None,
     ) -> dict[str, Outcome]:
         """Every metric's outcome; no two have the same name."""
-        own = await Measurement.outcomes(self, _without_own(case), ledger, judging, on_event, trial)
+        case = _without_own(case)
+        own = await Measurement.outcomes(self, case, ledger, judging, on_event, trial, recorded)
         if (broke := breakage(ledger)) is not None:
             return own | unscored(self.service.theirs.criteria, broke.unmeasured)
         return own | await self._by_theirs()

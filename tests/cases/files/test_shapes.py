@@ -238,7 +238,7 @@ def test_a_flat_adk_list_is_one_conversation(tmp_path: Path) -> None:
 def test_a_named_adk_list_holds_several_with_their_state(tmp_path: Path) -> None:
     found = reading(tmp_path, ADK_NAMED)
     assert found["off"].state == {"session": {"room": "hall"}}
-    assert found["off"].extra == {"initial_session.app_name": "x"}
+    assert found["off"].extra == {"session_input.app_name": "x"}
 
 
 def test_queries_expect_calls_in_order_and_no_call_where_the_list_is_empty(tmp_path: Path) -> None:

@@ -4,14 +4,14 @@ import csv
 import io
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
-from greenroom.cases.case import MAX_SECONDS, MAX_TURNS, Case
-from greenroom.cases.data import expect_data, live_parts, metric_data, written_data
+from greenroom.cases.case import MAX_SECONDS, MAX_TURNS
+from greenroom.cases.data import live_parts, metric_data, written_data
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.documents import SUFFIXES, Document, parsed_text
 from greenroom.cases.files.kept import says_only_text, settled
@@ -21,7 +21,6 @@ from greenroom.cases.files.tables import as_rows
 from greenroom.cases.files.yaml_text import yaml_text
 from greenroom.cases.liveness import is_code
 from greenroom.cases.merged import measured_by
-from greenroom.cases.parts import metric_name
 from greenroom.cases.problems import at
 from greenroom.errors import BadFile, BadInput
 from greenroom.ledger.blobs import keep_beside
@@ -54,21 +53,7 @@ def _judged_alike(evalset: EvalSet, shape: Shape) -> EvalSet:
     if shape.name == TABLE:  # which has no place for what is said of all rows
         cases = [measured_by(case, evalset.usual) for case in evalset]
         return replace(evalset, cases=cases, usual=None)
-    metrics = [*evalset.metrics, *evalset.usual]
-    covered = {_COVERS.get(metric_name(metric)) for metric in metrics}
-    cases = [
-        replace(case, implied=True) if _is_covered(case, covered) else case for case in evalset
-    ]
-    return replace(evalset, metrics=metrics, cases=cases, usual=None)
-
-
-# What a criterion measures need not be left to it: expected or not, nothing else measures that.
-_COVERS = {"tool_trajectory_avg_score": "tools", "response_match_score": "reference"}
-
-
-def _is_covered(case: Case, covered: Collection[str | None]) -> bool:
-    expected = [expect_data(turn.expect) for turn in case.script if turn.expect is not None]
-    return all(name in covered for data in expected for name in data if name != "extra")
+    return replace(evalset, metrics=[*evalset.metrics, *evalset.usual], usual=None)
 
 
 def _chosen(target: Path, shape: str | None) -> Shape:
@@ -127,6 +112,11 @@ def _missing(evalset: EvalSet, shape: Shape, text: str, target: Path) -> Iterato
     except BadInput as error:
         yield str(error).rstrip(".")
     else:
+        if shape.called_by_file == "case":  # such a file has one case, which has the file's name
+            again = replace(
+                again,
+                cases=[replace(one, id=was.id) for one, was in zip(again, evalset, strict=False)],
+            )
         yield from _differences(_compared(evalset, shape), _compared(again, shape))
 
 
@@ -139,8 +129,6 @@ def _compared(evalset: EvalSet, shape: Shape) -> dict[str, Json]:
         written_data(replace(case, says="", attachments=(), expect=None, turns=case.script))
         for case in evalset
     ]
-    if shape.called_by_file == "case" and cases:
-        cases[0]["id"] = "the case"
     for case in cases:
         for turn in map(as_object, as_array(case.get("turns", []))):
             _drop_forms(turn)
