@@ -79,7 +79,11 @@ class BadAgent(BadInput):
 
 
 class BadAttachment(BadInput):
-    """An attachment whose bytes are missing, too large, or not what they are said to be."""
+    """An attachment whose bytes are missing, too large, or not what they are said to be.
+
+    A path is relative to the file that names it and stays inside its folder. Put the file there, or mend
+    its media type.
+    """
 
 
 class BadCase(BadInput):
@@ -263,7 +267,10 @@ class AgentFailed(RunBroke):
 
 
 class GuardrailTripped(AgentFailed):
-    """A guardrail of the agent's stopped it; a case may expect that: `Expect(stopped_by="guardrail")`."""
+    """A guardrail of the agent's own stopped it.
+
+    If it should, let the case expect that: `Expect(stopped_by="guardrail")`, or the guardrail's name.
+    """
 
 
 class ScriptExhausted(RunBroke):
