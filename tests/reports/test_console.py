@@ -301,7 +301,7 @@ def test_the_command_that_compares_two_trials_can_be_copied():
         trial(1, kept=said), trial(2, "failed", 0.2, kept=other), diff="greenroom runs diff r1"
     )
     assert "greenroom runs diff r1 'mood#1' --with '#2'" in text
-    assert "'Hello' in trial 1, 'Go away' in trial 2" in text
+    assert "'Hello' in trial 1, 'Go away' in trial 2" in " ".join(text.split())
 
 
 def test_a_table_of_many_cases_with_several_trials_has_a_row_for_each(monkeypatch):

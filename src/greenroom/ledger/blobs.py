@@ -203,6 +203,11 @@ class BlobFolder:
             self.keep(list(_known)[self._count : known])
             self._count = known
 
+    def keep_mentioned(self, written: bytes | str) -> None:
+        """Keep what is about to be written down mentions, and nothing else that this process knows."""
+        if _known:
+            self.keep(digests_in(written if isinstance(written, str) else written.decode()))
+
     def keep(self, digests: Iterable[str]) -> None:
         """Keep the bytes of these digests, as far as they are at hand."""
         for digest in digests:

@@ -182,8 +182,9 @@ class OpenConversation:
 
     def flush(self) -> None:
         """Write what is not on disk yet, and what it did to the state of the user and the app."""
-        self._blobs.keep_known()
         events = self._ledger[self._written :]
+        for event in events:
+            self._blobs.keep_mentioned(encoded(event))
         changed = self._changed_state()
         with self._database.connected(to_write=True) as connection, transaction(connection):
             position, now = next_position(connection), time()

@@ -177,7 +177,7 @@ class Entry:
             return
         try:
             if self._journal.blobs is not None:
-                self._journal.blobs.keep_known()  # before the lines that mention them
+                self._journal.blobs.keep_mentioned(waiting)  # before the lines are there
             if self._length + len(waiting) > place.room:
                 self._move()
             elif is_armed("journal.half_written"):

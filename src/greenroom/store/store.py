@@ -142,7 +142,9 @@ class Store:
     def add(self, run: Run, rows: Sequence[Row], connection: sqlite3.Connection) -> None:
         """Keep finished trials; they are on disk when this returns. The last row of a trial counts."""
         failpoint("commit.before")
-        self.blobs.keep_known()
+        for row in rows:
+            for written in (row.verdict, row.ledger, row.judging):
+                self.blobs.keep_mentioned(written)
         latest = {row.key: row for row in rows}.values()
         with transaction(connection):
             sums = read_sums(run, connection)

@@ -212,9 +212,10 @@ def _sender(
         nonlocal sent
         with sending:  # tools may be called in threads
             _send_secrets(outbox)
-            blobs.keep_known()
             while sent < len(ledger):
-                outbox.send(mark, position, encoded(ledger[sent]).rstrip(b"\n"))
+                line = encoded(ledger[sent]).rstrip(b"\n")
+                blobs.keep_mentioned(line)
+                outbox.send(mark, position, line)
                 sent += 1
 
     return send
