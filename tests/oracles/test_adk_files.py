@@ -83,6 +83,7 @@ def test_a_published_file_can_be_kept_as_our_own(entry: Any, tmp_path: Path) -> 
 @pytest.mark.parametrize("entry", published("REJECT"), ids=name_of)
 def test_the_file_that_adk_dies_on_is_refused_with_a_reason(entry: Any) -> None:
     with pytest.raises(
-        BadFile, match=r"line 6, \[0\].expected_tool_use\[0\]: the call has no `tool_input`"
+        BadFile,
+        match=r"line 6, column 7, \[0\].expected_tool_use\[0\]: the call has no `tool_input`",
     ):
         read_evalset(DATA / entry["file"])
