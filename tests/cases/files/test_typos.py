@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from cases.files import samples
-from greenroom.apps.cli.validation import problems_in
 from greenroom.cases.problems import Problem, at
+from greenroom.suite.validation import problems_in
 
 OWN = {
     "version": 1,

@@ -1,9 +1,8 @@
 """`greenroom eval-set validate`: everything that is wrong, and safe repairs."""
 
 import json
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,11 @@ from greenroom.apps.cli.exits import (
     put_out_json,
     telling,
 )
-from greenroom.cases import EvalSet, Problem, check, fix
-from greenroom.cases.checks import metric_problems
-from greenroom.cases.files.criteria import criteria_in
-from greenroom.cases.files.documents import opened, parsed
-from greenroom.cases.files.load import chosen_shape, read_as
-from greenroom.cases.files.readable import ReadablePart
+from greenroom.cases import Problem, fix
+from greenroom.cases.files.documents import parsed
 from greenroom.cases.files.save import json_or_yaml, save_text
-from greenroom.errors import BadFile
 from greenroom.ledger.plain import is_object
-from greenroom.suite.criteria import problem_with
-
-_CASE = re.compile(r"^cases\[(\d+)\]")
+from greenroom.suite.validation import problems_in
 
 
 def validate(files: Sequence[str], mend: bool, as_json: bool) -> int:
@@ -49,37 +41,6 @@ def validate(files: Sequence[str], mend: bool, as_json: bool) -> int:
     if bad:
         raise Stopped(f"{', '.join(bad)} {'is' if len(bad) == 1 else 'are'} not valid", BAD_INPUT)
     return PASSED
-
-
-def problems_in(file: str) -> list[Problem]:
-    """What keeps a file from being read, and what is wrong with its criteria and its cases."""
-    try:
-        document = opened(Path(file))
-        shape, _ = chosen_shape(document)
-    except BadFile as error:  # it is no eval set, or no text at all
-        return list(error.problems) or [Problem("", str(error))]
-    read = read_as(document, shape)
-    unreadable = [] if isinstance(read, EvalSet) else read
-    part = ReadablePart(document, shape, unreadable)
-    found = list(metric_problems(criteria_in(document.data), problem_with))
-    if part.evalset is not None:
-        found += _case_problems(part.evalset, part, has_rows=document.is_table)
-    known = {problem.where for problem in unreadable}
-    others = [problem for problem in found if problem.where not in known]
-    return document.located([*unreadable, *others])
-
-
-def _case_problems(evalset: EvalSet, part: ReadablePart, has_rows: bool) -> Iterator[Problem]:
-    """What is wrong with cases that can be read, where it stands in their file."""
-    # In a table a criterion may stand in a cell; elsewhere those have been looked at.
-    judged = problem_with if has_rows else None
-    places = part.places
-    for problem in check(evalset, metric_problem=judged):
-        where = _CASE.sub(lambda found: f"cases[{places[int(found[1])]}]", problem.where)
-        if has_rows or "metrics[" not in where or not where.endswith(".threshold"):
-            place = part.spelt(part.shape.place(where))
-            if part.is_news(place):
-                yield replace(problem, where=place)
 
 
 def _mended(file: Path) -> list[Problem]:

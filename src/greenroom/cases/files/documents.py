@@ -90,6 +90,11 @@ def opened(source: Path) -> Document:
     return _opened(source, text_of(source))
 
 
+def opened_text(source: Path, text: str) -> Document:
+    """The same for a text that is to stand in this file."""
+    return _opened(source, text)
+
+
 def sound(document: Document) -> Document:
     """The document, if it has no flaws."""
     if document.flaws:
