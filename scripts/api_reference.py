@@ -31,6 +31,7 @@ ROOMS = (
     "greenroom.models",
     "greenroom.world",
     "greenroom.backends",
+    "greenroom.backends.a2a",
     "greenroom.store",
     "greenroom.telemetry",
     "greenroom.testing",

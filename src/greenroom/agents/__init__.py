@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import approved
+from greenroom.agents.cards import AgentCard, Skill
 from greenroom.agents.context import ContextRule, Scene, history, persona
 from greenroom.agents.flow import Flow, Step, loop, route, step
 from greenroom.agents.forks import map_over, race
 from greenroom.agents.graph import Graph, Node, compile_flow
 from greenroom.agents.guards import fallback, tap, timeout
+from greenroom.agents.remote import Remote, remote
 from greenroom.agents.schema import (
     AppScoped,
     Field,
@@ -57,6 +59,7 @@ _LATER = {
 
 __all__ = [
     "Agent",
+    "AgentCard",
     "AppScoped",
     "ContextRule",
     "Contracts",
@@ -68,9 +71,11 @@ __all__ = [
     "Graph",
     "Issue",
     "Node",
+    "Remote",
     "Scene",
     "SchemaConflict",
     "SessionScoped",
+    "Skill",
     "StateKeyError",
     "StateSchema",
     "Step",
@@ -97,6 +102,7 @@ __all__ = [
     "put",
     "race",
     "register_check",
+    "remote",
     "rename",
     "resource",
     "route",

@@ -12,6 +12,7 @@ from greenroom.agents.approvals import Approved
 from greenroom.agents.context import History
 from greenroom.agents.flow import Flow, Loop
 from greenroom.agents.handoffs import Team, alone, check_team, team_of
+from greenroom.agents.remote import Remote
 from greenroom.agents.tools import Tool
 from greenroom.errors import BadAgent, NotFound
 from greenroom.ledger.plain import Json, plain
@@ -70,6 +71,12 @@ class Graph:
         return {guard.tool: guard for guard in guards}
 
     @cached_property
+    def remotes(self) -> dict[str, Remote]:
+        """Every agent elsewhere that the graph asks, by name."""
+        flows = [node.flow for node in self.nodes() if isinstance(node.flow, Remote)]
+        return {flow.name: flow for flow in flows}
+
+    @cached_property
     def awaits_input(self) -> bool:
         """Whether the graph holds the conversation itself, in a loop that awaits the user."""
         return any(isinstance(n.flow, Loop) and n.flow.awaits_input for n in self.nodes())
@@ -97,6 +104,20 @@ def compile_flow(flow: Flow) -> Graph:
             raise BadAgent(
                 f"there is a tool {name!r} and an approval that is asked for by that name; rename "
                 f"the tool, or give the approval another: approved(..., name=...)."
+            )
+    for node in graph.nodes():
+        flow = node.flow
+        if not isinstance(flow, Remote):
+            continue
+        if flow.name in graph.tools or flow.name in graph.approvals:
+            raise BadAgent(
+                f"the remote agent {flow.name!r} is named like a tool of this agent; mocks would mean "
+                f"both. Rename one."
+            )
+        if graph.remotes[flow.name].facts() != flow.facts():
+            raise BadAgent(
+                f"there are two remote agents named {flow.name!r} that differ; rename one, since a "
+                f"mock is given by the name."
             )
     return graph
 

@@ -31,6 +31,8 @@ _ESCAPES = str.maketrans(
 )
 _ROUND, _BOX, _STEP, _FORK, _ASK = ("([", "])"), ("[", "]"), ("[[", "]]"), ("{{", "}}"), ("{", "}")
 _TOOL, _TRY, _CLOCK, _TAP = ("(", ")"), ("[/", "\\]"), (">", "]"), ("[\\", "\\]")
+_FAR = ("[/", "/]")
+_SHAPES = {"step": _STEP, "transform": _STEP, "remote": _FAR}
 
 Shape = tuple[str, str]
 
@@ -286,10 +288,11 @@ class _Drawing:
     def _box_of(self, facts: Facts) -> str:
         """An agent or a step, with its tools beside it."""
         name, kind = self.name_of(facts), facts.get("kind")
-        shape = _TAP if facts.get("passes") else _STEP if kind in ("step", "transform") else _BOX
+        shape = _TAP if facts.get("passes") else _SHAPES.get(str(kind), _BOX)
         called, model = facts.get("name") or facts.get("framework") or "agent", facts.get("model")
         title = f"{called} · {model}" if isinstance(model, str) and model else str(called)
-        here = self.box(title, shape, self._figures(name))
+        where = [str(facts.get("url"))] if kind == "remote" else []
+        here = self.box(title, shape, [*where, *self._figures(name)])
         self._boxes.setdefault(name, here)
         if self._way is not None and self._way.runs(name):
             self._visited.append(here)

@@ -15,6 +15,7 @@ from greenroom.agents.approvals import Approved
 from greenroom.agents.deciders import Decider
 from greenroom.agents.flow import Step
 from greenroom.agents.places import typed_fields
+from greenroom.agents.remote import Remote
 from greenroom.agents.schema import Field, fields_of, state_schema
 from greenroom.agents.tools import Tool
 from greenroom.agents.transforms import Transform
@@ -125,6 +126,11 @@ def transform_access(transform: Transform) -> Access:
         clears=clears,
         reads_anything="$live" in str(transform.details),
     )
+
+
+def remote_access(remote: Remote) -> Access:
+    """What an agent elsewhere is sent, and where its answer goes."""
+    return Access(tuple(map(read_of, remote.reads)), remote.writes)
 
 
 def decider_places(given: Decider | None) -> tuple[str, ...]:

@@ -1,9 +1,10 @@
-"""The rules of nodes that do something: steps, transforms and agents."""
+"""The rules of nodes that do something: steps, transforms, agents here and elsewhere."""
 
 from greenroom.agents.contracts.access import (
     Access,
     agent_access,
     decider_reads,
+    remote_access,
     step_access,
     tool_access,
     transform_access,
@@ -35,6 +36,14 @@ class TransformRule(StepRule):
     def access(self, at: Site) -> Access:
         """All that it does."""
         return transform_access(at.flow)
+
+
+class RemoteRule(StepRule):
+    """An agent elsewhere changes the state only by its answer."""
+
+    def access(self, at: Site) -> Access:
+        """What it is sent, and where its answer goes."""
+        return remote_access(at.flow)
 
 
 class AgentRule(Rule):

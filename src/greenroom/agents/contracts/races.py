@@ -6,7 +6,9 @@ from typing import Any
 from greenroom.agents.agent import Agent
 from greenroom.agents.contracts.issues import Issue
 from greenroom.agents.contracts.walk import Given
+from greenroom.agents.flow import Flow
 from greenroom.agents.graph import Graph, Node
+from greenroom.agents.remote import Remote
 
 
 def check_races(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]:  # noqa: ARG001
@@ -15,7 +17,7 @@ def check_races(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]:  # 
         if race.flow.kind != "race":
             continue
         for node in _below(race):
-            acting = [t.name for t in _tools(node) if not t.read_only and not t.yields]
+            acting = _acting(node.flow)
             if acting:
                 yield Issue(
                     "RacingTools",
@@ -28,8 +30,12 @@ def check_races(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]:  # 
                 )
 
 
-def _tools(node: Node) -> Any:
-    return node.flow.toolbox if isinstance(node.flow, Agent) else ()
+def _acting(flow: Flow) -> list[str]:
+    """The tools of a part that may act; what an agent elsewhere does is not known."""
+    if isinstance(flow, Remote):
+        return [flow.name]
+    tools = flow.toolbox if isinstance(flow, Agent) else ()
+    return [tool.name for tool in tools if not tool.read_only and not tool.yields]
 
 
 def _below(node: Node) -> Iterator[Node]:

@@ -18,12 +18,13 @@ from greenroom.agents.contracts.flow_rules import (
     TeamRule,
     TimeoutRule,
 )
-from greenroom.agents.contracts.leaf_rules import AgentRule, StepRule, TransformRule
+from greenroom.agents.contracts.leaf_rules import AgentRule, RemoteRule, StepRule, TransformRule
 from greenroom.agents.contracts.rule import Rule, Site
 from greenroom.agents.flow import Fallback, Flow, Loop, Parallel, Route, Sequence, Step
 from greenroom.agents.forks import MapOver, Race
 from greenroom.agents.guards import Timeout
 from greenroom.agents.handoffs import Team
+from greenroom.agents.remote import Remote
 from greenroom.agents.transforms import Transform
 
 
@@ -48,6 +49,7 @@ RULES: Rules = {
     Step: StepRule(),
     Transform: TransformRule(),
     Agent: AgentRule(),
+    Remote: RemoteRule(),
     Sequence: SequenceRule(),
     Parallel: ParallelRule(),
     Loop: LoopRule(),

@@ -13,7 +13,8 @@ from greenroom.agents.costs.tables import Beside, beside, estimate_table
 from greenroom.agents.costs.traffic import Assumed, Traffic
 from greenroom.agents.costs.visits import reaches
 from greenroom.agents.flow import Flow
-from greenroom.agents.graph import Graph, compile_flow
+from greenroom.agents.graph import Graph, Node, compile_flow
+from greenroom.agents.remote import Remote
 from greenroom.errors import BadAgent
 from greenroom.ledger.ledger import Ledger
 from greenroom.models.prices import Price
@@ -49,7 +50,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
     """What an agent is expected to cost: in all and by node, for one run and, if `runs_per_day` is known, for a day."""
 
     nodes: Mapping[str, NodeEstimate]
-    """By static id, in the order of the graph; only those that ask models."""
+    """By static id, in the order of the graph; only those that ask models, here or elsewhere."""
     runs_per_day: float | None = None
     runs_seen: int = 0
     """How many runs it was learnt from."""
@@ -191,7 +192,9 @@ def _walked(
     as_seen = {} if seen is None else reaches(graph, Assumed(Traffic(learnt=seen), graph))[0]
     found: list[NodeEstimate] = []
     for node in graph.nodes():
-        if isinstance(node.flow, Agent):
+        if isinstance(node.flow, Remote):
+            found.append(_elsewhere(node, node.flow, reached[node.id].visits))
+        elif isinstance(node.flow, Agent):
             asking = Asking(node, node.flow, assumed, reached[node.id], as_seen.get(node.id))
             visits, calls = reached[node.id].visits, asking.calls
             rates, guess = rates_of(node.flow, listed, asking)
@@ -202,6 +205,22 @@ def _walked(
             if guess and visits:
                 guesses.append(guess)
     return found, guesses
+
+
+def _elsewhere(node: Node, remote: Remote, visits: float) -> NodeEstimate:
+    """An agent elsewhere: what it asks which models is not known here."""
+    unknown = (f"what {remote.name} costs elsewhere",) if visits else ()
+    tokens = None if visits else 0.0
+    return NodeEstimate(
+        node=node.id,
+        agent=remote.name,
+        visits=visits,
+        calls=0.0,
+        models={},
+        tokens_in=tokens,
+        tokens_out=tokens,
+        cost=Amount(unknown=unknown),
+    )
 
 
 def _priced(

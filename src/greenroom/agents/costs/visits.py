@@ -14,6 +14,7 @@ from greenroom.agents.forks import MapOver, Race
 from greenroom.agents.graph import Graph, Node
 from greenroom.agents.guards import Timeout
 from greenroom.agents.handoffs import Team
+from greenroom.agents.remote import Remote
 from greenroom.agents.transforms import Transform
 
 Visits = Mapping[str, float]
@@ -204,6 +205,7 @@ _EVERY_PART: Final = Rule(_nothing, _each, _certain)
 VISITS: Final[Mapping[type[Flow], Rule]] = {
     Step: _EVERY_PART,
     Transform: _EVERY_PART,
+    Remote: _EVERY_PART,
     Agent: Rule(_nothing, _each, _certain, least=lambda _, __: 1),
     Team: Rule(_given_handoffs, _no_handoff, _guessed_handoffs, least=lambda _, __: 1),
     InOrder: _EVERY_PART,

@@ -86,7 +86,7 @@ class NativeBackend:
 
     @property
     def tools(self) -> Mapping[str, ToolFacts]:
-        """Every tool of every agent in the graph."""
+        """Every tool of every agent in the graph, and every agent elsewhere."""
         if self._tools is None:
             self._tools = {
                 name: ToolFacts(name, tool.argument_names, tool.read_only, tool.yields, tool)
@@ -94,6 +94,9 @@ class NativeBackend:
             }
             for name in self.graph.approvals:
                 self._tools[name] = ToolFacts(name, ("question", "input"), yields=True)
+            for name, remote in self.graph.remotes.items():
+                takes = ("message", "state") if remote.reads else ("message",)
+                self._tools[name] = ToolFacts(name, takes, origin=remote)
         return self._tools
 
     async def advance(self, ledger: Ledger, world: World) -> Advance:

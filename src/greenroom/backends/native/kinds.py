@@ -9,11 +9,13 @@ from greenroom.agents.flow import Fallback, Flow, Loop, Parallel, Route, Sequenc
 from greenroom.agents.forks import MapOver, Race
 from greenroom.agents.guards import Timeout
 from greenroom.agents.handoffs import Team
+from greenroom.agents.remote import Remote
 from greenroom.agents.transforms import Transform
 from greenroom.backends.native.approvals import run_approved
 from greenroom.backends.native.forks import run_map, run_parallel, run_race
 from greenroom.backends.native.guards import run_fallback, run_timeout
 from greenroom.backends.native.handoffs import run_team
+from greenroom.backends.native.remotes import run_remote
 from greenroom.backends.native.walk import (
     Run,
     run_loop,
@@ -37,5 +39,6 @@ KINDS: Final[Mapping[type[Flow], Run]] = MappingProxyType(
         Route: run_route,
         Approved: run_approved,
         Team: run_team,
+        Remote: run_remote,
     }
 )

@@ -5,12 +5,15 @@ from collections.abc import Iterator
 from greenroom.agents.agent import Agent
 from greenroom.agents.flow import Step
 from greenroom.agents.places import typed_fields
+from greenroom.agents.remote import Remote
 from greenroom.ledger.changes import Change
 from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.query import split_place
 
 
-def declared_changes(node: Agent | Step, output: Json, own: tuple[Change, ...]) -> list[Change]:
+def declared_changes(
+    node: Agent | Step | Remote, output: Json, own: tuple[Change, ...]
+) -> list[Change]:
     """What the output puts into the state, beside the changes that the node made itself."""
     changes_state = isinstance(node, Step) and not {"state", "ctx", "context"}.isdisjoint(
         node.wants
@@ -26,7 +29,9 @@ def declared_changes(node: Agent | Step, output: Json, own: tuple[Change, ...]) 
     return found
 
 
-def _placed(node: Agent | Step, output: Json, *, is_free: bool) -> Iterator[tuple[str, Change]]:
+def _placed(
+    node: Agent | Step | Remote, output: Json, *, is_free: bool
+) -> Iterator[tuple[str, Change]]:
     """The output at the one declared place, or its parts by name at each of several."""
     if len(node.writes) == 1:
         yield node.writes[0], Change(*split_place(node.writes[0]), "set", output)

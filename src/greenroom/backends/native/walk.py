@@ -20,6 +20,7 @@ from greenroom.agents.flow import Flow, Loop, Parallel, Route, Sequence, Step
 from greenroom.agents.forks import MapOver
 from greenroom.agents.graph import Node
 from greenroom.agents.places import value_of
+from greenroom.agents.remote import Remote
 from greenroom.agents.streams import gives_pieces, hearing_parts
 from greenroom.agents.transforms import Transform
 from greenroom.backends.backend import Yield
@@ -164,7 +165,7 @@ class GraphWalk(Struct, frozen=True, eq=False):
                 changes, asks = (*changes, *asks), ()
             output = plain(output, f"the output of {node.segment!r}")
         written = changes
-        if isinstance(node.flow, Agent | Step) and node.flow.writes:
+        if isinstance(node.flow, Agent | Step | Remote) and node.flow.writes:
             written = (*changes, *declared_changes(node.flow, output, changes))
         if written:
             held = self.ledger.fold(self.world.voice, branch_of(path))

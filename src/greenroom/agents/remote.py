@@ -1,0 +1,144 @@
+"""An agent that runs elsewhere, as a part of a flow: reached by the A2A protocol."""
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from math import isfinite
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from greenroom.agents.cards import AgentCard
+from greenroom.agents.flow import Flow, checked_name
+from greenroom.agents.places import Places, declared_places, typed_fields, written_facts
+from greenroom.agents.schema import schema_facts
+from greenroom.errors import BadAgent
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_HEADER = re.compile(r"[A-Za-z0-9-]+\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class FarAddress:
+    """Where an agent is, and by what it is asked: the names of variables, never what is in them."""
+
+    url: str
+    is_endpoint: bool = False
+    """Whether messages go to this very address; else the card that is published there says where."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """For each header the environment variable that holds its value."""
+    seconds: float = 30.0
+
+    def __post_init__(self) -> None:
+        checked_url(self.url)
+        if not _is_positive(self.seconds):
+            raise BadAgent(f"timeout={self.seconds!r} wants a number of seconds above 0.")
+        for name, variable in self.headers.items():
+            # What is no name may be the secret itself, so it is not shown.
+            if not _HEADER.match(name) or not _VARIABLE.match(variable):
+                raise BadAgent(
+                    f"the header {name!r} of {self.url} wants the name of the environment variable "
+                    f"that holds its value, such as 'PAYMENTS_KEY', not the value itself."
+                )
+
+    def facts(self) -> dict[str, Any]:
+        """As a snapshot has it."""
+        return {
+            "url": self.url,
+            "timeout": self.seconds,
+            **({"headers": dict(self.headers)} if self.headers else {}),
+            **({"endpoint": True} if self.is_endpoint else {}),
+        }
+
+
+def far_address(
+    url: str | AgentCard, token: str, headers: Mapping[str, str] | None, seconds: float
+) -> FarAddress:
+    """The address of an agent, by its url or its card."""
+    if not isinstance(token, str) or (token and not _VARIABLE.match(token)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadAgent(
+            "token= wants the name of the environment variable that holds the token, such as "
+            "'PAYMENTS_TOKEN', not the token itself."
+        )
+    bearer = {"Authorization": token} if token else {}
+    sent = MappingProxyType({**(headers or {}), **bearer})
+    if isinstance(url, AgentCard):
+        return FarAddress(url.url, True, sent, seconds)
+    return FarAddress(url, False, sent, seconds)
+
+
+def checked_url(url: object) -> SplitResult:
+    """The parts of an address of an agent, which holds no secrets."""
+    parts, is_port = urlsplit(url if isinstance(url, str) else ""), False
+    with suppress(ValueError):
+        is_port = parts.port is None or parts.port > 0
+    if parts.scheme not in ("http", "https") or not parts.hostname or not is_port:
+        raise BadAgent(f"{url!r} is no address of an agent; write it like 'https://host/agent'.")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise BadAgent(
+            f"the address of the agent at {parts.hostname!r} has more in it than a host and a path. "
+            f"Give secrets by the name of an environment variable: token='PAYMENTS_TOKEN'."
+        )
+    if any(sign.isspace() or not sign.isprintable() for sign in str(url)):
+        raise BadAgent(f"{url!r} is no address of an agent; it has spaces or signs in it.")
+    return parts
+
+
+def _is_positive(seconds: object) -> bool:
+    return type(seconds) in (int, float) and isfinite(seconds) and seconds > 0  # pyright: ignore[reportArgumentType,reportOperatorIssue,reportUnknownVariableType]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Remote(Flow):
+    """An agent elsewhere. Asking it is a tool call by its name: mocked, named, or refused."""
+
+    name: str
+    address: FarAddress
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+
+    @property
+    def segment(self) -> str:
+        """Its name."""
+        return self.name
+
+    def facts(self) -> dict[str, Any]:
+        """Where it is, what it is sent and where its answer goes."""
+        return {
+            "name": self.name,
+            **self.address.facts(),
+            "writes": written_facts(self.writes),
+            **({"reads": list(self.reads)} if self.reads else {}),
+            **schema_facts(typed_fields(*self.reads, *self.writes)),
+        }
+
+    def __repr__(self) -> str:
+        return f"remote({self.name!r}, {self.address.url!r})"
+
+
+def remote(
+    name: str,
+    url: str | AgentCard,
+    *,
+    sends: Places = (),
+    receives: Places = (),
+    token: str = "",
+    headers: Mapping[str, str] | None = None,
+    timeout: float = 30.0,
+) -> Remote:
+    """An agent elsewhere as a part of a flow: `remote("payments", "https://payments.internal")`.
+
+    It is sent the input and what stands at the places `sends` of the state, and its answer goes on, and
+    to the places `receives` as `writes=` of a step. A question that it asks is asked of the user. In a
+    rehearsal a mock by its name answers for it, and without one the call is refused. `url` is where its
+    card is published, or a card. `token` is the name of the environment variable that holds a bearer
+    token, `headers` such names for other headers. After `timeout` seconds it has failed: `remote(...) // other`.
+    """
+    what = f"remote {name!r}"
+    return Remote(
+        checked_name(name, "a remote agent"),
+        far_address(url, token, headers, timeout),
+        declared_places(sends, f"sends= of {what}"),
+        declared_places(receives, f"receives= of {what}"),
+    )

@@ -1,0 +1,114 @@
+"""An agent that is only reachable by A2A, as an agent to rehearse."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+from uuid import uuid4
+
+from greenroom.agents.cards import AgentCard
+from greenroom.agents.remote import FarAddress, far_address
+from greenroom.backends.a2a.connection import place_of
+from greenroom.backends.a2a.exchange import Exchange, Listening, Sent
+from greenroom.backends.a2a.wire import parts_for
+from greenroom.backends.backend import Feature, Interception
+from greenroom.backends.foreign import ForeignBackend, message_data
+from greenroom.backends.invocation import Invocation, Progress
+from greenroom.ledger.attachments import message_value
+from greenroom.ledger.events import NodeEnded, NodeStarted, Noted, Remembered
+from greenroom.ledger.plain import Json
+
+_NODE = "a2a"
+_SENT = "a2a.sent"
+_STATUS = "a2a:status"
+
+
+def a2a_agent(
+    url: str | AgentCard,
+    *,
+    token: str = "",
+    headers: Mapping[str, str] | None = None,
+    timeout: float = 60.0,
+) -> "A2ABackend":
+    """An agent elsewhere that is itself rehearsed: `rehearse(a2a_agent(url), cases, allow_opaque=True)`.
+
+    Its models and tools run on the far side, where they are neither seen nor mocked: what it does there
+    is done. So a rehearsal of it has to be allowed by name. `token` and `headers` are names of environment
+    variables, as of `remote`.
+    """
+    return A2ABackend(far_address(url, token, headers, timeout))
+
+
+class A2ABackend(ForeignBackend):
+    """Runs an agent by sending it messages; make one with `a2a_agent`.
+
+    A turn that was cut is not sent again: the far side is asked what became of it.
+    """
+
+    name: ClassVar[str] = "a2a"
+    models: ClassVar[Interception] = "opaque"
+    tool_calls: ClassVar[Interception] = "opaque"
+    memory: ClassVar[str] = "a2a.messages"
+    supports: ClassVar[frozenset[Feature]] = frozenset(
+        {"message_waits", "structured_output", "turns"}
+    )
+
+    def __init__(self, address: FarAddress) -> None:
+        self.address = address
+
+    @property
+    def reaches(self) -> tuple[str, ...]:
+        """The one place that must be reached, as host and port."""
+        return (place_of(self.address),)
+
+    def describe(self) -> dict[str, Json]:
+        """Where it is, and which variables hold what it is asked with."""
+        return self.address.facts()
+
+    async def run(self, invocation: Invocation) -> Progress:
+        """Send what the user said last, or ask what became of it; its answer, or what it asks."""
+        world, path = invocation.world, f"{invocation.root}/{_NODE}"
+        if path not in invocation.index.started:
+            world.record(NodeStarted(path=path, node=_NODE, input=invocation.given))
+        messages, answers = invocation.history(), invocation.answers()
+        said = message_value(invocation.given or "", invocation.attached)
+        if answers:
+            said = answers[-1].value
+        # One round for each message that the user has given inside this turn.
+        round_path = f"{path}#{sum(opened.path == invocation.root for opened in invocation.index.yields.values())}"
+        before = [note for note in self._sent_in(invocation) if note.path == round_path]
+        sent = _as_sent(before[-1].data) if before else self._next(invocation)
+
+        def remember(sent: Sent) -> None:
+            data = {"context": sent.context, "message": sent.message, "task": sent.task}
+            world.record(Remembered(path=round_path, name=_SENT, data=data))
+
+        def note(state: str, words: str) -> None:
+            data = {"state": state.lower(), **({"said": words[:2_000]} if words else {})}
+            world.record(Noted(path=path, name=_STATUS, data=data))
+
+        exchange = Exchange(self.address, sent, Listening(remember, note))
+        ask = exchange.ask_what_became if before else exchange.send
+        answer = await ask(parts_for(said))
+        messages.append(message_data("user", said))
+        if answer.question:
+            messages.append(message_data("assistant", answer.question))
+            wanted = invocation.message_wanted(world.new_id(round_path), answer.question)
+            return Progress(messages, yields=(wanted,))
+        world.record(NodeEnded(path=path, node=_NODE, output=answer.output))
+        return Progress([*messages, message_data("assistant", answer.output)], answer.output)
+
+    def _sent_in(self, invocation: Invocation) -> list[Remembered]:
+        notes = invocation.ledger.of(Remembered, voice=invocation.world.voice)
+        return [note for note in notes if note.name == _SENT]
+
+    def _next(self, invocation: Invocation) -> Sent:
+        """A new message in the conversation; within a turn it belongs to the task that asked."""
+        notes = self._sent_in(invocation)
+        if not notes:
+            return Sent(str(uuid4()), str(uuid4()))
+        last = _as_sent(notes[-1].data)
+        is_reply = notes[-1].path.startswith(f"{invocation.root}/")
+        return Sent(last.context, str(uuid4()), last.task if is_reply else "")
+
+
+def _as_sent(data: Any) -> Sent:
+    return Sent(str(data["context"]), str(data["message"]), str(data["task"]))

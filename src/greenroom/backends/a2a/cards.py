@@ -1,0 +1,201 @@
+"""Cards: what agents elsewhere say of themselves, and what ours say."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from greenroom.agents.cards import PROTOCOL, AgentCard, Skill
+from greenroom.agents.remote import checked_url, far_address
+from greenroom.backends.a2a.connection import Connection
+from greenroom.backends.a2a.wire import REPEATS
+from greenroom.backends.registry import backend_for
+from greenroom.errors import AgentFailed, BadAgent, BadInput
+from greenroom.ledger.plain import Json, is_array, is_object
+
+CARD_PATH = "/.well-known/agent-card.json"
+_LONGEST_TEXT = 2_000
+_MOST_SKILLS = 200
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """The cards that were found, and why others were not, by their addresses."""
+
+    cards: tuple[AgentCard, ...]
+    failures: Mapping[str, str]
+
+
+async def discover(
+    urls: str | Iterable[str],
+    *,
+    skill: str = "",
+    token: str = "",
+    headers: Mapping[str, str] | None = None,
+    seconds: float = 30.0,
+) -> Discovery:
+    """Read the cards that agents publish at these addresses; with `skill` those of whoever has it.
+
+    There is no directory in A2A: each address is asked for its own card. One that cannot be read, or
+    that sends its messages to another host than its own, is among the failures. A card that was
+    found can be asked at once: `remote("payments", found.cards[0])`.
+    """
+    asked = [urls] if isinstance(urls, str) else list(urls)
+    for url in asked:
+        checked_url(url)
+
+    async def read(url: str) -> AgentCard | AgentFailed:
+        try:
+            async with asyncio.timeout(seconds):
+                connection = Connection(far_address(url, token, headers, seconds))
+                card = await fetched_card(connection)
+        except AgentFailed as error:
+            return error
+        except TimeoutError:
+            return AgentFailed(f"{url} gave no card within {seconds:g} s.")
+        return card
+
+    found = dict(zip(asked, await asyncio.gather(*map(read, asked)), strict=True))
+    cards = [card for card in found.values() if isinstance(card, AgentCard)]
+    return Discovery(
+        tuple(card for card in cards if not skill or card.has_skill(skill)),
+        {url: str(error) for url, error in found.items() if isinstance(error, AgentFailed)},
+    )
+
+
+async def fetched_card(connection: Connection) -> AgentCard:
+    """The card that is published where a connection leads, which is then set to the path it names."""
+    base = connection.base
+    card = read_card(await connection.get(f"{urlsplit(base).path.rstrip('/')}{CARD_PATH}"), base)
+    connection.path = urlsplit(card.url).path or "/"
+    return card
+
+
+def read_card(data: Json, base: str) -> AgentCard:
+    """A stranger's card, published below `base`; AgentFailed says what is wrong with it.
+
+    Messages may only go to the host and port where the card was found: a card that names another one
+    would make whoever reads it ask there.
+    """
+    if not is_object(data):
+        raise AgentFailed(f"the card at {base} is no object.")
+    address = _endpoint(data, base)
+    target = urlsplit(urljoin(f"{base.rstrip('/')}/", address))
+    try:
+        is_same = _origin(target) == _origin(urlsplit(base))
+    except ValueError:
+        is_same = False
+    if not is_same or target.query or target.username or target.password:
+        raise AgentFailed(
+            f"the card at {base} sends its messages to {address[:200]!r}, another place than where it "
+            f"was found. If that is right, give that address itself."
+        )
+    here = urlsplit(base)
+    able = data.get("capabilities")
+    able = able if is_object(able) else {}
+    extensions = [one.get("uri") for one in _objects(able.get("extensions"))]
+    return AgentCard(
+        name=_text(data, "name", base),
+        url=f"{here.scheme}://{here.netloc}{target.path or '/'}",
+        description=_text(data, "description", base),
+        version=_text(data, "version", base),
+        skills=tuple(_skill(one, base) for one in _objects(data.get("skills"))[:_MOST_SKILLS]),
+        streaming=able.get("streaming") is True,
+        extensions=tuple(uri for uri in extensions if isinstance(uri, str)),
+        needs_token=bool(data.get("securityRequirements")),
+    )
+
+
+def _endpoint(card: dict[str, Json], base: str) -> str:
+    """Where the card says that JSON-RPC of our version is spoken."""
+    offered = _objects(card.get("supportedInterfaces"))
+    for one in offered:
+        version, url = one.get("protocolVersion") or PROTOCOL, one.get("url")
+        is_ours = one.get("protocolBinding") == "JSONRPC" and str(version).split(".")[0] == "1"
+        if is_ours and isinstance(url, str):
+            return url
+    known = [f"{one.get('protocolBinding')} {one.get('protocolVersion')}" for one in offered]
+    if not known and isinstance(card.get("protocolVersion"), str):
+        known = [f"A2A {card['protocolVersion']}"]
+    raise AgentFailed(
+        f"the agent at {base} does not speak A2A {PROTOCOL} by JSON-RPC; it offers "
+        f"{', '.join(known)[:200] or 'nothing'}."
+    )
+
+
+def _origin(parts: Any) -> tuple[str, str, int]:
+    host = (parts.hostname or "").lower()
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return parts.scheme, "localhost" if host in _LOOPBACK else host, port
+
+
+def _skill(data: dict[str, Json], base: str) -> Skill:
+    tags = data.get("tags")
+    return Skill(
+        _text(data, "id", base),
+        _text(data, "name", base),
+        _text(data, "description", base),
+        tuple(t[:_LONGEST_TEXT] for t in tags if isinstance(t, str)) if is_array(tags) else (),
+    )
+
+
+def _objects(given: Json) -> list[dict[str, Json]]:
+    return [one for one in given if is_object(one)] if is_array(given) else []
+
+
+def _text(data: Mapping[str, Json], name: str, base: str) -> str:
+    value = data.get(name)
+    if value is not None and not isinstance(value, str):
+        raise AgentFailed(f"the card at {base} has {name}={repr(value)[:100]}, which is no text.")
+    return (value or "")[:_LONGEST_TEXT]
+
+
+def card_of(
+    agent: Any,
+    url: str,
+    *,
+    name: str = "",
+    description: str = "",
+    version: str = "1",
+    skills: Iterable[Skill] = (),
+) -> AgentCard:
+    """The card that an agent shows to others: `card_of(desk, "https://support.example.com/")`.
+
+    It names the agent, and its instructions and tools not at all: what others are to know of it is in
+    the description and in the skills.
+    """
+    checked_url(url)
+    snapshot = backend_for(agent).snapshot
+    known = name or _name_in(snapshot)
+    about = description or str(getattr(agent, "description", "") or "")
+    given = tuple(skills)
+    if not all(isinstance(one, Skill) and one.id for one in given):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadInput(
+            f"card_of(skills={given!r}) wants skills: [Skill('refund', tags=('money',))]."
+        )
+    return AgentCard(
+        name=known,
+        url=url,
+        description=about or known,
+        version=version,
+        skills=given or (Skill(known, description=about),),
+        streaming=True,
+        extensions=(REPEATS,),
+    )
+
+
+def _name_in(snapshot: Json) -> str:
+    """What an agent is called; a flow has no name of its own, but the parts of it do."""
+    if not is_object(snapshot):
+        raise BadAgent("the agent has no name; give one: card_of(agent, url, name='desk').")
+    found = snapshot.get("name") or snapshot.get("framework")
+    if isinstance(found, str) and found:
+        return found
+    names = [_name_in(part) for part in _objects([*_values(snapshot.get("parts"))])]
+    return "-".join(names)[:80] or "agent"
+
+
+def _values(parts: Json) -> list[Json]:
+    return [*parts.values()] if is_object(parts) else []

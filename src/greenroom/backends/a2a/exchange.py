@@ -1,0 +1,224 @@
+"""One message to an agent elsewhere, and what becomes of it.
+
+What is sent is written down before it goes. After a cut the far side is asked what became of it; it is sent
+again only to one that says that it knows a repeated message.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+from msgspec import Struct, structs
+
+from greenroom.agents.cards import AgentCard
+from greenroom.agents.remote import FarAddress
+from greenroom.backends.a2a.cards import fetched_card
+from greenroom.backends.a2a.connection import BrokeOff, Connection, FarError, Unsent
+from greenroom.backends.a2a.wire import (
+    AT_REST,
+    DONE,
+    REPEATS,
+    WAITS,
+    FarTask,
+    output_of,
+)
+from greenroom.errors import AgentFailed, BadValue, InDoubt
+from greenroom.ledger.plain import Json, is_object, plain
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
+_STATUSES = 100
+
+
+class Sent(Struct, frozen=True):
+    """A message as it is written down: in which conversation elsewhere, by which ids."""
+
+    context: str
+    message: str
+    task: str = ""
+    """The task that it belongs to, as soon as that is known."""
+
+
+class FarAnswer(Struct, frozen=True):
+    """What the far side answered, or the question that it asks."""
+
+    output: Json = None
+    question: str = ""
+
+
+class Listening(Struct, frozen=True):
+    """Who hears what while the far side works."""
+
+    on_sent: Callable[[Sent], None]
+    """Writes down that a message is sent, and to which task it belongs."""
+    on_status: Callable[[str, str], None]
+    on_piece: Callable[[str], None] = lambda _: None
+
+
+class Exchange:
+    """One message and its answer."""
+
+    def __init__(self, address: FarAddress, sent: Sent, listening: Listening) -> None:
+        self._address = address
+        self._connection = Connection(address)
+        self._sent = sent
+        self._listening = listening
+        self._task = FarTask(id=sent.task, context=sent.context)
+        self._statuses = 0
+        self._unreached: AgentFailed | None = None
+
+    async def send(self, parts: list[Json]) -> FarAnswer:
+        """Send the message, and wait for what comes of it."""
+        return await self._in_time(self._send(parts))
+
+    async def ask_what_became(self, parts: list[Json]) -> FarAnswer:
+        """What became of a message that was being sent when the run was cut."""
+        return await self._in_time(self._resume(parts))
+
+    async def cancel(self) -> None:
+        """Ask the far side to give the task up, if there is one; it may not listen."""
+        if self._task.id:
+            with suppress(AgentFailed, TimeoutError):
+                async with asyncio.timeout(1):
+                    await self._connection.ask("CancelTask", {"id": self._task.id})
+
+    async def _in_time(self, work: Coroutine[Any, Any, None]) -> FarAnswer:
+        try:
+            async with asyncio.timeout(self._address.seconds):
+                await work
+        except TimeoutError as error:
+            if self._unreached is not None:
+                raise self._doubt(str(self._unreached)) from error
+            await self.cancel()
+            raise AgentFailed(
+                f"{self._connection.shown} gave no answer within {self._address.seconds:g} s. Give a "
+                f"longer timeout=, or say what happens then: remote(...) // other."
+            ) from error
+        return self._answer()
+
+    async def _send(self, parts: list[Json]) -> None:
+        card = await self._card()
+        message: dict[str, Json] = {
+            "messageId": self._sent.message,
+            "contextId": self._sent.context,
+            "role": "ROLE_USER",
+            "parts": parts,
+        }
+        if self._sent.task:
+            message["taskId"] = self._sent.task
+        self._listening.on_sent(self._sent)
+        try:
+            if card is not None and card.streaming:
+                async for event in self._connection.follow(
+                    "SendStreamingMessage", {"message": message}
+                ):
+                    self._take(event)
+                    if self._task.state in AT_REST:
+                        return
+            else:
+                at_once: Json = {"returnImmediately": True}
+                params: Json = {"message": message, "configuration": at_once}
+                self._take(await self._connection.ask("SendMessage", params))
+        except BrokeOff:
+            if not self._task.id and not await self._find():
+                raise  # it is not known whether it was heard
+        await self._watch()
+
+    async def _resume(self, parts: list[Json]) -> None:
+        card = await self._reached()
+        if self._task.id or await self._find():
+            await self._watch()
+        elif card is not None and REPEATS in card.extensions:
+            await self._send(parts)
+        else:
+            raise self._doubt("it knows nothing of it")
+
+    async def _reached(self) -> AgentCard | None:
+        """The card of a far side that may be starting again; it is waited for."""
+        wait = _FIRST_WAIT
+        while True:
+            try:
+                card = await self._card()
+            except (Unsent, BrokeOff) as error:
+                self._unreached = error
+                await asyncio.sleep(wait)
+                wait = min(wait * 2, _LONGEST_WAIT)
+            else:
+                self._unreached = None
+                return card
+
+    def _doubt(self, why: str) -> InDoubt:
+        return InDoubt(
+            f"a message was being sent to {self._connection.shown} when the run was cut, and what "
+            f"became of it cannot be found out: {why}. Look there for the conversation "
+            f"{self._sent.context!r}, then start the run again."
+        )
+
+    async def _card(self) -> AgentCard | None:
+        """What the agent says of itself; None where its very address was given."""
+        if self._address.is_endpoint:
+            return None
+        return await fetched_card(self._connection)
+
+    async def _find(self) -> bool:
+        """Look in the conversation for the task that heard the message."""
+        params: Json = {"contextId": self._sent.context, "historyLength": 100}
+        try:
+            listed = await self._connection.ask("ListTasks", params)
+        except (FarError, BrokeOff):
+            return False
+        tasks = listed.get("tasks") if is_object(listed) else None
+        for data in tasks if isinstance(tasks, list) else []:
+            task = FarTask()
+            task.replace(data)
+            if self._sent.message in task.heard:
+                self._name(task.id)
+                return True
+        return False
+
+    async def _watch(self) -> None:
+        """Ask for the task until it rests; a far side that is being started again is waited for."""
+        wait = _FIRST_WAIT
+        while self._task.state not in AT_REST:
+            if not self._task.id:
+                raise AgentFailed(f"{self._connection.shown} answered with no task and no message.")
+            with suppress(Unsent, BrokeOff):
+                found = await self._connection.ask("GetTask", {"id": self._task.id})
+                self._take({"task": found})
+            await asyncio.sleep(0 if self._task.state in AT_REST else wait)
+            wait = min(wait * 2, _LONGEST_WAIT)
+
+    def _take(self, event: Json) -> None:
+        before = (self._task.state, self._task.said)
+        piece = self._task.take(event)
+        if piece:
+            self._listening.on_piece(piece)
+        if self._task.id:
+            self._name(self._task.id)
+        now = (self._task.state, self._task.said)
+        if now != before and self._statuses < _STATUSES:
+            self._statuses += 1
+            self._listening.on_status(*now)
+
+    def _name(self, task: str) -> None:
+        """Write down which task it is, once."""
+        self._task.id = task
+        if self._sent.task != task:
+            self._sent = structs.replace(self._sent, task=task)
+            self._listening.on_sent(self._sent)
+
+    def _answer(self) -> FarAnswer:
+        task, shown = self._task, self._connection.shown
+        if task.state == WAITS:
+            return FarAnswer(question=task.said or "The agent needs more to go on.")
+        if task.state != DONE:
+            because = f": {task.said}" if task.said else ""
+            raise AgentFailed(f"{shown} ended the task as {task.state.lower()}{because}.")
+        output = output_of(task.parts)
+        try:
+            output = plain(task.said or None if output is None else output)
+        except BadValue as error:
+            raise AgentFailed(f"{shown} answered with what cannot be kept: {error}") from error
+        if output is None:
+            raise AgentFailed(f"{shown} answered with nothing.")
+        return FarAnswer(output)

@@ -1,0 +1,190 @@
+"""The shapes of the A2A protocol: messages, tasks and what changes them. What comes from elsewhere is doubted here."""
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from greenroom.errors import AgentFailed
+from greenroom.ledger.attachments import heard
+from greenroom.ledger.plain import Json, as_text, is_array, is_object
+
+_STATE = "TASK_STATE_"
+DONE: Final = "COMPLETED"
+WAITS: Final = "INPUT_REQUIRED"
+OVER: Final = frozenset(("COMPLETED", "FAILED", "CANCELED", "REJECTED"))
+"""States after which nothing more happens to a task."""
+AT_REST: Final = OVER | {WAITS, "AUTH_REQUIRED"}
+"""States in which a task waits for the one who asked, or for nobody any more."""
+REPEATS: Final = "urn:greenroom:a2a:repeated-messages"
+"""The extension that a message which comes again, known by its id, is not acted on again."""
+JSON_PARTS: Final = "application/json"
+
+Part = Mapping[str, Json]
+
+
+def state_name(state: str) -> str:
+    """A state as the wire has it."""
+    return f"{_STATE}{state}"
+
+
+class FarTask(Struct):
+    """A task elsewhere, as far as it is known here."""
+
+    id: str = ""
+    context: str = ""
+    state: str = ""
+    said: str = ""
+    """What its status says in words."""
+    artifacts: dict[str, list[Part]] = {}
+    heard: tuple[str, ...] = ()
+    """The ids of the messages that it has heard."""
+
+    @property
+    def parts(self) -> list[Part]:
+        """What it has answered so far."""
+        return [part for parts in self.artifacts.values() for part in parts]
+
+    def take(self, event: Json) -> str:
+        """Add what a stream or an answer tells; returns the text that is new in it."""
+        told = _object(event, "an answer")
+        if "task" in told:
+            self.replace(told["task"])
+        elif "message" in told:
+            message = _object(told["message"], "message")
+            self.state, self.artifacts = DONE, {"": _parts(message.get("parts"))}
+            self.context = _text(message.get("contextId")) or self.context
+        elif "statusUpdate" in told:
+            update = _object(told["statusUpdate"], "statusUpdate")
+            self._name(update.get("taskId"), update.get("contextId"))
+            self._status(update.get("status"))
+        elif "artifactUpdate" in told:
+            return self._artifact(_object(told["artifactUpdate"], "artifactUpdate"))
+        else:
+            raise AgentFailed(
+                f"the far side told {_short(event)}, which is no task and no message."
+            )
+        return ""
+
+    def replace(self, data: Json) -> None:
+        """Take a whole task in place of what was known."""
+        task = _object(data, "task")
+        self._name(task.get("id"), task.get("contextId"))
+        self._status(task.get("status"))
+        found: dict[str, list[Part]] = {}
+        for artifact in _array(task.get("artifacts"), "artifacts"):
+            one = _object(artifact, "artifact")
+            name = _text(one.get("artifactId")) or str(len(found))
+            found[name] = _joined(_parts(one.get("parts")))
+        self.artifacts = found
+        messages = [_object(one, "message") for one in _array(task.get("history"), "history")]
+        self.heard = tuple(_text(message.get("messageId")) for message in messages)
+
+    def _name(self, task: Json, context: Json) -> None:
+        name = _text(task)
+        if not name or (self.id and name != self.id):
+            raise AgentFailed(
+                f"the far side told of task {name!r}, but it was asked for {self.id!r}."
+            )
+        self.id, self.context = name, _text(context) or self.context
+
+    def _status(self, data: Json) -> None:
+        status = _object(data, "status")
+        self.state = _text(status.get("state")).removeprefix(_STATE)
+        if not self.state:
+            raise AgentFailed(f"the far side told a status without a state: {_short(data)}.")
+        message = status.get("message")
+        self.said = "" if message is None else as_text(output_of(_parts_of(message)))
+
+    def _artifact(self, update: Mapping[str, Json]) -> str:
+        self._name(update.get("taskId"), update.get("contextId"))
+        artifact = _object(update.get("artifact"), "artifact")
+        name, parts = _text(artifact.get("artifactId")), _parts(artifact.get("parts"))
+        known = self.artifacts.get(name, []) if update.get("append") is True else []
+        self.artifacts = {**self.artifacts, name: _joined([*known, *parts])}
+        return "".join(_text(part.get("text")) for part in parts)
+
+
+def _joined(parts: list[Part]) -> list[Part]:
+    """The parts of one artifact, in which the pieces of a text follow each other as one part."""
+    found: list[Part] = []
+    for part in parts:
+        if found and is_text(found[-1]) and is_text(part):
+            found[-1] = {"text": _text(found[-1]["text"]) + _text(part["text"])}
+        else:
+            found.append({"text": part["text"]} if is_text(part) else part)
+    return found
+
+
+def is_text(part: Part) -> bool:
+    """Whether a part is words."""
+    return isinstance(part.get("text"), str)
+
+
+def output_of(parts: Iterable[Part]) -> Json:
+    """What parts hold: text, one piece of data, or a list of several; None if nothing."""
+    values: list[Json] = []
+    for part in parts:
+        if is_text(part):
+            values.append(part["text"])
+        elif "data" in part:
+            values.append(part["data"])
+        elif "raw" in part or "url" in part:
+            # A stranger's file is neither fetched nor kept: it is named.
+            values.append(f"[file: {_text(part.get('filename')) or _text(part.get('mediaType'))}]")
+    if all(isinstance(value, str) for value in values):
+        return "\n".join(as_text(value) for value in values) or None
+    return values[0] if len(values) == 1 else values
+
+
+def parts_for(value: Json, state: Mapping[str, Json] | None = None) -> list[Json]:
+    """A value, and what is sent of the state beside it, as parts of a message."""
+    text, attached = heard(value)
+    found: list[Json] = []
+    if isinstance(value, str) or attached:
+        if text:
+            found.append({"text": text})
+    elif value is not None:
+        found.append({"data": value, "mediaType": JSON_PARTS})
+    for one in attached:
+        raw = b64encode(one.data).decode()
+        found.append({"raw": raw, "mediaType": one.media_type, "filename": one.name})
+    if state:
+        found.append({"data": dict(state), "mediaType": JSON_PARTS})
+    return found or [{"text": ""}]
+
+
+def _parts_of(message: Json) -> list[Part]:
+    return _parts(_object(message, "message").get("parts"))
+
+
+def _parts(given: Json) -> list[Part]:
+    return [_object(part, "part") for part in _array(given, "parts")]
+
+
+def _object(value: Json, what: str) -> dict[str, Json]:
+    if not is_object(value):
+        raise AgentFailed(f"the far side gave {_short(value)} for {what}, which is no object.")
+    return value
+
+
+def _array(value: Json, what: str) -> list[Json]:
+    if value is None:
+        return []
+    if not is_array(value):
+        raise AgentFailed(f"the far side gave {_short(value)} for {what}, which is no list.")
+    return value
+
+
+def _text(value: Json) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise AgentFailed(f"the far side gave {_short(value)} where a text is wanted.")
+    return value
+
+
+def _short(value: Json) -> str:
+    shown = repr(value)
+    return shown if len(shown) < 200 else f"{shown[:200]}…"
