@@ -18,6 +18,7 @@ from greenroom import (
     Scripted,
     Turn,
     call,
+    evaluate,
     fault,
     perform,
     rehearse,
@@ -480,3 +481,66 @@ print("greenroom.world.middleware.protocol" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:2] == ["[]", "True"]
+
+
+# What is no answer
+
+
+@pytest.mark.parametrize("hook", ["around_run", "around_turn", "around_call"])
+@pytest.mark.parametrize("given", [3, object(), socket.socket])
+def test_what_is_no_context_manager_is_the_middlewares_fault(hook: str, given: Any) -> None:
+    odd = type("Odd", (Middleware,), {hook: lambda self, *call: given})()
+    end = end_of(run(odd))
+    assert (end.error_type, end.phase) == ("MiddlewareFailed", "system")
+    assert f"'Odd' gave {given!r} in {hook}" in end.error
+
+
+@pytest.mark.parametrize("hook", ["before_tool", "after_tool", "on_tool_error"])
+@pytest.mark.parametrize("given", [object(), b"bytes", float("nan")])
+def test_an_answer_that_is_no_json_names_who_gave_it(hook: str, given: Any) -> None:
+    async def answer(self: Any, *call: Any) -> Any:
+        return given
+
+    odd = type("Odd", (Middleware,), {hook: answer})()
+    mock = fault("no") if hook == "on_tool_error" else "ok"
+    end = end_of(run(odd, case=Case("refund", says="Refund 7.", mocks={"refund": mock})))
+    assert end.phase == "system"
+    assert "the answer of middleware 'Odd'" in end.error
+
+
+class Stuck(Middleware):
+    """Never closes."""
+
+    async def before_model(self, request: ModelRequest) -> None:
+        return None
+
+    async def close(self) -> None:
+        await asyncio.sleep(3600)
+
+
+class Breaks(Stuck):
+    async def close(self) -> None:
+        raise RuntimeError("no")
+
+
+class Closes(Stuck):
+    closed = 0
+
+    async def close(self) -> None:
+        Closes.closed += 1
+
+
+@pytest.mark.parametrize("broken, why", [(Stuck(), "took longer"), (Breaks(), "RuntimeError: no")])
+async def test_one_that_cannot_be_closed_holds_nobody_up(
+    broken: Any, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("greenroom.world.middleware.stack.CLOSING", 0.1)
+    given, before = [broken, Closes()], Closes.closed
+    report = await evaluate(clerk(), [CASE], middleware=given, store=False)
+    assert [why in note for note in report.notes] == [True]
+    batch = await simulate_all(clerk(), [CASE], middleware=given)
+    assert [why in note for note in batch.notes] == [True]
+    assert len(batch.simulations) == 1
+    with pytest.raises(MiddlewareFailed, match="raised in close"):
+        await perform(clerk("Hi."), "Hi", store=False, middleware=given)
+    assert Closes.closed == before + 3

@@ -1,6 +1,7 @@
 """The middleware that comes with Greenroom: budgets, retries, approvals and the rest."""
 
 import asyncio
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,15 @@ import pytest
 from greenroom import (
     Agent,
     Case,
+    Expect,
     Ledger,
     Scripted,
     Turn,
     UserAgents,
+    attach,
     call,
     perform,
+    rehearse,
     simulate,
     tool,
 )
@@ -171,6 +175,20 @@ def test_a_model_that_keeps_failing_is_left_alone_for_a_while() -> None:
     assert end_of(run(stops, agent=agent, case=BARE)).reason == "completed"
 
 
+def test_a_model_rests_from_its_last_failure_on_each_time_that_it_keeps_failing() -> None:
+    now, model = [0.0], Flaky(2, OSError)
+    stops = breaker(after=2, rest=60, clock=lambda: now[0])
+    agent = Agent("a", model=model)
+    for _ in range(2):
+        run(stops, agent=agent, case=BARE)
+    now[0] = 100.0  # it has rested, though nobody asked meanwhile
+    assert end_of(run(stops, agent=agent, case=BARE)).reason == "completed"
+    now[0], model.left = 500.0, 9
+    for _ in range(3):
+        run(stops, agent=agent, case=BARE)
+    assert model.asked == 5
+
+
 def test_questions_to_one_model_keep_their_gap() -> None:
     waits: list[float] = []
 
@@ -305,9 +323,54 @@ def test_it_is_said_who_spent_what() -> None:
 
 
 def test_each_ledger_is_saved(tmp_path: Path) -> None:
-    ledger = run(recorder(tmp_path), agent=clerk("Done."), case=Case("a/b", says="Hi"))
-    saved = Ledger.loads((tmp_path / "a_b.jsonl").read_text())
+    ledger = run(recorder(tmp_path), agent=clerk("Done."))
+    saved = Ledger.load(tmp_path / "c.1.jsonl")
     assert [event.kind for event in saved] == [event.kind for event in ledger][:-1]
+
+
+def test_every_trial_of_every_case_has_a_file_and_a_bill_of_its_own(tmp_path: Path) -> None:
+    told: dict[str, Any] = {}
+    ids = ["a b", "a_b", "A_b", "a/b", "..", "x" * 300]
+    rehearse(
+        clerk("Done."),
+        [Case(one, says="Hi") for one in ids],
+        trials=2,
+        store=False,
+        middleware=[recorder(tmp_path), cost_attribution(told.__setitem__)],
+    )
+    assert len({path.name.lower() for path in tmp_path.iterdir()}) == 12
+    assert sorted(told) == sorted(f"{one}{number}" for one in ids for number in ("", "#2"))
+
+
+def test_what_a_recorder_saved_can_be_replayed_with_its_attachments(tmp_path: Path) -> None:
+    seen = Case("seen", says="See", attachments=[attach(b"GIF89a-picture", "image/gif")])
+    case = replace(seen, expect=Expect(contains="Done"))
+    rehearse(clerk("Done."), case, middleware=[recorder(tmp_path)], store=False)
+    assert (tmp_path / "attachments").is_dir()
+    again = rehearse(clerk("Other."), case, replay=str(tmp_path), store=False)["seen"]
+    assert (again.status, again.responses) == ("passed", ["Done."])
+
+
+async def test_a_live_conversation_is_saved_under_its_id(tmp_path: Path) -> None:
+    await perform(clerk("Done."), "Hi", store=False, middleware=[recorder(tmp_path)])
+    assert len(Ledger.load(tmp_path / "conversation.jsonl").of(ModelReplied)) == 1
+
+
+def test_a_case_with_a_seed_asks_another_question_in_every_trial(tmp_path: Path) -> None:
+    agent = clerk(lambda request: f"{request.seed}")
+    seeded = Case("c", says="Hi", seed=7)
+    for source in ("live", "cached"):
+        report = rehearse(agent, seeded, trials=3, middleware=[cache(tmp_path)], store=False)
+        assert [result.responses for result in report.results] == [["7"], ["8"], ["9"]]
+        replies = [reply for result in report.results for reply in result.ledger.of(ModelReplied)]
+        assert [reply.source for reply in replies] == [source] * 3
+
+
+def test_a_reply_that_breaks_off_is_not_kept(tmp_path: Path) -> None:
+    agent = clerk(lambda request: ModelReply("It is", partial=True))
+    for _ in range(2):
+        (reply,) = run(cache(tmp_path), agent=agent).of(ModelReplied)
+        assert (reply.partial, reply.source) == (True, "live")
 
 
 class TestCache(MiddlewareContract):

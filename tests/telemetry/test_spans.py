@@ -404,3 +404,53 @@ def test_a_note_that_names_no_trace_is_left_alone(data: Any) -> None:
     ledger = Ledger([*run(Seen().middleware()).events[:1], Noted(name=TRACE, data=data)])
     assert traces(ledger) == []
     assert run(Seen().middleware(), ledger=ledger).of(RunEnded)[0].reason == "completed"
+
+
+def test_the_span_of_a_turn_says_that_its_agent_failed() -> None:
+    def down(request: ModelRequest) -> str:
+        raise RuntimeError("down, ann@example.org")
+
+    seen = Seen()
+    run(seen.middleware(), agent=clerk(down))
+    (turn,) = [span for span in seen.spans if span.name.startswith("invoke_agent")]
+    assert (turn.status.status_code.name, turn.status.description) == ("ERROR", None)
+    assert seen.named("invoke_agent")[0]["error.type"] == "AgentFailed"
+
+
+def test_each_trial_is_a_conversation_of_its_own_and_stays_it_when_resumed() -> None:
+    seen = Seen()
+    for _ in range(2):
+        rehearse(clerk(), [CASE], trials=3, middleware=[seen.middleware()], store=False)
+    cases = seen.named("rehearse")
+    assert [case["greenroom.trial"] for case in cases] == [1, 2, 3, 1, 2, 3]
+    assert len({case["gen_ai.conversation.id"] for case in cases}) == 6
+    again = Seen()
+    half = Ledger(run(again.middleware())[:6])
+    run(again.middleware(), ledger=half)
+    assert len({case["gen_ai.conversation.id"] for case in again.named("rehearse")}) == 1
+
+
+def test_an_exporter_that_hangs_holds_nobody_up() -> None:
+    program = """
+import time
+import greenroom.world.middleware.stack as stack
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from greenroom import Agent, Case, Scripted, rehearse
+from greenroom.telemetry import spans
+
+class Hangs(SpanExporter):
+    def export(self, spans):
+        time.sleep(3600)
+
+stack.CLOSING = 0.2
+provider = TracerProvider(shutdown_on_exit=False)
+provider.add_span_processor(BatchSpanProcessor(Hangs()))
+agent = Agent("clerk", model=Scripted("Hi."))
+report = rehearse(agent, [Case("c", says="Hi")], middleware=[spans(provider=provider)], store=False)
+print(report.notes)
+"""
+    done = run_process(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "took longer than 0.2 s" in done.stdout, done.stderr

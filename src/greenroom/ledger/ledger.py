@@ -1,7 +1,9 @@
 """The append-only ledger of a run: the only record of what happened."""
 
+import os
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
+from threading import get_ident
 from typing import TypeVar, overload
 
 from msgspec.structs import replace
@@ -134,7 +136,8 @@ class Ledger:
         """
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        part = target.with_name(f"{target.name}.part")
+        # Others may save the same trial meanwhile: the last one stays.
+        part = target.with_name(f"{target.name}.{os.getpid()}-{get_ident()}.part")
         text = (self.redacted() if redact else self).dumps()
         if MARK in text:
             from greenroom.ledger.blobs import keep_beside  # most ledgers have no attachments

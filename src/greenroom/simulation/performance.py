@@ -239,9 +239,11 @@ class Turn(Struct, eq=False):
                 f"perform(agent, ledger=…) goes on from there, and a tool that was cut is not repeated."
             ) from error
         finally:
-            await lent.close()
-            if world.middleware is not None:
-                await world.middleware.close()
+            try:
+                await lent.close()
+            finally:
+                if world.middleware is not None:
+                    await world.middleware.close()
         if isinstance(outcome, Failed):
             raise outcome.error
 

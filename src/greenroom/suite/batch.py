@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 from greenroom.backends.backend import Backend
 from greenroom.cases.case import Case
+from greenroom.errors import GreenroomError
 from greenroom.simulation.conversation import simulate
 from greenroom.simulation.fence import strays
 from greenroom.simulation.summary import Simulation, simulation_of
@@ -108,7 +109,10 @@ async def simulate_all(
     async with watched(notes.append), asyncio.TaskGroup() as group:
         tasks = [group.create_task(run(with_user_model(case, user_model))) for case in evalset]
     if stack is not None:
-        await stack.close()
+        try:
+            await stack.close()
+        except GreenroomError as error:
+            notes.append(str(error))
     faults = refusals_since(known_strays)
     return Batch([task.result() for task in tasks], (*notes, *faults), tuple(faults))
 

@@ -4,9 +4,7 @@ A recording is a folder with a file for each trial, small enough to be committed
 the store is one, too. Judges have a file of their own beside that of the trial.
 """
 
-import re
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any
@@ -15,6 +13,7 @@ from msgspec import Struct, structs
 
 from greenroom.cases.case import Case
 from greenroom.errors import BadInput, BadLedger, GreenroomError, NotFound
+from greenroom.ledger.file_names import file_name
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.questions import started, time_of_recording
@@ -28,8 +27,6 @@ from greenroom.world.world import World
 
 if TYPE_CHECKING:
     from greenroom.store.store import Store
-
-_PLAIN = re.compile(r"[a-z0-9_-]{1,80}")
 
 
 class RecordedTrial(Struct, frozen=True):
@@ -99,11 +96,7 @@ class RecordingFolder(Struct, frozen=True):
             judges.unlink(missing_ok=True)
 
     def _files(self, case_id: str, number: int) -> tuple[Path, Path]:
-        name = redactor().value(case_id)
-        if not _PLAIN.fullmatch(case_id):  # what file systems take for the same must stay two
-            digest = sha256(case_id.encode(errors="surrogatepass")).hexdigest()[:8]
-            name = f"{re.sub(r'[^A-Za-z0-9_-]', '_', name)[:60]}-{digest}"
-        stem = f"{name}.{number}"
+        stem = file_name(case_id, number)
         return self.path / f"{stem}.jsonl", self.path / f"{stem}.judges.jsonl"
 
 

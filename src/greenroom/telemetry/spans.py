@@ -4,7 +4,6 @@ Where a framework writes spans of its own, those are given more attributes; a sp
 where there is none. Nothing of ours stands inside a framework's own tree.
 """
 
-import asyncio
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from opentelemetry.trace import (
 )
 
 from greenroom.errors import BadInput
-from greenroom.ledger.events import Event
+from greenroom.ledger.events import Event, InvocationEnded
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import TRACE, traces
 from greenroom.models.model import ModelRequest
@@ -37,6 +36,7 @@ from greenroom.telemetry.turns import TURN, Turn
 from greenroom.telemetry.verdicts import Verdicts
 from greenroom.world.middleware.current import Run, current_run
 from greenroom.world.middleware.protocol import Middleware
+from greenroom.world.threads import in_thread
 from greenroom.world.world import ToolRequest
 
 CONTENT_CHARS: Final = 16_000
@@ -124,7 +124,6 @@ class Spans(Middleware):
         run = current_run()
         turn = Turn(self._tracer, about_agent(run), time_ns(), trace.get_current_span())
         token = TURN.set(turn)
-        failed = ""
         try:
             if run.backend in MAY_TRACE:
                 yield
@@ -133,11 +132,11 @@ class Spans(Middleware):
                 with trace.use_span(turn.span, False, False, False):
                     yield
         except BaseException as error:
-            failed = type(error).__name__
+            turn.failed = type(error).__name__
             raise
         finally:
             TURN.reset(token)
-            turn.end(failed, opens=run.backend not in ALWAYS_TRACES)
+            turn.end(opens=run.backend not in ALWAYS_TRACES)
 
     @contextmanager
     def around_call(self, call: ModelRequest | ToolRequest) -> Generator[None]:
@@ -175,14 +174,16 @@ class Spans(Middleware):
     async def on_event(self, event: Event) -> None:
         """What an event tells of the call that is being made."""
         self._meters.happened(event)
-        call = CALL.get()
+        turn, call = TURN.get(), CALL.get()
+        if turn is not None and isinstance(event, InvocationEnded) and event.outcome == "failed":
+            turn.failed = event.error_type or "_OTHER"
         if call is not None and event.voice == "agent":
             call.happened(event)
 
     async def close(self) -> None:
         """Send what is still held."""
         for provider in self._providers:
-            await asyncio.to_thread(flush, provider)
+            await in_thread(flush, provider)  # an exporter may hang
 
     @contextmanager
     def _open(

@@ -17,6 +17,8 @@ class Turn:
         self.outer = outer
         """The span around the turn."""
         self.span: Span | None = None
+        self.failed = ""
+        """The type of the error that ended the turn, if one did."""
         self._tracer = tracer
         self._begun = begun
         self._is_traced = False
@@ -56,14 +58,14 @@ class Turn:
         """The call that this span stood for is over."""
         self._claimed.discard(span.get_span_context().span_id)
 
-    def end(self, failed: str, opens: bool) -> None:
+    def end(self, opens: bool) -> None:
         """The turn is over; one in which nothing was asked for has a span too, if `opens`."""
         if self.span is None and not self._is_traced and opens:
             self._open()
         if self.span is not None:
-            if failed:
+            if self.failed:
                 self.span.set_status(StatusCode.ERROR)
-                self.span.set_attribute("error.type", failed)
+                self.span.set_attribute("error.type", self.failed)
             self.span.end()
 
 

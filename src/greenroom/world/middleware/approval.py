@@ -25,7 +25,7 @@ class ToolApproval(Middleware):
     needs = ("before_tool", "approvals")
 
     def __init__(self, tools: tuple[str, ...], when: Callable[[ToolRequest], bool] | None) -> None:
-        if not tools:
+        if not tools or not all(isinstance(tool, str) for tool in tools):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadInput('tool_approval() names no tool; tool_approval("refund") does.')
         self.approves = frozenset(tools)
         self._when = when

@@ -9,6 +9,7 @@ from msgspec import Struct
 from greenroom.errors import BadInput, CircuitOpen, GreenroomError, ModelBroke
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.world.middleware.attempts import Ask
+from greenroom.world.middleware.names import is_amount
 from greenroom.world.middleware.protocol import Middleware
 
 
@@ -37,7 +38,7 @@ class Breaker(Middleware):
     def __init__(self, after: int, rest: float, clock: Callable[[], float]) -> None:
         if type(after) is not int or after < 1:
             raise BadInput(f"breaker({after!r}) should be a whole number of 1 or more.")
-        if not rest > 0:
+        if not is_amount(rest):
             raise BadInput(f"breaker(rest={rest!r}) should be more than 0 seconds.")
         self._after = after
         self._rest = rest
@@ -55,6 +56,8 @@ class Breaker(Middleware):
             if not isinstance(error, GreenroomError) or isinstance(error, ModelBroke):
                 with self._lock:
                     circuit.failures += 1
+                    if circuit.failures >= self._after:
+                        circuit.open_until = self._now() + self._rest
             raise
         with self._lock:
             circuit.failures = 0
@@ -65,11 +68,9 @@ class Breaker(Middleware):
             circuit, now = self._circuits.setdefault(model, _Circuit()), self._now()
             if circuit.failures < self._after:
                 return circuit
-            if circuit.open_until <= now and circuit.open_until:
+            if circuit.open_until <= now:
                 circuit.open_until = now + self._rest  # one may try; the others wait on
                 return circuit
-            if not circuit.open_until:
-                circuit.open_until = now + self._rest
             raise CircuitOpen(
                 f"the model {model!r} failed {circuit.failures} times in a row and is not asked for "
                 f"another {circuit.open_until - now:.1f} s."

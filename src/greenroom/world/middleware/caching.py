@@ -14,7 +14,9 @@ PLACE = ".greenroom/replies"
 def cache(folder: str | Path = PLACE) -> "Cache":
     """Keeps replies in a folder, and gives them to the same question without asking the model.
 
-    Such replies are labelled `cached`, and cost nothing. Replies that call tools are not kept.
+    Such replies are labelled `cached`, and cost nothing. Replies that call tools, break off or have files
+    attached are not kept. Options of a model, such as its temperature, are not part of a question: empty the
+    folder when they change.
     """
     return Cache(AnswerCache(folder))
 
@@ -31,12 +33,18 @@ class Cache(Middleware):
 
     async def before_model(self, request: ModelRequest) -> ModelReply | str | None:
         """The reply that was kept."""
-        found = self._answers.get(key_of(request, request.n))
-        return found if found is not None and not found.calls else None
+        return self._answers.get(_key(request))
 
     async def after_model(
         self, request: ModelRequest, reply: ModelReply
     ) -> ModelReply | str | None:
         """Keep the reply, unless it belongs to this run alone."""
-        if not reply.calls and reply.text:
-            self._answers.put(key_of(request, request.n), reply)
+        if not reply.calls and reply.text and not reply.partial:
+            self._answers.put(_key(request), reply)
+
+
+def _key(request: ModelRequest) -> str:
+    """What the reply depends on; a case with a seed or a clock asks each model another question."""
+    case = [] if request.seed is None else [f"seed {request.seed}"]
+    case += [] if request.now is None else [f"now {request.now}"]
+    return key_of(request, request.n, ", ".join(case))

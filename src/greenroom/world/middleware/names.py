@@ -1,4 +1,4 @@
-"""What middleware is called, in errors and in notes."""
+"""What middleware is called, in errors and in notes, and what its authors are told."""
 
 from typing import Any
 
@@ -16,3 +16,8 @@ def failed(middleware: Any, hook: str, error: Exception) -> MiddlewareFailed:
     """The error that ends a run in which a hook raised."""
     why = summarize_error(error)
     return MiddlewareFailed(f"middleware {name_of(middleware)!r} raised in {hook}: {why}")
+
+
+def is_amount(value: object) -> bool:
+    """Whether it is a number above 0."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0

@@ -44,8 +44,10 @@ class PiiFilter(Middleware):
     def __init__(self, rules: Mapping[str, str], ledger: bool) -> None:
         try:
             self._rules = {name: re.compile(pattern) for name, pattern in rules.items()}
-        except re.error as error:
-            raise BadInput(f"pii_filter() has a rule that is no pattern: {error}.") from error
+        except (re.error, TypeError, AttributeError) as error:
+            raise BadInput(
+                f"pii_filter() has a rule that is no pattern: {error}. Give {{name: pattern}}."
+            ) from error
         if ledger:
             self.redact = self.hide
 

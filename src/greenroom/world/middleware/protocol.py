@@ -100,7 +100,7 @@ class Middleware:
         return text
 
     async def close(self) -> None:
-        """When the evaluation, or the turn of a live conversation, is over."""
+        """When the evaluation, or the turn of a live conversation, is over; it has 10 seconds."""
 
 
 HOOKS: Final = (

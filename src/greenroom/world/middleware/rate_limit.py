@@ -8,6 +8,7 @@ from time import monotonic
 from greenroom.errors import BadInput
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.world.middleware.attempts import Ask
+from greenroom.world.middleware.names import is_amount
 from greenroom.world.middleware.protocol import Middleware
 
 
@@ -23,7 +24,7 @@ class RateLimit(Middleware):
     needs = ("around_attempt",)
 
     def __init__(self, per_minute: float) -> None:
-        if not per_minute > 0:
+        if not is_amount(per_minute):
             raise BadInput(f"rate_limit({per_minute!r}) should be more than 0 a minute.")
         self._gap = 60.0 / per_minute
         self._lock = Lock()

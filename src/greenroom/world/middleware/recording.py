@@ -1,15 +1,19 @@
 """A copy of each ledger in a folder."""
 
-import re
 from pathlib import Path
 
-from greenroom.ledger.redaction import without_secrets
+from greenroom.ledger.file_names import file_name
+from greenroom.ledger.questions import started
 from greenroom.world.middleware.current import current_run
 from greenroom.world.middleware.protocol import Middleware
 
 
 def recorder(folder: str | Path) -> "Recorder":
-    """Saves the ledger of each run in a folder, as RUN.jsonl, when its conversation is over."""
+    """Saves the ledger of each trial in a folder when its conversation is over.
+
+    They are called CASE.TRIAL.jsonl, so the folder can be replayed (`replay=`, `--replay`); that of a live
+    conversation has the conversation's id. Secrets are left out.
+    """
     return Recorder(Path(folder))
 
 
@@ -23,8 +27,6 @@ class Recorder(Middleware):
 
     async def after_run(self) -> None:
         """Write down what the ledger has."""
-        run = current_run()
-        self._folder.mkdir(parents=True, exist_ok=True)
-        name = re.sub(r"[^\w.-]", "_", run.run_id).lstrip(".") or "run"
-        text = without_secrets(run.ledger.redacted().dumps())
-        (self._folder / f"{name}.jsonl").write_text(text)
+        run, first = current_run(), started(current_run().ledger)
+        trial = first.trial if first is not None and first.case else None
+        run.ledger.save(self._folder / f"{file_name(run.run_id, trial)}.jsonl", redact=True)

@@ -8,6 +8,7 @@ from greenroom.ledger.plain import is_object
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.world.middleware.attempts import Ask
 from greenroom.world.middleware.current import current_run
+from greenroom.world.middleware.names import is_amount
 from greenroom.world.middleware.protocol import Middleware
 from greenroom.world.pacer import RETRIED
 
@@ -32,7 +33,7 @@ class Retry(Middleware):
     def __init__(self, times: int, wait: float, on: tuple[type[Exception], ...]) -> None:
         if type(times) is not int or times < 1:
             raise BadInput(f"retry({times!r}) should be a whole number of 1 or more.")
-        if not wait >= 0:
+        if wait != 0 and not is_amount(wait):
             raise BadInput(f"retry(wait={wait!r}) should be 0 or more seconds.")
         self._times = times
         self._wait = wait

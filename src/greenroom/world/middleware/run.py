@@ -135,7 +135,12 @@ class RunMiddleware:
                 await self._leave(member, hook, manager, error)
 
     async def _enter(self, member: Any, hook: str, manager: Any) -> None:
-        enter: Any = getattr(manager, "__aenter__", None) or manager.__enter__
+        enter: Any = getattr(manager, "__aenter__", None) or getattr(manager, "__enter__", None)
+        if enter is None or isinstance(manager, type):
+            raise MiddlewareFailed(
+                f"middleware {name_of(member)!r} gave {manager!r} in {hook}, which is no context "
+                f"manager. Return one, or put @contextmanager above the hook."
+            )
         await self.call(member, hook, enter)
 
     async def _leave(
@@ -283,7 +288,7 @@ class RunMiddleware:
             begin_call(self._world, request)
             return fail_call(self._world, request, ToolError(answer.error), source)
         value = answer.value if isinstance(answer, Returned) else answer
-        return answer_constant(self._world, request, value, source)
+        return answer_constant(self._world, request, _answer_of(member, value), source)
 
     async def after_tool(self, request: ToolRequest, value: Any) -> Any:
         """What a tool gave, or what stands in its place; the changes it asked for stay."""
@@ -294,14 +299,15 @@ class RunMiddleware:
         found = await self.first("after_tool", _without_body(request), shown)
         if found is None:
             return value
-        return WithStateChange(found[1], asks) if asks else found[1]
+        answer = _answer_of(*found)
+        return WithStateChange(answer, asks) if asks else answer
 
     async def on_tool_error(self, request: ToolRequest, error: Exception) -> Returned | None:
         """What a failed tool returns in spite of its error, written down."""
         found = await self.first("on_tool_error", _without_body(request), error)
         if found is None:
             return None
-        return answer_constant(self._world, request, found[1], _source_of(found[0]))
+        return answer_constant(self._world, request, _answer_of(*found), _source_of(found[0]))
 
     # Agents, messages and runs
 
@@ -348,7 +354,7 @@ class RunMiddleware:
             return None
         member, answer = found
         self._note(member, hook, path)
-        return (plain(answer, f"the answer of middleware {name_of(member)!r}"),)
+        return (_answer_of(member, answer),)
 
     def _note(self, member: Any, hook: str, path: str) -> None:
         """Write down who answered; once, however often the run is resumed."""
@@ -362,6 +368,11 @@ def _without_body(request: ToolRequest) -> ToolRequest:
     """The call as hooks see it: without the tool behind it, and with arguments of their own."""
     args: Any = plain(dict(request.args), "arguments")
     return replace(request, origin=None, args=args)
+
+
+def _answer_of(member: Any, answer: Any) -> Json:
+    """What middleware answers for a tool or an agent; where that is no JSON, the error names it."""
+    return plain(answer, f"the answer of middleware {name_of(member)!r}")
 
 
 def _source_of(member: Any) -> Source:

@@ -6,9 +6,10 @@ from msgspec import Struct
 
 from greenroom.errors import BadInput, OverBudget
 from greenroom.ledger.messages import Usage
-from greenroom.ledger.questions import spending
+from greenroom.ledger.questions import spending, started
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.world.middleware.current import current_run
+from greenroom.world.middleware.names import is_amount
 from greenroom.world.middleware.protocol import Middleware
 
 
@@ -31,8 +32,8 @@ class Budget(Middleware):
         if tokens is None and usd is None:
             raise BadInput("budget() has no limit; give tokens=, usd= or both.")
         for limit, what in ((tokens, "tokens"), (usd, "usd")):
-            if limit is not None and not limit > 0:
-                raise BadInput(f"budget({what}={limit}) should be more than 0.")
+            if limit is not None and not is_amount(limit):
+                raise BadInput(f"budget({what}={limit!r}) should be more than 0.")
         self._tokens = tokens
         self._usd = usd
 
@@ -77,7 +78,10 @@ Attribution = Mapping[tuple[str, str], Spent]
 
 
 def cost_attribution(report: Callable[[str, Attribution], object]) -> "CostAttribution":
-    """Says at the end of each trial who spent what: `report(run_id, {(agent, model): spent})`."""
+    """Says at the end of each trial who spent what: `report(trial, {(agent, model): spent})`.
+
+    A trial is called by its case, from the second one on with its number: "refund", "refund#2".
+    """
     return CostAttribution(report)
 
 
@@ -87,11 +91,15 @@ class CostAttribution(Middleware):
     name = "cost_attribution"
 
     def __init__(self, report: Callable[[str, Attribution], object]) -> None:
+        if not callable(report):
+            raise BadInput(f"cost_attribution({report!r}) should be given a function.")
         self._report = report
 
     async def after_run(self) -> None:
         """Add up what the ledger tells."""
         run, found = current_run(), dict[tuple[str, str], Spent]()
+        first = started(run.ledger)
+        number = "" if first is None or first.trial == 1 else f"#{first.trial}"
         for reply in run.ledger.index_of().replied:
             who = reply.agent or reply.node, reply.model
             before = found.get(who, Spent())
@@ -100,4 +108,4 @@ class CostAttribution(Middleware):
             )
             cost = None if before.cost is None or reply.cost is None else before.cost + reply.cost
             found[who] = Spent(before.calls + 1, usage, cost)
-        self._report(run.run_id, found)
+        self._report(f"{run.run_id}{number}", found)

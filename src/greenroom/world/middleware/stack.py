@@ -1,12 +1,16 @@
 """The middleware of an evaluation, in an order that can be resumed."""
 
+import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from greenroom.errors import BadInput, GreenroomError
 from greenroom.world.middleware.names import failed, name_of
 from greenroom.world.middleware.protocol import HOOKS, hook_of
+
+CLOSING: Final = 10.0
+"""Seconds in which each of them must be closed."""
 
 
 class MiddlewareStack:
@@ -47,16 +51,22 @@ class MiddlewareStack:
         return cls(members) if members else None
 
     async def close(self) -> None:
-        """Let everyone close what they hold."""
+        """Let everyone close what they hold, in time; the first that cannot is named at the end."""
+        broke: GreenroomError | None = None
         for member, method in self.listeners.get("close", ()):
+            limit = asyncio.timeout(CLOSING)
             try:
-                answer = method()
-                if inspect.isawaitable(answer):
-                    await answer
-            except GreenroomError:
-                raise
-            except Exception as error:
-                raise failed(member, "close", error) from error
+                async with limit:
+                    answer = method()
+                    if inspect.isawaitable(answer):
+                        await answer
+            except GreenroomError as error:
+                broke = broke or error
+            except Exception as error:  # noqa: BLE001 - the author's code
+                why = TimeoutError(f"it took longer than {CLOSING:g} s")
+                broke = broke or failed(member, "close", why if limit.expired() else error)
+        if broke is not None:
+            raise broke
 
     def check_heard(self, heard: Iterable[str], backend: str) -> None:
         """Refuse middleware that would be no use, because its hooks are never called."""
