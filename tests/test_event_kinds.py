@@ -27,7 +27,7 @@ from greenroom.ledger.events import (
     ToolReturned,
 )
 from greenroom.ledger.indexers import INDEXERS
-from greenroom.reports.html import timeline
+from greenroom.reports.page import timeline
 
 KINDS: list[Any] = [
     kind

@@ -43,11 +43,24 @@ def ledger_of(*timed: tuple[float, Event]) -> Ledger:
     return ledger
 
 
-def refund_run(order: str = "A-7", amount: int = 120, chat: str = "") -> Ledger:
+DESK: dict[str, Any] = {
+    "id": "desk", "kind": "sequence", "name": "desk", "parts": {
+        "0": {"id": "triage", "kind": "route", "name": "triage", "on": "intent", "parts": {
+            "refund": {"id": "clerk", "kind": "agent", "name": "clerk", "model": "gpt-4o-mini",
+                       "tools": ["ask", "lookup_order", "refund", "send_mail"]},
+            "travel": {"id": "agency", "kind": "agent", "name": "agency", "model": "gpt-4o-mini", "tools": ["cancel_flight"]}}},
+        "1": {"id": "closer", "kind": "step", "name": "closer"}},
+}  # fmt: skip
+"""The agent of the sample reports, as its backend describes it."""
+
+
+def refund_run(
+    order: str = "A-7", amount: int = 120, chat: str = "", bye: str = "You will see it in 3 days."
+) -> Ledger:
     """A customer wants their money back; the agent asks, looks it up and pays."""
     reply: dict[str, Any] = {"model": "gpt-4o-mini", "node": "clerk", "source": "live"}
     return ledger_of(
-        (0.0, RunStarted(run_id="r1", state={"session": {"orders": {"A-7": "delivered"}}})),
+        (0.0, RunStarted(run_id="r1", agent=DESK, state={"session": {"orders": {"A-7": "delivered"}}})),
         (0.0, UserSaid(text=f"Hi, my parcel arrived broken. I want my money back! {chat}".strip())),
         (0.01, NodeStarted(node="clerk", path="@1/clerk")),
         (0.9, ModelReplied(**reply, text="", calls=(call("ask", question="Which order?"),),
@@ -73,7 +86,7 @@ def refund_run(order: str = "A-7", amount: int = 120, chat: str = "") -> Ledger:
         (4.0, Noted(name="guardrail", data={"pii": False})),
         (4.6, ModelReplied(**reply, text="Done", usage=Usage(610, 44), cost=0.00033, seconds=0.6)),
         (4.61, NodeEnded(node="clerk", path="@1/clerk")),
-        (4.62, AgentSaid(text=f"I have refunded ${amount} for order {order}.\nYou will see it in 3 days.")),
+        (4.62, AgentSaid(text=f"I have refunded ${amount} for order {order}.\n{bye}")),
         (5.0, ModelReplied(model="claude-haiku", voice="user", text="Thanks!", usage=Usage(200, 5),
                            cost=0.0001, seconds=0.35)),
         (5.1, UserSaid(text=f"Thanks! That was quick. {chat[::-1]}".strip())),
@@ -193,7 +206,8 @@ def earlier_report() -> Report:
     kept: list[CaseResult] = []
     for result in now.results:
         if result.case_id == REFUND.id:
-            kept.append(replace(result, status="passed", scores=good))
+            run = refund_run("A-7", 99, bye="It takes 3 days.")
+            kept.append(replace(result, status="passed", scores=good, kept=run))
         elif result.case_id == "refund-happy":
             kept.append(
                 replace(result, status="failed", scores={"expected_tools": Score(0.2, False)})

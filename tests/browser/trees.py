@@ -1,7 +1,9 @@
 """HTML parsed into its nodes, to see what could act."""
 
+import json
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from typing import Any
 
 Node = tuple[str, dict[str, str]]
 
@@ -62,3 +64,9 @@ def active(html: str) -> Iterator[Node]:
         )
         if acts:
             yield tag, attributes
+
+
+def index(html: str) -> dict[str, Any]:
+    """What the page's script is given: the head of the run, and the rows of its list."""
+    begin = html.index('id="index">') + len('id="index">')
+    return json.loads(html[begin : html.index("</script>", begin)])

@@ -16,9 +16,9 @@ from greenroom.apps.cli import main
 from greenroom.errors import BadAttachment
 from greenroom.ledger import Attachment, Ledger, ModelReplied, attachments
 from greenroom.reports.html import render_html
-from greenroom.reports.html.packed import Trimmer
-from greenroom.reports.html.timeline import timeline
 from greenroom.reports.markdown import MarkdownReport
+from greenroom.reports.page.timeline import timeline
+from greenroom.reports.page.trimming import Trimmer
 from greenroom.reports.transcript import transcript
 from greenroom.store import Store
 

@@ -31,10 +31,10 @@ from greenroom.ledger.questions import TRACE, traces
 from greenroom.metrics import metric
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.reports.console import ConsoleText
-from greenroom.reports.html.cases import case_details
 from greenroom.reports.json import JsonReport
 from greenroom.reports.junit import JunitReport
 from greenroom.reports.markdown import MarkdownReport
+from greenroom.reports.page.story import story_of
 from greenroom.results.report import Report
 from greenroom.telemetry import spans
 from greenroom.testing import MiddlewareContract
@@ -299,7 +299,7 @@ def test_results_and_reports_lead_to_the_trace(tmp_path: Any) -> None:
     assert result.trace_link == f"https://traces.example/t/{result.trace_id}"
     for reporter in (JunitReport(), JsonReport(), MarkdownReport(), ConsoleText()):
         assert result.trace_link in reporter.render(report), reporter.name
-    assert case_details(result)["trace"] == [result.trace_id, result.trace_link]
+    assert story_of(result).trace == (result.trace_id, result.trace_link)
     saved = tmp_path / "report.json"
     report.save(saved)
     assert Report.load(saved).results[0].trace_link == result.trace_link

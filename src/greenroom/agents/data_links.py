@@ -5,9 +5,9 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from greenroom.agents.snapshots import Facts
 from greenroom.ledger.changes import BUILT_IN_SCOPES
 from greenroom.ledger.identity import code_name
+from greenroom.ledger.snapshots import Facts
 
 Writers = dict[str, frozenset[str]]
 """For each place in the state, the nodes that may have written it last."""

@@ -7,24 +7,24 @@ recorded trial took.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import Any, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
 from greenroom.agents.costs.money import dollars
 from greenroom.agents.data_links import data_links
-from greenroom.agents.recorded_way import RecordedWay
-from greenroom.agents.snapshots import (
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json
+from greenroom.ledger.recorded_way import RecordedWay
+from greenroom.ledger.snapshots import (
     Facts,
     as_facts,
     members_in,
     parts_of,
+    purpose_of,
     texts_in,
     tools_of,
 )
-from greenroom.ledger.identity import code_name
-from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json
 
 _ESCAPES = str.maketrans(
     {"&": "&amp;", '"': "&quot;", "<": "&lt;", ">": "&gt;", "#": "&num;", "`": "&#96;", "\n": " "}
@@ -149,7 +149,7 @@ class _Drawing:
             case "race" if parts:
                 return self._forked(facts, parts, "race", "the first answer")
             case "map_over" if parts:
-                return self._forked(facts, parts, _items(facts), "the list")
+                return self._forked(facts, parts, purpose_of(facts), "the list")
             case "fallback" if parts:
                 return self._fallback(facts, parts)
             case "route" if parts:
@@ -218,16 +218,14 @@ class _Drawing:
         return begin, exits
 
     def _timeout(self, facts: Facts, body: Facts) -> Ends:
-        seconds = facts.get("seconds")
-        words = f"within {seconds:g} s" if isinstance(seconds, int | float) else "within"
-        begin = self._structure(facts, words, _CLOCK)
+        begin = self._structure(facts, purpose_of(facts), _CLOCK)
         entry, exits = self.part(body)
         self.link([Exit(begin)], entry, self._began(body))
         return begin, exits
 
     def _approved(self, facts: Facts, parts: Mapping[str, Facts]) -> Ends:
-        question = _decider(facts.get("question") or "approved?")
-        begin = self._structure(facts, str(facts.get("name") or ""), _ASK, [question])
+        called = str(facts.get("name") or "")
+        begin = self._structure(facts, called, _ASK, [purpose_of(facts)])
         exits: list[Exit] = []
         yes = "yes, or not asked" if facts.get("when") is not None else "yes"
         for key, part in parts.items():
@@ -238,13 +236,9 @@ class _Drawing:
 
     def _loop(self, facts: Facts, body: Facts) -> Ends:
         name, (entry, exits) = self.name_of(facts), self.part(body)
-        limit, until = facts.get("max_rounds"), facts.get("until")
-        label = f"until {_decider(until)}" if until is not None else "loop"
-        if limit is not None:
-            label = f"{label}, at most {limit} rounds"
         inner, way = self.name_of(body), self._way
         went = {out: way is not None and bool(way.finished(out.node)) for out in exits}
-        again = self._structure(facts, label, _ASK, visited=any(went.values()))
+        again = self._structure(facts, purpose_of(facts), _ASK, visited=any(went.values()))
         self.link(exits, again, went.__getitem__)
         waits = "the user answers" if facts.get("awaits_input") else "again"
         self.link(
@@ -253,7 +247,7 @@ class _Drawing:
         return entry, [Exit(again, "done", name)]
 
     def _route(self, facts: Facts, parts: Mapping[str, Facts]) -> Ends:
-        fork = self._structure(facts, f"route on {_decider(facts.get('on'))}", _ASK)
+        fork = self._structure(facts, purpose_of(facts), _ASK)
         exits: list[Exit] = []
         for key, part in parts.items():
             entry, out = self.part(part)
@@ -366,18 +360,8 @@ def _seconds(seconds: float) -> str:
     return f"{seconds * 1000:.2f}".rstrip("0").rstrip(".") + " ms"
 
 
-def _items(facts: Facts) -> str:
-    over = facts.get("over")
-    return f"each of {over}" if over else "each item"
-
-
 def _counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
-
-
-def _decider(given: Any) -> str:
-    """A place in the state or a query as it is; a function by its name."""
-    return (code_name(given) or given) if isinstance(given, str) else str(given)
 
 
 def _label(text: str) -> str:

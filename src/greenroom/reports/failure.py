@@ -16,7 +16,7 @@ from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.results.text import reasons
 
-_FIELDS = {
+CHECKED_BY = {
     "expected_tools": "tools",
     "expected_response": "response",
     "expected_contains": "contains",
@@ -79,13 +79,13 @@ class Difference:
 
 def differences(result: CaseResult) -> list[Difference]:
     """Every expectation that was not met, in the order of the turns."""
-    missed = {n: s for n, s in result.measured.items() if not s.passed and n in _FIELDS}
+    missed = {n: s for n, s in result.measured.items() if not s.passed and n in CHECKED_BY}
     case = _case(result) if missed else None
     if case is None:
         return []
     found: dict[tuple[int, str], Difference] = {}
     for name, score in missed.items():
-        for one in _of_score(case, score, _FIELDS[name]):
+        for one in _of_score(case, score, CHECKED_BY[name]):
             found.setdefault((one.turn, one.part), one)
     return [found[place] for place in sorted(found, key=lambda place: place[0])]
 

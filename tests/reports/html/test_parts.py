@@ -22,9 +22,11 @@ from greenroom.ledger import (
 )
 from greenroom.ledger.plain import Json, as_array, as_object
 from greenroom.reports.html import render_html
-from greenroom.reports.html.cases import case_details
-from greenroom.reports.html.packed import PackedValues, Trimmer, json_text
-from greenroom.reports.html.timeline import step_rows, timeline
+from greenroom.reports.html.packing import PackedValues, json_text
+from greenroom.reports.html.page import as_json
+from greenroom.reports.page.story import story_of
+from greenroom.reports.page.timeline import step_rows, timeline
+from greenroom.reports.page.trimming import Trimmer
 from greenroom.results import CaseResult
 
 
@@ -93,8 +95,9 @@ def test_without_a_ledger_the_trajectory_is_told():
     result = rich_report()["refund-happy"]
     found: list[dict[str, Any]] = step_rows(result.trajectory, Trimmer())
     assert [row["kind"] for row in found[:3]] == ["user", "node", "tool"]
-    assert "timeline" in case_details(replace(result, kept=None, steps=result.trajectory))
-    assert case_details(replace(result, kept=None, steps=result.trajectory))["brief"] is True
+    told = story_of(replace(result, kept=None, steps=result.trajectory))
+    assert told.timeline
+    assert told.brief
 
 
 def test_a_ledger_without_events_has_no_rows():
@@ -125,18 +128,18 @@ def test_no_secret_reaches_the_page_not_even_packed():
 
 def test_only_what_is_known_is_in_the_details():
     bare = CaseResult(case_id="a", status="passed", scores={"m": Score(1.0)})
-    assert set(case_details(bare)) == {"scores"}
+    assert set(as_object(as_json(story_of(bare)))) == {"scores"}
 
 
 def test_the_metrics_that_need_a_look_come_first():
     scores = {"fine": Score(1.0), "bad": Score(0.0)}
-    details: dict[str, Any] = case_details(CaseResult(case_id="a", status="failed", scores=scores))
-    assert [name for name, _ in details["scores"]] == ["bad", "fine"]
+    story = story_of(CaseResult(case_id="a", status="failed", scores=scores))
+    assert [name for name, _ in story.scores] == ["bad", "fine"]
 
 
 def test_expected_and_actual_come_from_the_metrics_evidence():
-    details: dict[str, Any] = case_details(rich_report()["refund-broken-parcel"])
-    response = next(one for one in details["differences"] if one["part"] == "response")
+    story = story_of(rich_report()["refund-broken-parcel"])
+    response = next(one for one in story.differences if one["part"] == "response")
     assert response["expected"] == ["I have refunded $99 for order A-7."]
     assert response["actual"] == ["I have refunded $120 for order A-7."]
 

@@ -1,24 +1,18 @@
-"""The whole page: head, policy, overview, data, script."""
+"""The whole file: head, policy, summary, data, script."""
 
-from base64 import b64encode
-from collections.abc import Sequence
 from functools import cache
-from hashlib import sha256
-from importlib.resources import files
+
+import msgspec
 
 from greenroom.ledger.plain import Json
-from greenroom.reports.html.cases import Names, case_details, case_row
-from greenroom.reports.html.compared import compared
-from greenroom.reports.html.markup import Markup, tag
-from greenroom.reports.html.overview import (
-    began_at,
-    metric_charts,
-    node_table,
-    overview,
-    tag_charts,
-    without_script,
-)
-from greenroom.reports.html.packed import PackedValues, Place, data_block
+from greenroom.reports.html.packing import PackedValues, Place, data_block
+from greenroom.reports.html.summary import without_script
+from greenroom.reports.page.head import head_of
+from greenroom.reports.page.markup import Markup, tag
+from greenroom.reports.page.rows import case_row
+from greenroom.reports.page.shapes import Row, Shape
+from greenroom.reports.page.shell import STYLE, asset, digest_of, flattened, page_body, page_head
+from greenroom.reports.page.story import story_of
 from greenroom.results.comparison import Comparison
 from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
@@ -28,17 +22,7 @@ HTML_FILE = "eval_report.html"
 
 _ROOM = 48 * 1024 * 1024
 """How large the packed runs may become together; with everything else a file stays below 60 MB."""
-_SCRIPTS = (
-    "elements.js",
-    "words.js",
-    "data.js",
-    "query.js",
-    "list.js",
-    "scores.js",
-    "timeline.js",
-    "opened.js",
-    "page.js",
-)
+_SCRIPT = "report.js"
 
 
 def render_html(
@@ -54,91 +38,35 @@ def render_html(
     the report says: see `greenroom.reports.html`.
     """
     report, said = redacted(report), redacted_decision(decision)
-    heading = title or report.name or report.evalset_id or "Evaluation report"
     changes = held_against(report, None if baseline is None else redacted(baseline), said)
-    metrics, tags = _names(report)
-    rows, packs = _cases(report, changes, metrics, tags)
-    index: Json = {
-        "title": heading,
-        "metrics": list(metrics.known),
-        "tags": list(tags.known),
-        "cases": rows,
-    }
-    charts = [
-        metric_charts(report, metrics.known),
-        tag_charts(report, tags.known),
-        node_table(report),
-    ]
-    body = tag(
-        "body",
-        tag("a", "Skip to the cases", class_="skip", href="#list"),
-        tag("header", tag("h1", heading), began_at(report), tag("div", id="tools"), class_="top"),
-        _main(report, changes, said, charts),
-        tag("aside", id="opened", hidden=True, aria_label="The opened case"),
-        tag("div", id="print"),
+    rows, packs = _cases(report, changes)
+    head = head_of(report, rows, title=title, changes=changes, decision=said)
+    index: Json = {"head": as_json(head), "rows": [as_json(row) for row in rows]}
+    body = page_body(
+        without_script(report, head),
         _foot(report),
         data_block("index", index),
         packs,
-        _asset_tag("script", _script(), type="module"),
+        _asset_tag("script", flattened(_SCRIPT), type="module"),
     )
-    return f'<!doctype html>\n<html lang="en">{_head(heading)}{body}</html>\n'
+    policed = tag("meta", http_equiv="Content-Security-Policy", content=policy())
+    shown = page_head(head.title, policed, _asset_tag("style", asset(STYLE)))
+    return f'<!doctype html>\n<html lang="en">{shown}{body}</html>\n'
 
 
-def _main(
-    report: Report,
-    changes: Comparison | None,
-    decision: Decision | None,
-    charts: Sequence[Markup | None],
-) -> Markup:
-    """All that can be read without scripts, and the empty list that the script fills."""
-    return tag(
-        "main",
-        overview(report, decision),
-        compared(changes) if changes is not None else None,
-        tag("div", charts, class_="panels"),
-        without_script(report),
-        tag("section", id="cases", hidden=True, aria_labelledby="cases-title"),
-    )
+def as_json(shape: Shape) -> Json:
+    """A shape as JSON without what has its default."""
+    return msgspec.to_builtins(shape)
 
 
-def _head(heading: str) -> Markup:
-    return tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy()),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("title", heading),
-        _asset_tag("style", _style()),
-    )
-
-
+@cache
 def policy() -> str:
     """What the page may do: run its own script, use its own style, and nothing else."""
+    script, style = digest_of(flattened(_SCRIPT)), digest_of(asset(STYLE))
     return (
-        f"default-src 'none'; script-src '{_digest(_script())}'; style-src '{_digest(_style())}'; "
-        "img-src data:; "
+        f"default-src 'none'; script-src '{script}'; style-src '{style}'; img-src data:; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
-
-
-def _digest(text: str) -> str:
-    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
-
-
-@cache
-def _script() -> str:
-    return "\n".join(_asset(name) for name in _SCRIPTS)
-
-
-@cache
-def _style() -> str:
-    return _asset("page.css")
-
-
-def _asset(name: str) -> str:
-    return (files("greenroom.reports.html") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _asset_tag(name: str, text: str, **attributes: str) -> Markup:
@@ -151,30 +79,26 @@ def _foot(report: Report) -> Markup:
     return tag("footer", f"Greenroom{named} · one file, nothing is loaded from anywhere")
 
 
-def _names(report: Report) -> tuple[Names, Names]:
-    metrics, tags = Names(), Names()
-    for name in report.metrics:
-        metrics.number(name)
-    for result in report.results:
-        for name in result.tags:
-            tags.number(str(name))
-    return metrics, tags
-
-
-def _cases(
-    report: Report, changes: Comparison | None, metrics: Names, tags: Names
-) -> tuple[list[Json], list[Markup]]:
-    """The rows of the list, and the packed runs; those that did not pass are packed first."""
+def _cases(report: Report, changes: Comparison | None) -> tuple[list[Row], list[Markup]]:
+    """The rows of the list, and the packed stories; those that did not pass are packed first."""
     earlier = {} if changes is None else changes.baseline.by_case()
     verdicts = {} if changes is None else {case.case_id: case.verdict for case in changes.cases}
     packs = PackedValues(_ROOM)
     places: dict[int, Place | None] = {}
     for result in sorted(report.results, key=lambda result: not result.fell_short):
-        before = earlier.get(result.case_id, ())
-        place = packs.add(case_details(result, before)) if packs.has_room else None
+        place = None
+        if packs.has_room:
+            before = earlier.get(result.case_id, ())
+            moved = verdicts.get(result.case_id) not in (None, "unchanged")
+            place = packs.add(as_json(story_of(result, before, beside_baseline=moved)))
         places[id(result)] = place
-    rows: list[Json] = []
-    for case_id, results in report.by_case().items():
-        row = case_row([(result, places[id(result)]) for result in results], metrics, tags)
-        rows.append({**row, "change": verdicts[case_id]} if case_id in verdicts else row)
+    rows = [
+        case_row(
+            results,
+            number,
+            change=verdicts.get(case_id, ""),
+            packs=[places[id(result)] for result in results],
+        )
+        for number, (case_id, results) in enumerate(report.by_case().items())
+    ]
     return rows, packs.close()

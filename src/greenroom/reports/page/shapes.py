@@ -5,7 +5,9 @@ in the *source* the shapes come from: `packed.js` reads them out of the file, `s
 A source is an object with these functions, each of which may answer with a promise:
 
     head()                      → Head
-    rows(query, from, count)    → Rows
+    rows(query, from, count, around)
+                                → Rows; with `around`, the id of a case, those around it if it is listed
+    row(case)                   → Row, or null if the run has no such case
     story(case, trial)          → Story, or null where the run is not kept
     event(case, trial, seq)     → EventDetails, or null where there are none (always null in a file)
     find(words, heard)          → searches conversations, and calls heard(share done) as it finds more;
@@ -20,7 +22,7 @@ A field that has its default is left out of the JSON. Numbers that are not known
 
 from typing import Any, Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from greenroom.ledger.plain import Json
 
@@ -69,9 +71,9 @@ class MetricLine(Shape):
     mean: float | None = None
     low: float | None = None
     high: float | None = None
-    bins: list[int] = field(default_factory=list[int])
+    bins: list[int] = []
     """How many scores lie in each tenth from 0 to 1; the last one holds the 1."""
-    members: list["MetricLine"] = field(default_factory=list["MetricLine"])
+    members: list["MetricLine"] = []
 
 
 class TagLine(Shape):
@@ -110,7 +112,7 @@ class GateLine(Shape):
 
     passed: bool
     exit_code: int
-    missed: list[str] = field(default_factory=list[str])
+    missed: list[str] = []
 
 
 class Steady(Shape):
@@ -141,7 +143,7 @@ class Head(Shape):
     """How many trials are done."""
     planned: int = 0
     """How many trials the run set out to make, while it is not finished."""
-    counts: dict[CaseStatus, int] = field(default_factory=dict[CaseStatus, int])
+    counts: dict[CaseStatus, int] = {}
     """Cases by how they ended: what the header shows, and what each choice of status lists."""
     passed: int = 0
     """Trials that passed, of those that were `evaluated`."""
@@ -150,16 +152,18 @@ class Head(Shape):
     steady: Steady | None = None
     cost: float | None = None
     """Agent, users and judges together; null if a price is unknown."""
-    spent: list[Spent] = field(default_factory=list[Spent])
-    metrics: list[MetricLine] = field(default_factory=list[MetricLine])
-    tags: list[TagLine] = field(default_factory=list[TagLine])
-    nodes: list[NodeLine] = field(default_factory=list[NodeLine])
-    why: list[Reason] = field(default_factory=list[Reason])
+    spent: list[Spent] = []
+    metrics: list[MetricLine] = []
+    tags: list[TagLine] = []
+    nodes: list[NodeLine] = []
+    why: list[Reason] = []
     """Equal reasons together, the most frequent first."""
-    notes: list[str] = field(default_factory=list[str])
+    notes: list[str] = []
     gate: GateLine | None = None
     compared: "Compared | None" = None
-    choices: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    left_out: dict[str, int] = {}
+    """How many `metrics`, `tags` and `nodes` are not listed, where there are very many."""
+    choices: dict[str, dict[str, int]] = {}
     """For `tag`, `metric` and `change`: each value and how many cases it lists."""
     at: int | None = None
     """The store's position that this was true at; None in a file."""
@@ -173,11 +177,11 @@ class Query(Shape):
 
     q: str = ""
     """Words that must all be in the id, the name, the tags, the reasons or what was said."""
-    status: list[CaseStatus] = field(default_factory=list[CaseStatus])
-    tag: list[str] = field(default_factory=list[str])
-    metric: list[str] = field(default_factory=list[str])
+    status: list[CaseStatus] = []
+    tag: list[str] = []
+    metric: list[str] = []
     """Metrics without their arguments that a trial missed or could not be measured by."""
-    change: list[str] = field(default_factory=list[str])
+    change: list[str] = []
     """Verdicts of the comparison."""
     min_s: float | None = None
     """Cases whose trials took at least so many seconds together."""
@@ -212,8 +216,8 @@ class Row(Shape):
     place: int = 0
     """Where it stands in the run."""
     name: str = ""
-    tags: list[str] = field(default_factory=list[str])
-    missed: list[str] = field(default_factory=list[str])
+    tags: list[str] = []
+    missed: list[str] = []
     """Metrics without their arguments that a trial missed or could not be measured by."""
     change: str = ""
     score: float | None = None
@@ -226,11 +230,18 @@ class Row(Shape):
 
 
 class Rows(Shape):
-    """Some rows of a list: `GET /api/runs/{run}/rows?…&from=&count=` (count at most 500)."""
+    """Some rows of a list: `GET /api/runs/{run}/rows?…&from=&count=&around=` (count at most 500).
+
+    With `around` they begin at the multiple of `count` in which that case stands, if it is listed.
+    """
 
     total: int
     """How many cases fit the query in all."""
     rows: list[Row]
+    first: int = 0
+    """The place of the first of them."""
+    place: int = -1
+    """Where the case asked for stands; -1 if it is not listed, or none was asked for."""
     at: int | None = None
 
 
@@ -249,9 +260,9 @@ class Part(Shape):
     key: str = ""
     """By what it is reached from the part around it: the choice of a route, `yes`, `if that fails`."""
     model: str = ""
-    tools: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    tools: list[tuple[str, int]] = []
     """Each tool, and how often it was called."""
-    parts: list["Part"] = field(default_factory=list["Part"])
+    parts: list["Part"] = []
     visits: int = 0
     s: float | None = None
     cost: float | None = None
@@ -282,7 +293,7 @@ class Earlier(Shape):
     n: int
     status: str
     why: str = ""
-    timeline: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    timeline: list[dict[str, Any]] = []
     beside: Beside | None = None
 
 
@@ -296,22 +307,22 @@ class Story(Shape):
     ended: str | None = None
     going: bool = False
     error: Json = None
-    notes: list[str] = field(default_factory=list[str])
+    notes: list[str] = []
     trace: tuple[str, str] | None = None
     """The id of the trace, and where it can be looked at."""
     blame: tuple[str, list[str]] | None = None
-    scores: list[tuple[str, Json]] = field(default_factory=list[tuple[str, Json]])
+    scores: list[tuple[str, Json]] = []
     """Each metric with its outcome; those that need a look come first."""
-    differences: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    differences: list[dict[str, Any]] = []
     """Expected beside actual: turn, part, expected, actual."""
-    before: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    before: list[dict[str, Any]] = []
     """The trials of the baseline: n, status, scores, why."""
     earlier: Earlier | None = None
-    spent: list[Spent] = field(default_factory=list[Spent])
-    timeline: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    spent: list[Spent] = []
+    timeline: list[dict[str, Any]] = []
     brief: bool = False
     """Whether only the trajectory was kept, without the ledger."""
-    state: list[tuple[str, Json]] = field(default_factory=list[tuple[str, Json]])
+    state: list[tuple[str, Json]] = []
     """The places of the state and their values as the trial began."""
     graph: Part | None = None
     case: Json = None
@@ -323,11 +334,11 @@ class EventDetails(Shape):
     """One event as it is recorded: `GET /api/runs/{run}/event?case=&trial=&seq=`."""
 
     event: Json
-    state: list[tuple[str, Json]] = field(default_factory=list[tuple[str, Json]])
+    state: list[tuple[str, Json]] = []
     """The places of the state and their values after it."""
     trace: tuple[str, str] | None = None
     """The ids of its trace and its span, where spans were written."""
-    attributes: dict[str, Json] = field(default_factory=dict[str, Json])
+    attributes: dict[str, Json] = {}
     """Those of its span."""
 
 
@@ -346,11 +357,11 @@ class CaseMoved(Shape):
     """What became of one case since the baseline."""
 
     id: str
-    before: dict[str, int] = field(default_factory=dict[str, int])
+    before: dict[str, int] = {}
     """Trials by status, on both sides and when it was run again."""
-    now: dict[str, int] = field(default_factory=dict[str, int])
-    again: dict[str, int] = field(default_factory=dict[str, int])
-    metrics: list[Moved] = field(default_factory=list[Moved])
+    now: dict[str, int] = {}
+    again: dict[str, int] = {}
+    metrics: list[Moved] = []
     why: str = ""
 
 
@@ -376,9 +387,9 @@ class Compared(Shape):
     now: float | None = None
     cost: tuple[float, float] | None = None
     seconds: tuple[float, float] | None = None
-    worse: list[str] = field(default_factory=list[str])
-    remarks: list[str] = field(default_factory=list[str])
-    verdicts: list[Verdicts] = field(default_factory=list[Verdicts])
+    worse: list[str] = []
+    remarks: list[str] = []
+    verdicts: list[Verdicts] = []
     unchanged: int = 0
 
 
@@ -401,11 +412,11 @@ class RunLine(Shape):
     trials: int = 0
     """How many are done."""
     planned: int = 0
-    counts: dict[str, int] = field(default_factory=dict[str, int])
+    counts: dict[str, int] = {}
     """Trials by how they ended."""
     rate: Rate | None = None
     cost: float | None = None
-    notes: list[str] = field(default_factory=list[str])
+    notes: list[str] = []
     mine: bool = False
     """Whether this server started it, and so can stop it."""
 
@@ -414,8 +425,8 @@ class Runs(Shape):
     """`GET /api/runs?set=&agent=&before=&limit=`; `next` is the `before` of the next page."""
 
     runs: list[RunLine]
-    sets: list[str] = field(default_factory=list[str])
-    agents: list[str] = field(default_factory=list[str])
+    sets: list[str] = []
+    agents: list[str] = []
     next: str = ""
     at: int | None = None
 
@@ -474,10 +485,10 @@ class Here(Shape):
     read_only: bool = False
     user: str = ""
     """Who looks at it, where a proxy says so."""
-    agents: list[AgentLine] = field(default_factory=list[AgentLine])
-    sets: list[SetLine] = field(default_factory=list[SetLine])
-    children: list[Child] = field(default_factory=list[Child])
-    labels: list[str] = field(default_factory=list[str])
+    agents: list[AgentLine] = []
+    sets: list[SetLine] = []
+    children: list[Child] = []
+    labels: list[str] = []
     """The label sets."""
     budget: float = 1.0
     """The most that one action may spend, in USD."""
@@ -499,7 +510,7 @@ class SetCase(Shape):
     id: str
     line: int | None = None
     name: str = ""
-    tags: list[str] = field(default_factory=list[str])
+    tags: list[str] = []
 
 
 class SetText(Shape):
@@ -512,15 +523,15 @@ class SetText(Shape):
     shape: str
     writable: bool = True
     why: str = ""
-    cases: list[SetCase] = field(default_factory=list[SetCase])
-    problems: list[Flaw] = field(default_factory=list[Flaw])
+    cases: list[SetCase] = []
+    problems: list[Flaw] = []
 
 
 class Checked(Shape):
     """`POST /api/sets/{id}/check` with `{"text": …}`: what is wrong with it, and its cases."""
 
     problems: list[Flaw]
-    cases: list[SetCase] = field(default_factory=list[SetCase])
+    cases: list[SetCase] = []
 
 
 class Estimated(Shape):
@@ -539,7 +550,7 @@ class Estimated(Shape):
     seconds: float | None = None
     based_on: int = 0
     """How many earlier trials the estimate rests on."""
-    warnings: list[str] = field(default_factory=list[str])
+    warnings: list[str] = []
 
 
 class Waiting(Shape):
@@ -565,13 +576,13 @@ class Play(Shape):
     agent: int
     name: str = ""
     state: Literal["resting", "working", "ended", "broken"] = "resting"
-    timeline: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    values: list[tuple[str, Json]] = field(default_factory=list[tuple[str, Json]])
+    timeline: list[dict[str, Any]] = []
+    values: list[tuple[str, Json]] = []
     """The agent's state: its places and their values."""
-    waits: list[Waiting] = field(default_factory=list[Waiting])
-    mocks: dict[str, Json] = field(default_factory=dict[str, Json])
-    tools: list[str] = field(default_factory=list[str])
-    missing: dict[str, Json] = field(default_factory=dict[str, Json])
+    waits: list[Waiting] = []
+    mocks: dict[str, Json] = {}
+    tools: list[str] = []
+    missing: dict[str, Json] = {}
     """Tools that were refused for want of a mock, each with one that would do."""
     error: str = ""
     cost: float | None = None
@@ -588,9 +599,9 @@ class AgentDetails(Shape):
     name: str
     graph: Part
     mermaid: str = ""
-    issues: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    issues: list[dict[str, Any]] = []
     """Contract issues: code, text, place, hint."""
-    links: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
+    links: list[tuple[str, str, str]] = []
     """Data that goes from node to node: who writes, who reads, which place of the state."""
     estimate: str = ""
     why: str = ""
@@ -618,5 +629,5 @@ class Agreement(Shape):
     kappa: float | None = None
     low: float | None = None
     high: float | None = None
-    apart: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    apart: list[dict[str, Any]] = []
     """Items on which two disagree: item, and who said what."""

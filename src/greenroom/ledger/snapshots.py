@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+from greenroom.ledger.identity import code_name
+
 Facts = Mapping[str, Any]
 """What a snapshot says about a node."""
 
@@ -56,3 +58,32 @@ def members_in(facts: Facts) -> Iterator[str]:
 def as_facts(value: Any) -> Facts:
     """A part as facts; what is no mapping is a name."""
     return cast("Facts", value) if isinstance(value, Mapping) else {"name": str(value)}
+
+
+def purpose_of(facts: Facts) -> str:
+    """What a structure does, in words: `route on intent`; "" for what is none, or needs no words."""
+    match facts.get("kind"):
+        case "route":
+            return f"route on {decider_of(facts.get('on'))}"
+        case "loop":
+            return _rounds(facts)
+        case "timeout":
+            seconds = facts.get("seconds")
+            return f"within {seconds:g} s" if isinstance(seconds, int | float) else "within"
+        case "map_over":
+            return f"each of {facts['over']}" if facts.get("over") else "each item"
+        case "approved":
+            return decider_of(facts.get("question") or "approved?")
+        case _:
+            return ""
+
+
+def _rounds(facts: Facts) -> str:
+    until, limit = facts.get("until"), facts.get("max_rounds")
+    words = f"until {decider_of(until)}" if until is not None else "loop"
+    return words if limit is None else f"{words}, at most {limit} rounds"
+
+
+def decider_of(given: Any) -> str:
+    """What decides: a place in the state or a query as it is, a function by its name."""
+    return (code_name(given) or given) if isinstance(given, str) else str(given)

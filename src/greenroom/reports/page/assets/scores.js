@@ -1,9 +1,24 @@
 // What the metrics concluded, and on what grounds. Nothing is measured here again.
+import { draw, make, pill, shown } from "./elements.js";
+import { counted, money, percent, signed, sum } from "./words.js";
 
-function scoreCards(run) {
-  if (!run.scores?.length) return null;
-  return make("section", { class: "scores", "aria-label": "Scores" },
-    make("h3", null, "Scores"), run.scores.map(([name, found]) => scoreCard(name, found, earlier(run, name))));
+// Metrics that need a look, each told once: expected beside actual where that says it all, else in the metric's words.
+export function unmetCards(run) {
+  const unmet = (run.scores ?? []).filter(([, found]) => found.not_applicable === undefined && !found.passed);
+  const told = new Set();
+  return unmet.map(([name, found]) => {
+    const apart = (run.differences ?? []).filter((one) => one.metrics?.includes(name) && !told.has(one));
+    for (const one of apart) told.add(one);
+    return scoreCard(name, found, earlier(run, name), apart.length > 0 && expectations(run, apart));
+  });
+}
+
+export function otherCards(run) {
+  const others = (run.scores ?? []).filter(([, found]) => found.not_applicable !== undefined || found.passed);
+  if (!others.length) return null;
+  return make("section", { class: "scores", "aria-label": "Other scores" },
+    make("h3", null, others.length < run.scores.length ? "What was met" : "Scores"),
+    others.map(([name, found]) => scoreCard(name, found, earlier(run, name), null)));
 }
 
 // The mean of the baseline's trials, if they measured it.
@@ -13,7 +28,7 @@ function earlier(run, name) {
   return values.length ? sum(values) / values.length : null;
 }
 
-function scoreCard(name, found, before) {
+function scoreCard(name, found, before, sides) {
   if (found.not_applicable !== undefined) return quietCard(name, "n/a", "not applicable", found.not_applicable);
   if (found.unmeasured !== undefined) return quietCard(name, "unmeasured", "unmeasured", found.unmeasured);
   if (found.score === undefined) return quietCard(name, "unmeasured", "left out", "see the run's ledger");
@@ -23,8 +38,13 @@ function scoreCard(name, found, before) {
       make("span", { class: "value" }, found.score.toFixed(2)),
       found.threshold !== undefined && make("span", { class: "dim" }, `of ${found.threshold.toFixed(2)} needed`),
       gauge(found), change(found.score, before)),
-    found.reason && make("p", { class: "reason" }, found.reason),
-    grounds(found));
+    sides || (found.reason && make("p", { class: "reason" }, found.reason)),
+    grounds(found, !found.passed && !sides && isJudged(found.details)));
+}
+
+// Where a judge was asked, its words are the reason; where calls were compared, the reason says it all.
+function isJudged(details) {
+  return details !== null && typeof details === "object" && ["reasoning", "votes", "rubrics", "claims", "goals", "judges", "dimensions"].some((key) => key in details);
 }
 
 function quietCard(name, kind, label, why) {
@@ -54,14 +74,14 @@ const ABOUT_JUDGE = ["agreement", "samples", "attempts", "cached", "model", "usa
 const KINDS = { missing: "−", extra: "+", misplaced: "↕", wrong_arguments: "≠" };
 const LISTS = ["rubrics", "categories", "claims", "goals", "judges", "turns", "compared", "dimensions"];
 
-function grounds(found) {
+function grounds(found, open) {
   const parts = [
     evidence(found.evidence), detailParts(found.details, found.reason ?? ""),
     found.measured !== undefined && typeof found.measured === "object" &&
       make("div", { class: "fact" }, make("span", { class: "label" }, "measured"), shown(found.measured)),
   ].filter(Boolean);
   if (!parts.length) return null;
-  return make("details", { class: "grounds", open: !found.passed }, make("summary", null, "Evidence"), parts);
+  return make("details", { class: "grounds", open }, make("summary", null, "Evidence"), parts);
 }
 
 function evidence(lines) {
@@ -81,7 +101,7 @@ function detailParts(details, reason) {
   if (typeof details !== "object") return raw(details);
   const rest = { ...details };
   const take = (key) => { const value = rest[key]; delete rest[key]; return value; };
-  const parts = [beside(rest, take), differing(rest, take)];
+  const parts = [sidesOf(rest, take), differing(rest, take)];
   const reasoning = take("reasoning");
   if (typeof reasoning === "string" && !reason.includes(reasoning)) parts.push(make("p", { class: "reason" }, reasoning));
   const votes = take("votes");
@@ -103,7 +123,7 @@ function raw(value) {
   return make("div", { class: "fact" }, make("span", { class: "label" }, "details"), shown(value));
 }
 
-function beside(rest, take) {
+function sidesOf(rest, take) {
   if (rest.expected === undefined || rest.actual === undefined) return null;
   return sideBySide(take("expected"), take("actual"));
 }
@@ -166,7 +186,7 @@ function oneItem(key, item) {
   const words = [key, name !== key && name, turn !== undefined && `turn ${turn}`].filter((word) => word !== null && word !== undefined && word !== false);
   const votes = take("votes");
   const agreement = take("agreement");
-  const parts = [beside(rest, take), differing(rest, take)];
+  const parts = [sidesOf(rest, take), differing(rest, take)];
   const why = [take("reasoning"), take("reason"), take("unmeasured")].filter((text) => typeof text === "string" && text);
   return make("div", { class: "item" },
     make("div", { class: "item-head" },
@@ -192,12 +212,10 @@ function table(heads, rows) {
 
 // Expected beside actual
 
-function expectations(run) {
-  if (!run.differences?.length) return null;
-  return make("section", { class: "expectations", "aria-label": "Expected beside actual" },
-    make("h3", null, "Expected beside actual"),
-    run.differences.map((one) => make("div", { class: "fact" },
-      make("span", { class: "label" }, `turn ${one.turn} · ${one.part}`), one.part === "tools"
+function expectations(run, apart) {
+  return make("div", { class: "expectations", role: "group", "aria-label": "Expected beside actual" },
+    apart.map((one) => make("div", { class: "fact" },
+      make("span", { class: "label" }, `Expected beside actual, turn ${one.turn} · ${one.part}`), one.part === "tools"
         ? [sideBySide(one.expected, one.actual, marksOf(run, one.turn)), missingOf(run, one.turn)]
         : sideBySide(one.expected, one.actual))));
 }

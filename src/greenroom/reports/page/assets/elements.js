@@ -4,23 +4,23 @@
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu;
 const LEFT_ALONE = "\n\t\u200c\u200d";
 
-function visible(text) {
+export function visible(text) {
   return String(text).replaceAll("\r\n", "\n").replace(UNSEEN, (char) =>
     LEFT_ALONE.includes(char) ? char : `\\u{${char.codePointAt(0).toString(16)}}`);
 }
 
 // make("td", {class: "number", on: {click}}, "text", element, …): null and false children are left out.
-function make(name, props, ...children) {
+export function make(name, props, ...children) {
   return furnish(document.createElement(name), props, children);
 }
 
 // A link only to a page of the web: any other address stays text.
-function leadingTo(address, text) {
+export function leadingTo(address, text) {
   if (!/^https?:\/\/[^\s]+$/i.test(address ?? "")) return text;
   return make("a", { href: address, rel: "noreferrer noopener" }, text);
 }
 
-function draw(name, props, ...children) {
+export function draw(name, props, ...children) {
   return furnish(document.createElementNS("http://www.w3.org/2000/svg", name), props, children);
 }
 
@@ -28,8 +28,9 @@ const ATTRIBUTES = new Set([
   "class", "id", "type", "role", "tabindex", "title", "scope", "colspan", "open", "hidden", "for",
   "placeholder", "value", "selected", "disabled", "width", "height", "x", "y", "rx", "x1", "x2",
   "y1", "y2", "viewBox", "preserveAspectRatio", "autocomplete", "spellcheck", "d", "dir", "href", "rel",
-  "src", "alt",
+  "src", "alt", "datetime", "min", "max", "step", "name", "rows", "label", "checked", "download", "wrap", "required",
 ]);
+const ADDRESS = /^(#|\/(?!\/)|https?:\/\/[^\s]+$)/i;
 
 function furnish(element, props, children) {
   for (const [key, value] of Object.entries(props ?? {})) {
@@ -37,6 +38,7 @@ function furnish(element, props, children) {
       for (const [event, heard] of Object.entries(value)) element.addEventListener(event, heard);
     } else if (value !== null && value !== undefined && value !== false) {
       if (!ATTRIBUTES.has(key) && !key.startsWith("aria-")) throw new Error(`attribute ${key}`);
+      if (key === "href" && !ADDRESS.test(value)) throw new Error(`address ${value}`);
       element.setAttribute(key, value === true ? "" : visible(value));
     }
   }
@@ -51,22 +53,22 @@ function put(element, children) {
   }
 }
 
-function fill(element, ...children) {
+export function fill(element, ...children) {
   element.replaceChildren();
   put(element, children);
 }
 
-function button(label, press, props) {
+export function button(label, press, props) {
   return make("button", { type: "button", ...props, on: { click: press } }, label);
 }
 
-const MARKS = { passed: "✓", failed: "✗", error: "!", terminated: "■", skipped: "–" };
+export const MARKS = { passed: "✓", flaky: "≈", failed: "✗", error: "!", terminated: "■", skipped: "–" };
 
-function pill(status, label = status) {
-  return make("span", { class: `pill ${status}` }, `${MARKS[status]} ${label}`);
+export function pill(status, label = status) {
+  return make("span", { class: `pill ${status}` }, MARKS[status] ?? "?", make("span", { class: "pill-word" }, ` ${label}`));
 }
 
-function bar(from, length, kind, label) {
+export function bar(from, length, kind, label) {
   const x = Math.min(from * 100, 99);
   return draw("svg", {
     class: "bar", viewBox: "0 0 100 8", preserveAspectRatio: "none", height: 8,
@@ -77,7 +79,7 @@ function bar(from, length, kind, label) {
 }
 
 // A JSON value: short ones as they are, long ones folded behind their beginning.
-function shown(value) {
+export function shown(value) {
   if (typeof value === "string" && value.length <= 200 && !value.includes("\n")) {
     return make("code", { class: "json" }, JSON.stringify(value));
   }

@@ -12,6 +12,8 @@ A row is a JSON object with the keys that apply to it:
     files    what was attached: name, type and size, and small pictures themselves
     bad      true where something failed
     theirs   true on the simulated user's own side
+    seq      the number of the event in the ledger
+    path     where in the agent's graph it happened
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -49,8 +51,8 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import Step
-from greenroom.reports.html.files import shown_file
-from greenroom.reports.html.packed import Trimmer
+from greenroom.reports.page.files import shown_file
+from greenroom.reports.page.trimming import Trimmer
 from greenroom.reports.transcript import ENDS
 from greenroom.reports.words import duration
 
@@ -128,6 +130,9 @@ class _EventRenderer:
     def rows(self, event: Event) -> Iterator[Row]:
         for row in ROWS[type(event)](self, event):
             row["at"] = round(max(self.clock[event.seq] - row.pop("ago", 0.0), 0.0), 4)
+            row["seq"] = event.seq
+            if event.path:
+                row["path"] = event.path
             if event.voice == "user":
                 row["theirs"] = True
             yield row

@@ -1,0 +1,47 @@
+// Two trials beside each other, from the first word; where they first say and first do something else is marked.
+import { button, make, pill } from "./elements.js";
+import { eventRow, lengthOf } from "./timeline.js";
+
+// a and b: {title, status, timeline}; found: which rows belong together, and where they first differ.
+export function besideView(a, b, found) {
+  const rows = found.rows.map((pair, place) => pairRow(pair, place, a, b, found));
+  const says = found.act !== undefined && found.act !== null ? "They first do something else below."
+    : found.words !== undefined && found.words !== null ? "Only the words differ: what was done is the same." : "Nothing differs in what was said and done.";
+  return make("section", { class: "beside-view", "aria-label": "Two trials beside each other" },
+    make("h3", null, "Beside each other"),
+    make("p", { class: "facts" }, says, " ",
+      found.rows.some((pair) => pair.differs) && button("Next difference (n)", () => nextDifference(), { class: "quiet" })),
+    make("div", { class: "two-heads" },
+      make("h4", null, a.title, " ", pill(a.status)), make("h4", null, b.title, " ", pill(b.status))),
+    make("ol", { class: "two" }, rows));
+}
+
+function pairRow(pair, place, a, b, found) {
+  const left = pair.a === undefined || pair.a === null ? null : a.timeline[pair.a];
+  const right = pair.b === undefined || pair.b === null ? null : b.timeline[pair.b];
+  const first = place === found.act ? "first other act" : place === found.words ? "first other words" : "";
+  const same = left && right && !pair.differs;
+  return make("li", { class: `pair ${pair.differs ?? ""}${first ? " first" : ""}`, tabindex: pair.differs ? -1 : null },
+    first && make("p", { class: `flag ${place === found.act ? "act" : "words"}` }, first),
+    make("div", { class: "half" }, left ? eventRow(left, lengthOf(a.timeline)) : make("span", { class: "dim" }, "–")),
+    make("div", { class: "half" }, same && !worthRepeating(right) ? make("span", { class: "dim" }, "= same")
+      : right ? eventRow(right, lengthOf(b.timeline)) : make("span", { class: "dim" }, "–")));
+}
+
+// What was said stays on both sides, so that the conversation can be read.
+function worthRepeating(row) {
+  return row.kind === "user" || row.kind === "agent";
+}
+
+export function firstDifference(root = document) {
+  return root.querySelector(".pair.first.act") ?? root.querySelector(".pair.first");
+}
+
+export function nextDifference(root = document) {
+  const all = [...root.querySelectorAll(".pair.act, .pair.words")];
+  if (!all.length) return;
+  const now = all.indexOf(document.activeElement);
+  const next = all[(now + 1) % all.length];
+  next.focus({ preventScroll: true });
+  next.scrollIntoView({ block: "center" });
+}

@@ -1,0 +1,78 @@
+"""The page around the data: its head, its policy, and its scripts as one file or one by one."""
+
+import re
+from base64 import b64encode
+from collections.abc import Iterator
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+
+from greenroom.reports.page.markup import Markup, tag
+
+_IMPORT = re.compile(
+    r'^import\s.*?from\s+"\./(?P<name>[\w-]+\.js)";[ \t]*\n', re.MULTILINE | re.DOTALL
+)
+_EXPORT = re.compile(r"^export (?=const |let |function |async function |class )", re.MULTILINE)
+STYLE = "page.css"
+
+
+def asset(name: str) -> str:
+    """A script or style as it stands in its file."""
+    return (files("greenroom.reports.page") / "assets" / name).read_text(encoding="utf-8")
+
+
+@cache
+def flattened(entry: str) -> str:
+    """A module and all that it imports as one script: in the order they need each other, without imports."""
+    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", asset(name))) for name in modules(entry))
+
+
+def modules(entry: str) -> list[str]:
+    """A module and all that it imports, each after those that it needs."""
+    found: dict[str, None] = {}
+
+    def visit(name: str, under_way: tuple[str, ...]) -> None:
+        if name in found or name in under_way:
+            return
+        for needed in _imported(name):
+            visit(needed, (*under_way, name))
+        found[name] = None
+
+    visit(entry, ())
+    return list(found)
+
+
+def _imported(name: str) -> Iterator[str]:
+    yield from (match["name"] for match in _IMPORT.finditer(asset(name)))
+
+
+def digest_of(text: str) -> str:
+    """How a content security policy names a script or a style."""
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+def page_head(title: str, *more: Markup) -> Markup:
+    """The head of a page; `more` is its policy, its style and its scripts."""
+    return tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        more[:1],
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("title", title),
+        more[1:],
+    )
+
+
+def page_body(summary: Markup | None, *inside: Markup | list[Markup]) -> Markup:
+    """The landmarks that the scripts fill, and what else is inside; `summary` is for readers without scripts."""
+    return tag(
+        "body",
+        tag("a", "Skip to the cases", class_="skip", href="#list"),
+        tag("header", id="top", class_="top"),
+        tag("main", summary, id="main"),
+        tag("aside", id="opened", hidden=True, aria_label="The opened case"),
+        tag("div", id="print"),
+        inside,
+    )

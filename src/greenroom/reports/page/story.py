@@ -1,0 +1,158 @@
+"""Everything about one trial that is worth opening it for."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from greenroom.cases.scores import Outcome, Score, Unmeasured
+from greenroom.errors import BadInput
+from greenroom.ledger.changes import State, state_in
+from greenroom.ledger.events import RunStarted
+from greenroom.ledger.plain import Json, is_object
+from greenroom.reports.failure import CHECKED_BY, differences
+from greenroom.reports.page.beside import beside
+from greenroom.reports.page.graph import graph_of
+from greenroom.reports.page.head import spent_data
+from greenroom.reports.page.shapes import Earlier, Story
+from greenroom.reports.page.timeline import Row, step_rows, timeline
+from greenroom.reports.page.trimming import Trimmer
+from greenroom.reports.words import shortened
+from greenroom.results.data import outcome_data, problem_data
+from greenroom.results.result import CaseResult
+from greenroom.results.text import reasons
+
+_LONGEST_WHY = 240
+_MOST_PLACES = 200
+_PASSED, _FAILED, _NOT_APPLICABLE, _UNMEASURED = range(4)
+_RANK = {_FAILED: 0, _UNMEASURED: 1, _PASSED: 2, _NOT_APPLICABLE: 3}
+_EMPTY: tuple[Json, ...] = (None, "", [], {})
+
+
+def story_of(
+    result: CaseResult, before: Sequence[CaseResult] = (), *, beside_baseline: bool = False
+) -> Story:
+    """The story of one trial; `before` are the trials of the baseline.
+
+    With `beside_baseline` one of them is told beside it, where their runs were kept.
+    """
+    trimmer = Trimmer()
+    ledger = result.ledger_or_none
+    if ledger is not None:
+        result = replace(result, kept=ledger)  # read once from where it is kept
+    blame = result.blame
+    # The metrics that need a look come first.
+    ranked = sorted(result.scores.items(), key=lambda named: _RANK[_mark(named[1])[0]])
+    rows, brief = _rows(result, trimmer)
+    story = Story(
+        ended=result.ended,
+        error=trimmer.json(problem_data(result.error)),
+        notes=[trimmer.text(note) for note in [*result.notes, *_replaced(result)]],
+        trace=(result.trace_id, result.trace_link) if result.trace_id else None,
+        blame=None if blame is None else (blame.whom, list(map(trimmer.text, blame.evidence))),
+        scores=[(name, _outcome(outcome, trimmer)) for name, outcome in ranked],
+        differences=_differences(result, trimmer),
+        before=[_before(earlier, trimmer) for earlier in before],
+        spent=spent_data(result) if result.ended is not None else [],
+        timeline=rows,
+        brief=brief,
+        case=_case(result, trimmer),
+    )
+    if ledger is not None and isinstance(first := ledger.first, RunStarted):
+        story.state, story.graph = _state(first, trimmer), graph_of(first.agent, ledger)
+    if beside_baseline and rows:
+        story.earlier = _earlier(result, before, rows)
+    story.cuts = trimmer.cuts
+    return story
+
+
+def _state(first: RunStarted, trimmer: Trimmer) -> list[tuple[str, Json]]:
+    """The state that the trial began with."""
+    places = [*state_places(state_in(first.state))][:_MOST_PLACES] if first.state else []
+    return [(place, trimmer.json(value)) for place, value in places]
+
+
+def state_places(state: State) -> Iterator[tuple[str, Json]]:
+    """The places of a state and their values: `session.order`."""
+    for scope, held in state.items():
+        yield from _leaves(scope, held)
+
+
+def _leaves(place: str, value: Json) -> Iterator[tuple[str, Json]]:
+    if is_object(value) and value:
+        for key, inner in value.items():
+            yield from _leaves(f"{place}.{key}", inner)
+    else:
+        yield place, value
+
+
+def _outcome(outcome: Outcome, trimmer: Trimmer) -> Json:
+    data = outcome_data(outcome)
+    return trimmer.json({key: value for key, value in data.items() if value not in _EMPTY})
+
+
+def _mark(outcome: Outcome) -> tuple[int, float | None]:
+    if isinstance(outcome, Score):
+        return (_PASSED if outcome.passed else _FAILED), round(outcome.value, 4)
+    return (_UNMEASURED if isinstance(outcome, Unmeasured) else _NOT_APPLICABLE), None
+
+
+def _differences(result: CaseResult, trimmer: Trimmer) -> list[dict[str, Json]]:
+    unmet = [name for name, score in result.measured.items() if not score.passed]
+    return [
+        {
+            "turn": one.turn,
+            "part": one.part,
+            "metrics": [name for name in unmet if CHECKED_BY.get(name) == one.part],
+            "expected": [trimmer.text(text) for text in one.expected],
+            "actual": [trimmer.text(text) for text in one.actual],
+        }
+        for one in differences(result)
+    ]
+
+
+def _before(earlier: CaseResult, trimmer: Trimmer) -> dict[str, Json]:
+    """A trial of the baseline: its verdicts, without its run."""
+    scores = {name: _mark(outcome) for name, outcome in earlier.scores.items()}
+    return {
+        "n": earlier.trial,
+        "status": earlier.status,
+        "scores": [[trimmer.text(name), *mark] for name, mark in scores.items()],
+        "why": shortened("; ".join(reasons(earlier)), _LONGEST_WHY),
+    }
+
+
+def _earlier(
+    result: CaseResult, before: Sequence[CaseResult], rows: Sequence[Row]
+) -> Earlier | None:
+    """The trial of the baseline that says most about this one, beside it: one that ended otherwise."""
+    ranked = sorted(before, key=lambda earlier: earlier.passed == result.passed)
+    for earlier in ranked:
+        told, _ = _rows(earlier, Trimmer())
+        if told:
+            return Earlier(
+                n=earlier.trial,
+                status=earlier.status,
+                why=shortened("; ".join(reasons(earlier)), _LONGEST_WHY),
+                timeline=told,
+                beside=beside(told, rows),
+            )
+    return None
+
+
+def _rows(result: CaseResult, trimmer: Trimmer) -> tuple[list[Row], bool]:
+    """What happened, and whether only the trajectory was kept of it."""
+    if (ledger := result.ledger_or_none) is not None:
+        return timeline(ledger, trimmer), False
+    rows = step_rows(result.steps, trimmer)
+    return rows, bool(rows)
+
+
+def _case(result: CaseResult, trimmer: Trimmer) -> Json:
+    try:
+        return trimmer.json(result.case)
+    except BadInput:
+        # A case that is not JSON was not run either; its error says why.
+        return None
+
+
+def _replaced(result: CaseResult) -> list[str]:
+    return [f"{name} was replaced {how}" for name, how in result.replaced.items()]
