@@ -1,5 +1,6 @@
 """Servers as processes of their own, which can be killed and started again."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -36,7 +37,7 @@ class Served:
             else:
                 return
         self.process.kill()
-        said = self.process.stdout.read().decode() if self.process.stdout else ""
+        said: Any = self.process.communicate()[0]
         raise AssertionError(f"{self._command} does not listen: {said}")
 
     def kill(self) -> None:
@@ -55,3 +56,13 @@ def sdk_agent(log: Path, kind: str = "streaming") -> Served:
     port = free_port()
     script = str(Path(__file__).with_name("sdk_agent.py"))
     return Served([sys.executable, script, str(port), str(log), kind], port)
+
+
+def our_agent(folder: Path, *options: str, env: dict[str, str] | None = None) -> Served:
+    """`greenroom serve` in a folder, where its store and its log are."""
+    port = free_port()
+    agent = str(Path(__file__).with_name("served_agent.py"))
+    command = [sys.executable, "-m", "greenroom", "serve", f"{agent}:agent", "--port", str(port)]
+    return Served(
+        [*command, "--store", "kept", *options], port, cwd=folder, env={**os.environ, **(env or {})}
+    )

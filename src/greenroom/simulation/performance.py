@@ -29,6 +29,7 @@ from greenroom.ledger.events import (
     StateChanged,
     UserSaid,
 )
+from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, as_object, is_object
 from greenroom.ledger.query import MISSING
@@ -319,7 +320,7 @@ class Turn(Struct, eq=False):
             world.record(UserSaid(text=text, attachments=self.attachments))
         elif outcome is not None:
             return outcome
-        elif index.invocations:
+        elif index.invocations and not _is_unheard(index):
             raise BadInput("the agent has answered; give a message to go on.")
         return await self._advance(backend, world)
 
@@ -368,6 +369,12 @@ class LiveTurnWorld(LiveWorld):
             )
         self.calls_left -= 1
         return await super().call_model(request, body, on_delta or self.on_delta)
+
+
+def _is_unheard(index: VoiceIndex) -> bool:
+    """Whether the run was cut between the user's last message and the agent's turn."""
+    last = index.invocations_ended[next(reversed(index.invocations))]
+    return bool(index.said) and index.said[-1].seq > last.seq
 
 
 def _describe(wait: Yield) -> str:

@@ -13,7 +13,7 @@ from greenroom.errors import BadInput, BadLedger, NotFound
 from greenroom.ledger.blobs import FOLDER, BlobFolder
 from greenroom.ledger.changes import State
 from greenroom.ledger.codec import encoded
-from greenroom.ledger.events import Event, ModelCalled, NodeStarted, Noted
+from greenroom.ledger.events import Event, InvocationEnded, ModelCalled, NodeStarted, Noted
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import started
 from greenroom.store.database import Database, transaction
@@ -23,6 +23,7 @@ from greenroom.store.rows import from_column, next_position, to_column
 _FOLDER = "conversations"
 _CAN_WAIT = (ModelCalled, NodeStarted, Noted)
 """Events that are made again if a process dies before the next one: they paid for nothing and did nothing."""
+_TURN_OVER = InvocationEnded.__struct_config__.tag
 KEPT_SCOPES = ("user", "app")
 """Scopes of the state that outlive a conversation."""
 
@@ -73,6 +74,19 @@ class Conversations:
             )
         text = b"".join(lines).decode(errors="replace")
         return Ledger.loads(text, f"conversation {conversation_id!r}")
+
+    def unfinished(self, prefix: str) -> tuple[str, ...]:
+        """The ids with this prefix of those whose last event is not the end of a turn."""
+        if not self._database.path.exists():
+            return ()
+        query = (
+            "select conversation_id, line from conversation_events as one where conversation_id "
+            "glob ? and seq = (select max(seq) from conversation_events where conversation_id = "
+            "one.conversation_id) order by conversation_id"
+        )
+        with self._database.connected() as connection:
+            rows = connection.execute(query, (f"{prefix}*",)).fetchall()
+        return tuple(key for key, line in rows if json.loads(bytes(line))["kind"] != _TURN_OVER)
 
     def delete(self, conversation_id: str) -> None:
         """Forget a conversation. What it left in the state of its user and app stays."""

@@ -12,6 +12,7 @@ from greenroom.apps.cli.exits import CommandGroup
 from greenroom.apps.cli.options import FILE, examples
 from greenroom.apps.cli.perform_commands import perform_command
 from greenroom.apps.cli.runs_commands import runs_group
+from greenroom.apps.cli.serve_commands import serve_command
 from greenroom.apps.cli.simulate_commands import simulate_group
 
 
@@ -36,6 +37,7 @@ main.add_command(evalset_group)
 main.add_command(simulate_group)
 main.add_command(runs_group)
 main.add_command(perform_command)
+main.add_command(serve_command)
 
 
 @main.group("agent")

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 from greenroom.agents.cards import PROTOCOL, AgentCard, Skill
 from greenroom.agents.remote import checked_url, far_address
@@ -82,12 +82,8 @@ def read_card(data: Json, base: str) -> AgentCard:
     if not is_object(data):
         raise AgentFailed(f"the card at {base} is no object.")
     address = _endpoint(data, base)
-    target = urlsplit(urljoin(f"{base.rstrip('/')}/", address))
-    try:
-        is_same = _origin(target) == _origin(urlsplit(base))
-    except ValueError:
-        is_same = False
-    if not is_same or target.query or target.username or target.password:
+    target = _same_place(address, base)
+    if target is None:
         raise AgentFailed(
             f"the card at {base} sends its messages to {address[:200]!r}, another place than where it "
             f"was found. If that is right, give that address itself."
@@ -125,7 +121,17 @@ def _endpoint(card: dict[str, Json], base: str) -> str:
     )
 
 
-def _origin(parts: Any) -> tuple[str, str, int]:
+def _same_place(address: str, base: str) -> SplitResult | None:
+    """What an address leads to, if that is the host and port of `base`."""
+    try:
+        target = urlsplit(urljoin(f"{base.rstrip('/')}/", address))
+        is_same = _origin(target) == _origin(urlsplit(base))
+    except ValueError:
+        return None
+    return target if is_same and not (target.query or target.username or target.password) else None
+
+
+def _origin(parts: SplitResult) -> tuple[str, str, int]:
     host = (parts.hostname or "").lower()
     port = parts.port or (443 if parts.scheme == "https" else 80)
     return parts.scheme, "localhost" if host in _LOOPBACK else host, port

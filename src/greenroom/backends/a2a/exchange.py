@@ -113,7 +113,7 @@ class Exchange:
                     "SendStreamingMessage", {"message": message}
                 ):
                     self._take(event)
-                    if self._task.state in AT_REST:
+                    if self._rests:
                         return
             else:
                 at_once: Json = {"returnImmediately": True}
@@ -179,14 +179,21 @@ class Exchange:
     async def _watch(self) -> None:
         """Ask for the task until it rests; a far side that is being started again is waited for."""
         wait = _FIRST_WAIT
-        while self._task.state not in AT_REST:
+        while not self._rests:
             if not self._task.id:
                 raise AgentFailed(f"{self._connection.shown} answered with no task and no message.")
             with suppress(Unsent, BrokeOff):
                 found = await self._connection.ask("GetTask", {"id": self._task.id})
                 self._take({"task": found})
-            await asyncio.sleep(0 if self._task.state in AT_REST else wait)
+            await asyncio.sleep(0 if self._rests else wait)
             wait = min(wait * 2, _LONGEST_WAIT)
+
+    @property
+    def _rests(self) -> bool:
+        """Whether there is an answer or a question; one that comes from before this message is none."""
+        task = self._task
+        is_old = task.state == WAITS and task.heard and self._sent.message not in task.heard
+        return task.state in AT_REST and not is_old
 
     def _take(self, event: Json) -> None:
         before = (self._task.state, self._task.said)

@@ -59,6 +59,7 @@ class FarTask(Struct):
             update = _object(told["statusUpdate"], "statusUpdate")
             self._name(update.get("taskId"), update.get("contextId"))
             self._status(update.get("status"))
+            self.heard = ()  # it is told as it happens
         elif "artifactUpdate" in told:
             return self._artifact(_object(told["artifactUpdate"], "artifactUpdate"))
         else:

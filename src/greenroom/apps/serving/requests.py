@@ -1,0 +1,142 @@
+"""What other agents ask, doubted once: JSON-RPC, and the messages in it."""
+
+import json
+from base64 import b64decode
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from greenroom.errors import GreenroomError
+from greenroom.ledger.attachments import Attachment
+from greenroom.ledger.blobs import attach
+from greenroom.ledger.plain import Json, as_text, is_array, is_object, plain
+
+INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS, INTERNAL = -32600, -32601, -32602, -32603
+NOT_JSON, UNKNOWN_TASK, NOT_CANCELABLE, NO_PUSH = -32700, -32001, -32002, -32003
+UNSUPPORTED, WRONG_CONTENT, NO_EXTENDED_CARD, WRONG_VERSION = -32004, -32005, -32007, -32009
+
+_LONGEST_ID = 256
+
+
+class RpcError(Exception):
+    """What is wrong with a request, by the codes of JSON-RPC and A2A."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Call(Struct, frozen=True):
+    """A method, and what it is asked with."""
+
+    id: Json
+    method: str
+    params: dict[str, Json]
+
+
+class Incoming(Struct, frozen=True):
+    """A message as it came."""
+
+    message: str
+    context: str
+    task: str
+    text: str
+    answers: dict[str, Json]
+    attachments: tuple[Attachment, ...]
+    at_once: bool
+    """Whether the task is wanted before it is done."""
+    history: int | None
+
+
+def read_call(body: bytes) -> Call:
+    """A request; RpcError says what is wrong with it."""
+    try:
+        given = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise RpcError(NOT_JSON, f"the request is no JSON: {type(error).__name__}.") from error
+    if not is_object(given) or given.get("jsonrpc") != "2.0":
+        raise RpcError(INVALID_REQUEST, "the request is no JSON-RPC 2.0.")
+    method, params = given.get("method"), given.get("params", {})
+    if not isinstance(method, str):
+        raise RpcError(INVALID_REQUEST, "the request names no method.")
+    if not is_object(params):
+        raise RpcError(INVALID_PARAMS, "params is no object.")
+    named = given.get("id")
+    known = named if isinstance(named, str | int) and not isinstance(named, bool) else None
+    return Call(known, method, params)
+
+
+def read_message(params: Mapping[str, Json]) -> Incoming:
+    """The message of a request to send one."""
+    message = params.get("message")
+    if not is_object(message):
+        raise RpcError(INVALID_PARAMS, "there is no message.")
+    known = {name: text(message, name) for name in ("messageId", "contextId", "taskId")}
+    if not known["messageId"]:
+        raise RpcError(INVALID_PARAMS, "the message has no messageId.")
+    if message.get("role", "ROLE_USER") != "ROLE_USER":
+        raise RpcError(INVALID_PARAMS, "the role of the message is not ROLE_USER.")
+    parts = message.get("parts")
+    if not is_array(parts) or not parts:
+        raise RpcError(INVALID_PARAMS, "the message has no parts.")
+    said, answers, files = list[str](), dict[str, Json](), list[Attachment]()
+    for part in parts:
+        _take(part, said, answers, files)
+    if not "".join(said).strip() and not answers and not files:
+        raise RpcError(INVALID_PARAMS, "the message says nothing.")
+    options = params.get("configuration")
+    options = options if is_object(options) else {}
+    if options.get("taskPushNotificationConfig") or options.get("pushNotificationConfig"):
+        raise RpcError(NO_PUSH, "push notifications are not offered; subscribe to the task.")
+    return Incoming(
+        known["messageId"],
+        known["contextId"],
+        known["taskId"],
+        "\n".join(said),
+        answers,
+        tuple(files),
+        options.get("returnImmediately") is True,
+        number(options, "historyLength"),
+    )
+
+
+def _take(part: Json, said: list[str], answers: dict[str, Json], files: list[Attachment]) -> None:
+    """Add what a part holds: words, answers to what the agent waits for, other data, or a file."""
+    if not is_object(part):
+        raise RpcError(INVALID_PARAMS, "a part of the message is no object.")
+    try:
+        words, data = part.get("text"), plain(part.get("data"))
+        if isinstance(words, str):
+            said.append(words)
+        elif is_object(data) and data.keys() == {"answers"} and is_object(data["answers"]):
+            answers.update(data["answers"])
+        elif "data" in part:
+            said.append(as_text(data))
+        elif isinstance(part.get("raw"), str):
+            raw = b64decode(str(part["raw"]), validate=True)
+            files.append(attach(raw, text(part, "mediaType"), name=text(part, "filename")))
+        else:
+            # What lies at an address is not fetched: a stranger would choose where this host asks.
+            raise RpcError(WRONG_CONTENT, "a part is neither text, data nor raw bytes.")
+    except (ValueError, GreenroomError) as error:
+        raise RpcError(INVALID_PARAMS, f"a part of the message cannot be read: {error}") from error
+
+
+def text(given: Mapping[str, Json], name: str) -> str:
+    """A text in what was given; "" if there is none."""
+    value = given.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str) or len(value) > _LONGEST_ID:
+        raise RpcError(INVALID_PARAMS, f"{name} is no text of at most {_LONGEST_ID} characters.")
+    return value
+
+
+def number(given: Mapping[str, Json], name: str) -> int | None:
+    """A number from 0 in what was given; None if there is none."""
+    value = given.get(name)
+    if value is None:
+        return None
+    if type(value) is not int or value < 0:
+        raise RpcError(INVALID_PARAMS, f"{name} is no number from 0.")
+    return value

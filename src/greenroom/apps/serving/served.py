@@ -1,0 +1,435 @@
+"""An agent that is served: each conversation is a ledger in the store, and each task a stretch of it.
+
+Whatever is asked about a task is read from the ledger. So a server that was killed goes on where it was: what
+was cut is resumed when it starts again, and a message that comes a second time is not acted on again.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from hashlib import blake2b
+from time import time
+from typing import Any
+from uuid import uuid4
+
+from msgspec import Struct, field, structs
+
+from greenroom.apps.serving.requests import (
+    INTERNAL,
+    INVALID_PARAMS,
+    NOT_CANCELABLE,
+    UNKNOWN_TASK,
+    UNSUPPORTED,
+    Incoming,
+    RpcError,
+)
+from greenroom.apps.serving.tasks import ANSWER, GIVEN_UP, HEARD, ServedTask, tasks_in
+from greenroom.backends.backend import Backend
+from greenroom.errors import BadInput, BadValue, NotFound, StoreFailed
+from greenroom.ledger.events import (
+    Event,
+    InvocationEnded,
+    InvocationStarted,
+    ModelCalled,
+    NodeStarted,
+    Noted,
+    RunStarted,
+    ToolCalled,
+)
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json, as_text, plain
+from greenroom.ledger.questions import started
+from greenroom.simulation import perform
+from greenroom.store.conversations import Conversations
+from greenroom.store.store import Store
+
+_PREFIX = "a2a-"
+_TASK = re.compile(r"(a2a-[0-9a-f]{24})-[1-9][0-9]{0,5}\Z")
+_TOLD = (InvocationStarted, NodeStarted, ModelCalled, ToolCalled)
+"""Events that those who follow a task hear of, by their kinds alone."""
+
+
+class Work(Struct, eq=False):
+    """A task that this process is at work on."""
+
+    task: str
+    context: str
+    ledger: Ledger
+    is_canceled: bool = False
+    """Whether the other side wants no answer any more; else what is stopped is resumed later."""
+    doing: "asyncio.Task[None] | None" = None
+    pieces: list[str] = field(default_factory=list[str])
+    listeners: list["asyncio.Queue[dict[str, Json] | None]"] = field(
+        default_factory=list["asyncio.Queue[dict[str, Json] | None]"]
+    )
+
+    def tell(self, update: dict[str, Json]) -> None:
+        """Let all who follow hear it."""
+        for queue in self.listeners:
+            queue.put_nowait(update)
+
+
+class ServedAgent:
+    """One agent, and the conversations that others hold with it."""
+
+    def __init__(
+        self,
+        agent: Backend,
+        store: Store,
+        name: str,
+        options: Mapping[str, Any],
+        *,
+        at_once: int = 16,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._agent = agent
+        self._store = store
+        self._kept = Conversations(store.database)
+        self._app = name
+        self._options = options
+        self._places = asyncio.Semaphore(at_once)
+        self._works: dict[str, Work] = {}
+        self._report = report
+
+    # Messages
+
+    def send(self, incoming: Incoming) -> Work | ServedTask:
+        """Let the agent hear a message: the work on it, or the task of one that was heard before."""
+        context = incoming.context or self._context_of(incoming.task) or str(uuid4())
+        conversation = self._conversation(context)
+        ledger = self._ledger(conversation)
+        tasks = [] if ledger is None else tasks_in(ledger)
+        work = self._works.get(conversation)
+        known, is_heard = None, False
+        for task in tasks:
+            for asked in task.asked:
+                if asked.message == incoming.message:
+                    known, is_heard = task, asked.is_heard
+        if known is not None and work is not None and work.task == known.id:
+            return work
+        if known is not None and (is_heard or known.is_over):
+            return known
+        if work is not None:
+            raise RpcError(
+                UNSUPPORTED, f"task {work.task} is at work in this conversation; wait or cancel it."
+            )
+        task = known.id if known is not None else self._task_for(incoming, tasks, conversation)
+        if ledger is None:
+            ledger = self._begun(conversation)
+        self._check(ledger)
+        if known is None:
+            data = {
+                "context": context,
+                "task": task,
+                "message": incoming.message,
+                "text": incoming.text,
+                "answers": incoming.answers,
+                "attachments": [plain(one) for one in incoming.attachments],
+            }
+            ledger.append(Noted(name=HEARD, data=data), time())
+        return self._start(conversation, context, task, ledger)
+
+    def _task_for(self, incoming: Incoming, tasks: list[ServedTask], conversation: str) -> str:
+        """The task that waits for the message, or the id of a new one."""
+        last = tasks[-1] if tasks else None
+        waits = last is not None and last.state == "INPUT_REQUIRED"
+        if incoming.task:
+            named = next((task for task in tasks if task.id == incoming.task), None)
+            if named is None:
+                raise RpcError(UNKNOWN_TASK, f"there is no task {incoming.task!r}.")
+            if named.state != "INPUT_REQUIRED":
+                raise RpcError(
+                    UNSUPPORTED, f"task {named.id} waits for no message; leave out taskId."
+                )
+            return named.id
+        # What an agent waits for must be answered before anything else; the conversation has one task.
+        return last.id if last is not None and waits else f"{conversation}-{len(tasks) + 1}"
+
+    def _check(self, ledger: Ledger) -> None:
+        first, index = started(ledger), ledger.index_of()
+        if first is not None and first.digest != self._agent.digest:
+            raise RpcError(
+                UNSUPPORTED, "the agent has changed since this conversation began; begin another."
+            )
+        ends = index.invocations_ended.values()
+        if index.open_invocation is None and any(end.outcome == "finished" for end in ends):
+            raise RpcError(UNSUPPORTED, "the agent has ended this conversation; begin another.")
+
+    def _begun(self, conversation: str) -> Ledger:
+        agent, ledger = self._agent, Ledger()
+        opening = RunStarted(
+            run_id=conversation, agent=agent.snapshot, digest=agent.digest, state={}
+        )
+        ledger.append(opening, time())
+        return ledger
+
+    # Work
+
+    def _start(self, conversation: str, context: str, task: str, ledger: Ledger) -> Work:
+        work = self._works[conversation] = Work(task, context, ledger)
+        work.doing = asyncio.ensure_future(self._do(conversation, work))
+        work.doing.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return work
+
+    async def _do(self, conversation: str, work: Work) -> None:
+        """Take the turn; how it went is in the ledger, or raised if the message was refused."""
+        try:
+            async with self._places:
+                await self._take_turn(work)
+        except (BadInput, BadValue) as error:
+            if self._task(work.ledger, work.task).state != "INPUT_REQUIRED":
+                self._give_up(work.ledger, "FAILED", "")
+                self._report(f"task {work.task}: {error}")
+            raise RpcError(INVALID_PARAMS, str(error)) from error
+        except StoreFailed as error:
+            self._report(f"task {work.task}: {error}")
+            raise RpcError(INTERNAL, "the conversation cannot be kept; try again later.") from error
+        except asyncio.CancelledError:
+            if work.is_canceled:
+                self._give_up(work.ledger, "CANCELED", "")
+            raise
+        except Exception as error:  # noqa: BLE001 - an agent may raise anything, and the server goes on
+            self._report(f"task {work.task}: {type(error).__name__}: {error}")
+            if not self._task(work.ledger, work.task).is_over:
+                self._give_up(work.ledger, "FAILED", "")
+        finally:
+            del self._works[conversation]
+            self._finish(work)
+
+    async def _take_turn(self, work: Work) -> None:
+        asked = self._task(work.ledger, work.task).asked[-1]
+        given: dict[str, Any] = {}
+        if not asked.is_heard:
+            given = self._given(work.ledger, asked.text, asked.answers)
+            given["attachments"] = asked.attachments
+        try:
+            await self._perform(work, given)
+        except BadValue:
+            # A person writes `true` or `{"approved": false}` as text.
+            values = _as_json(given.get("answers", {}))
+            if values == given.get("answers", {}):
+                raise
+            await self._perform(work, {**given, "answers": values})
+
+    def _given(self, ledger: Ledger, text: str, answers: Mapping[str, Json]) -> dict[str, Any]:
+        """The message as the agent is to have it: words, or the answer to what it waits for."""
+        pending = ledger.index_of().pending
+        tools = [wait.tool for wait in pending if wait.type == "tool"]
+        if tools and len(pending) == 1 and not answers:
+            return {"answers": {tools[0]: text}}
+        return {"message": text or None, "answers": dict(answers)}
+
+    async def _perform(self, work: Work, given: Mapping[str, Any]) -> None:
+        def on_delta(piece: str) -> None:
+            if piece:
+                is_first = not work.pieces
+                work.pieces.append(piece)
+                work.tell(_artifact_update(work, [{"text": piece}], append=not is_first))
+
+        def on_event(event: Event) -> None:
+            if isinstance(event, _TOLD):
+                status: Json = {"state": "TASK_STATE_WORKING"}
+                told: Json = {"event": type(event).__name__}
+                work.tell(_status_update(work, status, told))
+
+        await perform(
+            self._agent,
+            ledger=work.ledger,
+            store=self._store,
+            app=self._app,
+            on_delta=on_delta,
+            on_event=on_event,
+            **given,
+            **self._options,
+        )
+
+    def _finish(self, work: Work) -> None:
+        """Tell those who follow how it ended."""
+        task = self._task(work.ledger, work.task)
+        answer = task.artifact()
+        if answer is not None and "".join(work.pieces) != as_text(task.output):
+            work.tell(_artifact_update(work, answer["parts"], append=False, last=True))
+        work.tell(_status_update(work, task.status()))
+        for queue in work.listeners:
+            queue.put_nowait(None)
+
+    def _give_up(self, ledger: Ledger, state: str, why: str) -> None:
+        """Write down that nothing more becomes of the last task, and end what was under way."""
+        held = self._kept.open(ledger, {"app": self._app, "user": ""})
+        try:
+            ledger.append(Noted(name=GIVEN_UP, data={"state": state, "why": why}), time())
+            begun = ledger.index_of().open_invocation
+            if begun is not None:
+                end = InvocationEnded(
+                    path=begun.path,
+                    outcome="failed",
+                    error=f"the task was given up: {state.lower()}",
+                    error_type="TaskGivenUp",
+                    phase="agent",
+                )
+                ledger.append(end, time())
+        finally:
+            held.close()
+
+    # Questions about tasks
+
+    async def wait(self, work: Work) -> ServedTask:
+        """The task when it rests; RpcError if its message was refused."""
+        if work.doing is not None:
+            await asyncio.wait([work.doing])
+            self._raise_refusal(work.doing)
+        return self._task(work.ledger, work.task)
+
+    def _raise_refusal(self, doing: "asyncio.Task[None]") -> None:
+        error = None if doing.cancelled() else doing.exception()
+        if isinstance(error, RpcError):
+            raise error
+
+    def follow(self, work: Work) -> AsyncIterator[dict[str, Json]]:
+        """The task as it is now, and then what becomes of it, until it rests."""
+        queue: asyncio.Queue[dict[str, Json] | None] = asyncio.Queue()
+        work.listeners.append(queue)
+        task = self.task(work.task).data()
+        if work.pieces:
+            task["artifacts"] = [{"artifactId": ANSWER, "parts": [{"text": "".join(work.pieces)}]}]
+        return self._updates(work, queue, task)
+
+    async def _updates(
+        self, work: Work, queue: "asyncio.Queue[dict[str, Json] | None]", task: Json
+    ) -> AsyncIterator[dict[str, Json]]:
+        try:
+            yield {"task": task}
+            while (update := await queue.get()) is not None:
+                yield update
+            if work.doing is not None:
+                self._raise_refusal(work.doing)
+        finally:
+            work.listeners.remove(queue)
+
+    def task(self, name: str) -> ServedTask:
+        """A task by its id."""
+        conversation = _TASK.match(name)
+        ledger = self._ledger(conversation[1]) if conversation else None
+        for task in [] if ledger is None else tasks_in(ledger):
+            if task.id == name:
+                return self._as_it_is(task)
+        raise RpcError(UNKNOWN_TASK, f"there is no task {name!r}.")
+
+    def _as_it_is(self, task: ServedTask) -> ServedTask:
+        """A task whose answer is being heard does not wait any more."""
+        if self.work(task.id) is None or task.is_over:
+            return task
+        return structs.replace(task, state="WORKING", waits=())
+
+    def work(self, name: str) -> Work | None:
+        """The work on a task, if this process is at it."""
+        return next((work for work in self._works.values() if work.task == name), None)
+
+    def tasks(self, context: str = "") -> list[ServedTask]:
+        """The tasks of a conversation, or of all that this agent has held, the latest first."""
+        if context:
+            found = [self._conversation(context)]
+        else:
+            found = [facts.id for facts in self._kept.list() if self._is_mine(facts.id, facts.app)]
+        tasks: list[ServedTask] = []
+        for conversation in found:
+            ledger = self._ledger(conversation)
+            tasks += [] if ledger is None else reversed(tasks_in(ledger))
+        return [*map(self._as_it_is, tasks)]
+
+    async def cancel(self, name: str) -> ServedTask:
+        """Stop the work on a task. What its tools have done is done."""
+        task, work = self.task(name), self.work(name)
+        if task.is_over:
+            raise RpcError(NOT_CANCELABLE, f"task {name} is over: {task.state.lower()}.")
+        if work is not None and work.doing is not None:
+            work.is_canceled = True
+            work.doing.cancel()
+            await asyncio.wait([work.doing])
+            return self._task(work.ledger, name)
+        ledger = self._ledger(name.rpartition("-")[0])
+        if ledger is not None:
+            self._give_up(ledger, "CANCELED", "")
+        return self.task(name)
+
+    # Beginning and end
+
+    async def resume(self) -> int:
+        """Go on with what was under way when the last server ended; how many tasks that are."""
+        count = 0
+        for conversation in self._kept.unfinished(_PREFIX):
+            ledger = self._ledger(conversation)
+            task = tasks_in(ledger)[-1] if ledger is not None and tasks_in(ledger) else None
+            first = None if ledger is None else started(ledger)
+            if ledger is None or task is None or task.state != "WORKING" or first is None:
+                continue
+            if conversation != self._conversation(task.context):
+                continue  # another agent's
+            if first.digest != self._agent.digest:
+                self._give_up(ledger, "FAILED", "The agent was changed while it was at work.")
+            else:
+                self._start(conversation, task.context, task.id, ledger)
+                count += 1
+        return count
+
+    async def close(self) -> None:
+        """Stop all work; it is resumed when the agent is served again."""
+        doing = [work.doing for work in self._works.values() if work.doing is not None]
+        for one in doing:
+            one.cancel()
+        if doing:
+            await asyncio.wait(doing)
+
+    # Where things are
+
+    def _conversation(self, context: str) -> str:
+        """The id of a conversation: from what strangers call it, a name that is safe for files."""
+        text = f"{self._app}\0{context}".encode(errors="surrogatepass")
+        return f"{_PREFIX}{blake2b(text, digest_size=12).hexdigest()}"
+
+    def _context_of(self, task: str) -> str:
+        return self.task(task).context if task else ""
+
+    def _is_mine(self, conversation: str, app: str) -> bool:
+        return conversation.startswith(_PREFIX) and app == self._app
+
+    def _ledger(self, conversation: str) -> Ledger | None:
+        if conversation in self._works:
+            return self._works[conversation].ledger
+        with suppress(NotFound):
+            return self._kept.ledger(conversation)
+        return None
+
+    def _task(self, ledger: Ledger, name: str) -> ServedTask:
+        return next(task for task in tasks_in(ledger) if task.id == name)
+
+
+def _status_update(work: Work, status: Json, told: Json = None) -> dict[str, Json]:
+    update: dict[str, Json] = {"taskId": work.task, "contextId": work.context, "status": status}
+    return {"statusUpdate": {**update, "metadata": told} if told is not None else update}
+
+
+def _artifact_update(
+    work: Work, parts: Json, *, append: bool, last: bool = False
+) -> dict[str, Json]:
+    return {
+        "artifactUpdate": {
+            "taskId": work.task,
+            "contextId": work.context,
+            "artifact": {"artifactId": ANSWER, "parts": parts},
+            "append": append,
+            "lastChunk": last,
+        }
+    }
+
+
+def _as_json(answers: Mapping[str, Json]) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for name, value in answers.items():
+        found[name] = value
+        if isinstance(value, str):
+            with suppress(ValueError, RecursionError):
+                found[name] = json.loads(value)
+    return found
