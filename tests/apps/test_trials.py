@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from greenroom import Agent, Case, Expect, Scripted, rehearse
 from greenroom.store import Store
 
 SHOP = """
@@ -74,3 +75,20 @@ def test_a_trial_that_is_not_there_is_bad_input(greenroom, run):
     result = greenroom("runs", "diff", run, "b")
     assert result.exit_code == 3
     assert "a#1, a#2" in " ".join(result.stderr.split())
+
+
+def test_a_run_remembers_where_its_agent_was_found(author, greenroom, run):
+    author(SHOP.replace("LIVE", "0"))
+    result = greenroom("runs", "replay", run, "a")
+    assert (result.exit_code, "no difference" in result.stderr) == (0, True), result.output
+
+
+def test_a_run_of_an_agent_given_as_an_object_asks_for_its_name(greenroom, run, tmp_path):
+    given = Agent("clerk", model=Scripted(then="No."))
+    case = Case("a", says="Hi", expect=Expect(contains="Yes"))
+    rehearse(given, case, store=tmp_path / "runs")
+    latest = Store(tmp_path / "runs").runs()[0].id
+    for command in ("replay", "shrink"):
+        result = greenroom("runs", command, latest, "a")
+        assert result.exit_code == 3
+        assert "--agent desk.py" in result.stderr

@@ -340,3 +340,12 @@ def test_several_reports_are_compared_with_one_baseline():
     baseline = Report([result("a")])
     found = compare_all(baseline, [Report([result("a")]), Report([result("a", "failed")])])
     assert [len(one.flipped) for one in found] == [0, 1]
+
+
+def test_a_side_that_was_replayed_is_named():
+    live, replayed = Report([result("a")]), Report([result("a", recorded_at=1.0), result("b")])
+    assert "replayed" not in str(compare(live, live))
+    for one, other, side in ((live, replayed, "report"), (replayed, live, "baseline")):
+        found = compare(one, other)
+        assert f"note on the {side}: 1 of 2 trials was replayed from recordings" in str(found)
+        assert json.dumps(found.data()).count('"replayed": 1') == 1

@@ -1,11 +1,26 @@
 """Personal data that is kept out of the ledger, wherever it comes from."""
 
 import asyncio
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
-from greenroom import Agent, Case, Ledger, Scripted, Stop, Turn, call, fault, simulate, tool
+from greenroom import (
+    Agent,
+    Case,
+    Expect,
+    Ledger,
+    Scripted,
+    Stop,
+    Turn,
+    call,
+    fault,
+    rehearse,
+    simulate,
+    tool,
+)
 from greenroom.ledger import (
     ModelReplied,
     RunEnded,
@@ -14,8 +29,10 @@ from greenroom.ledger import (
     ToolFailed,
     ToolReturned,
     UserSaid,
+    diff,
     model_interactions,
 )
+from greenroom.simulation import replay, shrink
 from greenroom.testing import MiddlewareContract
 from greenroom.world import Middleware, pii_filter
 
@@ -124,3 +141,30 @@ class TestPiiInLedger(MiddlewareContract):
 
     def case(self) -> Case:
         return PERSONAL
+
+
+def test_a_run_without_personal_data_is_replayed_as_it_was_recorded(tmp_path: Path) -> None:
+    agent = keeper(
+        call("find", name="ann@example.org"), lambda asked: f"It says {asked.last}", "Bye."
+    )
+    hidden = [pii_filter(ledger=True)]
+    ledger = run(*hidden, agent=agent, case=PERSONAL)
+    assert diff(ledger, asyncio.run(replay(ledger, agent, middleware=hidden))) == []
+    first, last = PERSONAL.turns
+    case = replace(PERSONAL, turns=[first, replace(last, expect=Expect(contains="Bye"))])
+    options: Any = {"middleware": hidden, "store": False}
+    rehearse(agent, case, record=tmp_path, **options)
+    again = rehearse(agent, case, replay=tmp_path, **options)["personal"]
+    assert (again.status, {reply.source for reply in again.ledger.of(ModelReplied)}) == (
+        "passed",
+        {"replayed"},
+    )
+
+
+def test_what_was_answered_without_personal_data_is_not_asked_again_when_it_is_shrunk() -> None:
+    agent = Agent("clerk", model=Scripted(then="No."), instructions="Ask eve@example.org.")
+    case = Case("c", turns=[Turn("I am ann@example.org"), Turn("Refund")])
+    hidden = [pii_filter(ledger=True)]
+    failed = run(*hidden, agent=agent, case=case)
+    found = asyncio.run(shrink(case, agent, lambda _: True, ledger=failed, middleware=hidden))
+    assert (len(found.case.turns), found.model_calls) == (1, 0)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -330,3 +331,36 @@ def test_a_case_that_fails_in_a_replay_is_not_run_again(place: Path) -> None:
     recorded(place, clerk(Counting("Bye")))
     report = replayed(place, clerk(Counting("Bye")), baseline=good)
     assert (report["hello"].status, list(report.confirmed)) == ("failed", [])
+
+
+def test_a_replay_of_another_version_of_the_agent_says_so(place: Path) -> None:
+    class Other(Counting):
+        name = "other"
+
+    agent = clerk(Counting("Hello"))
+    recorded(place, agent)
+    same, other = replayed(place, agent), replayed(place, clerk(Other("Hello")))
+    assert not [note for note in same.notes if "has changed" in note]
+    assert len([note for note in other.notes if "the agent has changed" in note]) == 1
+    assert "the agent has changed" in " ".join(other["hello"].notes)
+    assert other["hello"].models == {"counting (replayed)": 1}
+
+
+def test_a_recording_that_was_cut_says_that_it_may_have_been(place: Path) -> None:
+    agent = clerk(Counting("Hello"))
+    recorded(place, agent)
+    file = place / "hello.1.jsonl"
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:4]))
+    error = replayed(place, agent)["hello"].error
+    assert error is not None
+    assert "it may have been cut" in error.message
+
+
+def test_many_may_save_the_same_trial_at_once(place: Path) -> None:
+    agent = clerk(Counting("Hello"))
+    ledger = rehearse(agent, HELLO, store=False)["hello"].ledger
+    with ThreadPoolExecutor(16) as pool:
+        for _ in range(20):
+            done = [pool.submit(ledger.save, place / "hello.1.jsonl") for _ in range(16)]
+            assert [one.result() for one in done] == [None] * 16
+    assert [path.name for path in place.iterdir()] == ["hello.1.jsonl"]

@@ -6,6 +6,7 @@ from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import redactor
 from greenroom.results.changes import CaseChange, MetricChange, Verdict
 from greenroom.results.comparison import METRICS_ALPHA, SET_ALPHA, Comparison
+from greenroom.results.comparison_text import replayed_in
 from greenroom.results.exact import ALPHA
 from greenroom.results.intervals import Interval
 from greenroom.results.power import POWER
@@ -50,6 +51,7 @@ def _report(report: Report) -> dict[str, Json]:
         **_named(report, "id", "evalset_id", "name", "at"),
         "counts": _counts(report.summary),
         **_named(report, "pass_rate", "cost"),
+        **({"replayed": count} if (count := replayed_in(report)) else {}),
     }
 
 

@@ -10,6 +10,7 @@ from greenroom.results.comparison import Comparison
 from greenroom.results.conclusion import left_out
 from greenroom.results.exact import ALPHA
 from greenroom.results.intervals import percent
+from greenroom.results.report import Report
 from greenroom.results.text import number_of
 
 NOTABLE: tuple[Verdict, ...] = (
@@ -73,6 +74,17 @@ def remarks(comparison: Comparison) -> Iterator[str]:
     for side, report in (("baseline", comparison.baseline), ("report", comparison.current)):
         if report.unfinished:
             yield f"note on the {side}: {report.unfinished}"
+        if count := replayed_in(report):
+            yield (
+                f"note on the {side}: {count} of {number_of(len(report.results), 'trial')} "
+                f"{'was' if count == 1 else 'were'} replayed from recordings, which is no evidence of "
+                f"how good an agent is."
+            )
+
+
+def replayed_in(report: Report) -> int:
+    """How many trials of a report were answered from recordings."""
+    return sum(result.recorded_at is not None for result in report.results)
 
 
 def called(comparison: Comparison) -> str:

@@ -30,7 +30,10 @@ def next_position(connection: sqlite3.Connection, count: int = 1) -> int:
 def planned(plan: Plan) -> tuple[object, ...]:
     """The columns of a run that say what it set out to do."""
     named = (to_column(plan.name), to_column(plan.evalset_id), to_column(plan.agent))
-    return *named, plan.digest, plan.set_digest, json.dumps(asdict(plan))
+    facts = asdict(plan)
+    if not plan.reference:
+        del facts["reference"]  # as it was before there was any
+    return *named, plan.digest, plan.set_digest, json.dumps(facts)
 
 
 def read_sums(run: Run, connection: sqlite3.Connection) -> dict[str, float]:

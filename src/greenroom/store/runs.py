@@ -51,6 +51,8 @@ class Plan:
     """How often a case that passed in the baseline and fails is run again at most."""
     against: str | None = None
     """The id of that baseline; None if no case is run again."""
+    reference: str = ""
+    """Where the agent is found, if it was given so: `desk.py:agent`."""
 
     def changes(self, now: "Plan") -> list[str]:
         """What differs in `now` and would mix two things in one report; cases are compared elsewhere."""

@@ -1,8 +1,9 @@
 """Digests by which a resumed run, or a worker process, notices that something is different."""
 
 from collections.abc import Iterable
+from contextvars import ContextVar
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 
 from greenroom.backends.backend import Backend
 from greenroom.cases.case import Case
@@ -14,6 +15,9 @@ from greenroom.ledger.codec import json_of
 from greenroom.ledger.plain import without_addresses
 from greenroom.results.result import UNKNOWN_CODE
 from greenroom.store.runs import Plan
+
+GIVEN_AS: Final = ContextVar[str]("greenroom_agent_given_as", default="")
+"""The reference by which an agent was found that is given as an object now."""
 
 
 def plan_of(
@@ -28,6 +32,7 @@ def plan_of(
         metrics={metric.name: _digest(metric_data(metric)) for metric in metrics},
         cases=len(evalset),
         trials=evalset.trials,
+        reference=agent if isinstance(agent, str) else GIVEN_AS.get(),
     )
 
 

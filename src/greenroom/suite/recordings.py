@@ -7,7 +7,7 @@ the store is one, too. Judges have a file of their own beside that of the trial.
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, structs
 
@@ -18,7 +18,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.questions import started, time_of_recording
 from greenroom.ledger.redaction import clean_ids, redactor
-from greenroom.results.result import CaseResult
+from greenroom.results.result import REPLAYED, CaseResult
 from greenroom.simulation.replay import OnDrift, check_recorded
 from greenroom.suite.options import Values
 from greenroom.suite.trial import TrialState
@@ -27,6 +27,12 @@ from greenroom.world.world import World
 
 if TYPE_CHECKING:
     from greenroom.store.store import Store
+
+CHANGED: Final = (
+    f"{REPLAYED}: the agent has changed since then, and what it is now (its model, for one) may answer "
+    f"otherwise"
+)
+"""The note on a result of another version of the agent than the recorded one."""
 
 
 class RecordedTrial(Struct, frozen=True):
@@ -163,9 +169,13 @@ class Tape:
         )
 
     def keep(self, state: TrialState, result: CaseResult) -> CaseResult:
-        """Record a trial; one that broke is not recorded, and its result says so."""
+        """Record a trial; one that broke is not recorded, and its result says so.
+
+        A replay with another version of the agent says so, too.
+        """
         if self.record is None:
-            return result
+            has_changed = state.recorded is not None and _has_changed(state.recorded, result)
+            return replace(result, notes=(*result.notes, CHANGED)) if has_changed else result
         ledger, why = result.ledger_or_none, "it broke"
         if ledger is not None and result.status not in ("error", "skipped"):
             try:
@@ -177,6 +187,11 @@ class Tape:
             else:
                 return result
         return replace(result, notes=(*result.notes, f"not recorded: {why}"))
+
+
+def _has_changed(recorded: RecordedTrial, result: CaseResult) -> bool:
+    was, now = started(recorded.ledger), started(result.ledger_or_none or Ledger())
+    return was is not None and now is not None and was.digest != now.digest
 
 
 def tape_of(options: Values) -> Tape | None:

@@ -372,6 +372,7 @@ def _without_secrets(plan: Plan, redactor: Redactor) -> Plan:
         name=clean[plan.name],
         evalset_id=clean[plan.evalset_id],
         agent=clean[plan.agent],
+        reference=redactor.value(plan.reference),
         metrics={clean[name]: digest for name, digest in plan.metrics.items()},
     )
 

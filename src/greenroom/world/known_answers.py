@@ -11,10 +11,10 @@ from greenroom.ledger.interactions import model_ends, model_inputs
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
-from greenroom.world.captures import as_input
 from greenroom.world.replayed import (
     RecordedCall,
     RecordedQuestion,
+    inputs_of,
     key_of_question,
     repeat_call,
     repeat_reply,
@@ -68,7 +68,11 @@ class KnownAnswers:
         self, world: World, request: ModelRequest, on_delta: OnDelta | None = None
     ) -> ModelReply | None:
         """The known reply, written down as replayed; None if the model is to be asked."""
-        key = (world.voice, key_of_question(request.agent, as_input(request)))
+        keys = [
+            (world.voice, key_of_question(request.agent, given))
+            for given in inputs_of(world, request)
+        ]
+        key = next((one for one in keys if one in self._questions), keys[0])
         known, n = self._questions.get(key, ()), self._asked[key]
         self._asked[key] += 1
         if n < len(known):

@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct, structs, to_builtins
 
@@ -15,6 +15,7 @@ from greenroom.ledger.events import (
     ModelCalled,
     ModelFailed,
     ModelReplied,
+    Question,
     ToolBlocked,
     ToolCalled,
     ToolFailed,
@@ -22,7 +23,7 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.interactions import ModelInput, model_ends, model_inputs
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.messages import Voice
+from greenroom.ledger.messages import Message, Voice
 from greenroom.ledger.paths import within
 from greenroom.ledger.plain import Json, plain, same
 from greenroom.ledger.questions import ended, time_of_recording
@@ -119,30 +120,34 @@ class Recording:
 
         Middleware is not asked again: what it made of the reply was recorded.
         """
-        asked = self.question(request, world.voice)
+        given = inputs_of(world, request)
+        asked = self.question(request, given, world.voice)
         if asked is None:
-            if self._was_stopped(request, world.voice):
+            if self._was_stopped(request, given, world.voice):
                 record_question(world, request)
                 await asyncio.Event().wait()  # until it is stopped again
             if self.asks_live:
                 return None
-            raise drifted(self.drift_of_question(request, world.voice))
+            raise drifted(self.drift_of_question(request, given[0], world.voice))
         asked.is_used = True
         return await repeat_reply(world, request, asked, on_delta)
 
-    def question(self, request: ModelRequest, voice: Voice = "agent") -> RecordedQuestion | None:
+    def question(
+        self, request: ModelRequest, given: Sequence[ModelInput], voice: Voice = "agent"
+    ) -> RecordedQuestion | None:
         """The same question at the same place that was not asked again yet."""
         left = [a for a in self._questions.get((voice, request.path), ()) if not a.is_used]
-        if not left:
-            return None
-        given = as_input(request)
-        found = _same_question(left, request.agent, given)
-        # What is kept in a file or a store was recorded without its secrets.
-        return found or _same_question(left, request.agent, redactor().value(given))
+        keys = [key_of_question(request.agent, one) for one in given] if left else []
+        return next(
+            (k for key in keys for k in left if key_of_question(k.called.agent, k.request) == key),
+            None,
+        )
 
-    def _was_stopped(self, request: ModelRequest, voice: Voice) -> bool:
-        known = self._stopped.get((voice, request.path))
-        return bool(known) and key_of_question(request.agent, as_input(request)) in known
+    def _was_stopped(
+        self, request: ModelRequest, given: Sequence[ModelInput], voice: Voice
+    ) -> bool:
+        known = self._stopped.get((voice, request.path), ())
+        return any(key_of_question(request.agent, one) in known for one in given)
 
     def returned(self, world: World, request: ToolRequest) -> Returned | None:
         """The recorded end of a call, written down as replayed; None if the tool is to run."""
@@ -168,15 +173,18 @@ class Recording:
         fresh = [call for call in (*by_id, *here) if not call.is_used]
         return next(iter((*fresh, *waiting)), None)
 
-    def drift_of_question(self, request: ModelRequest, voice: Voice = "agent") -> str:
+    def drift_of_question(
+        self, request: ModelRequest, given: ModelInput, voice: Voice = "agent"
+    ) -> str:
         """How a question differs from what was recorded, in words."""
         left = [a for a in self._questions.get((voice, request.path), ()) if not a.is_used]
         if not left:
+            cut = "" if ended(self.ledger) else " The recording has no end: it may have been cut."
             return (
                 f"agent {request.agent!r} asks its model once more at {request.path}, which is not "
-                f"recorded; the last message is {request.last[:80]!r}."
+                f"recorded; the last message is {request.last[:80]!r}.{cut}"
             )
-        found = input_difference(left[0].request, as_input(request), "when recorded", "now")
+        found = input_difference(left[0].request, given, "when recorded", "now")
         if not found:
             found = f"asked by {left[0].called.agent!r} when recorded, by {request.agent!r} now"
         place = f"question {left[0].called.n + 1} at {request.path} (event {left[0].called.seq})"
@@ -307,11 +315,18 @@ def copied(event: Event) -> Event:
     return structs.replace(event, seq=-1)
 
 
-def _same_question(
-    known: Iterable[RecordedQuestion], agent: str, given: ModelInput
-) -> RecordedQuestion | None:
-    wanted = key_of_question(agent, given)
-    return next((k for k in known if key_of_question(k.called.agent, k.request) == wanted), None)
+def inputs_of(world: World, request: ModelRequest) -> list[ModelInput]:
+    """A question as it would be recorded here, then as files and stores keep it: without its secrets."""
+    given = as_input(request)
+    redact: Callable[[Event], Event] | None = getattr(world, "redact", None)
+    if redact is not None:
+        asked = Question(given.messages, given.instructions, given.tools, given.output_schema)
+        hidden = redact(ModelCalled(question=asked))
+        asked = cast("ModelCalled", hidden).question or asked
+        messages = cast("tuple[Message, ...]", asked.messages)
+        given = ModelInput(asked.instructions, messages, asked.tools, asked.output_schema)
+    clean = redactor().value(given)
+    return [given] if clean == given else [given, clean]
 
 
 def key_of_question(agent: str, request: ModelInput) -> str:

@@ -35,6 +35,7 @@ from greenroom.results import Report
 from greenroom.suite import evaluate, load_agent
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.evaluation import on_own_loop
+from greenroom.suite.identity import GIVEN_AS
 from greenroom.suite.mock_suggestions import mocked_everywhere, suggested_mocks, unmocked_tools
 
 T = TypeVar("T")
@@ -78,6 +79,8 @@ def run_cases(
     async def evaluated() -> Report:
         with _cancelled_by(cancel):
             found = await loaded(agent, verbose) if isinstance(agent, str) else agent
+        if isinstance(agent, str):
+            GIVEN_AS.set(agent)
         if names_unmocked:
             _name_unmocked(found, cases, options)
         hooks = {"on_case_complete": watching.take, "cancel": cancel}

@@ -7,6 +7,14 @@ import click
 from greenroom.apps.cli import options
 from greenroom.apps.cli.options import FILE, examples
 
+_agent = click.option(
+    "--agent",
+    default="",
+    type=FILE,
+    metavar="AGENT",
+    help="The agent, as for `eval run`; without it, the one that RUN was given there.",
+)
+
 
 @click.group("runs")
 def runs_group() -> None:
@@ -75,15 +83,13 @@ def runs_delete(**given: Any) -> int:
 @runs_group.command(
     "replay",
     epilog=examples(
-        "greenroom runs replay 20260102-09 refund --agent desk.py",
+        "greenroom runs replay 20260102-09 refund",
         "greenroom runs replay 20260102-09 refund#2 --agent desk.py --on-drift live",
     ),
 )
 @click.argument("run")
 @click.argument("case", metavar="CASE[#TRIAL]")
-@click.option(
-    "--agent", required=True, type=FILE, metavar="AGENT", help="The agent, as for `eval run`."
-)
+@_agent
 @click.option(
     "--on-drift",
     type=click.Choice(["error", "live"]),
@@ -132,15 +138,13 @@ def runs_diff(**given: Any) -> int:
 @runs_group.command(
     "shrink",
     epilog=examples(
-        "greenroom runs shrink 20260102-09 refund --agent desk.py",
+        "greenroom runs shrink 20260102-09 refund",
         "greenroom runs shrink 20260102-09 refund#2 --agent desk.py --cases desk.py --fails-in 3 --trials 4",
     ),
 )
 @click.argument("run")
 @click.argument("case", metavar="CASE[#TRIAL]")
-@click.option(
-    "--agent", required=True, type=FILE, metavar="AGENT", help="The agent, as for `eval run`."
-)
+@_agent
 @click.option(
     "--cases",
     type=FILE,

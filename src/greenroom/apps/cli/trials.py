@@ -27,7 +27,7 @@ from greenroom.simulation.allowance import Allowance
 from greenroom.simulation.replay import OnDrift, replay
 from greenroom.simulation.shrink import Shrinking, Shrunk
 from greenroom.store import Store
-from greenroom.store.runs import Key
+from greenroom.store.runs import Key, Run
 from greenroom.suite.sources import as_middleware, as_resources, gather, load_mocks
 
 
@@ -64,6 +64,7 @@ def replay_trial(
     with telling(verbose):
         place = open_store(store)
         recorded = trial_ledger(place, place.run(run).id, case)
+        agent = agent or _agent_of(place.run(run))
 
         async def replayed() -> Ledger:
             found: Any = await loaded(agent, verbose)
@@ -98,6 +99,7 @@ def shrink_trial(
         place = open_store(given.pop("store"))
         run_id = place.run(run).id
         key = trial_key(place, run_id, case)
+        agent = agent or _agent_of(place.run(run))
         target = Path(
             output or f"{re.sub(r'[^A-Za-z0-9_-]', '_', key.case_id)}.shrunk.evalset.yaml"
         )
@@ -123,6 +125,16 @@ def shrink_trial(
         write_evalset(EvalSet(target.name.partition(".")[0], [found.case]), target, lossy=True)
         _show(found, target, left_out, agent, as_json)
     return PASSED if found.is_minimal else GATE_MISSED
+
+
+def _agent_of(run: Run) -> str:
+    """Where the agent of a run was found, which is where it is now."""
+    if not run.plan.reference:
+        raise BadInput(
+            f"run {run.id!r} does not say where its agent is found, for it was given as an object. "
+            f"Name it: --agent desk.py."
+        )
+    return run.plan.reference
 
 
 def _progress(step: Shrinking) -> None:
