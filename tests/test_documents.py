@@ -1,16 +1,21 @@
 """Every example in README.md and docs/ does what the page says.
 
 A fenced `python` block runs as a script of its own, in an empty folder. HTML comments before a
-block change that:
+block change that. An `await` outside of any function is run as notebooks do it.
 
     <!-- continues -->         go on where the page's previous python block ended
     <!-- not run: reason -->   skip the block, for that reason
+    <!-- needs: package -->    skip the block where that is not installed; `test_walk.py` installs it
     <!-- output -->            the `text` block that follows is what the block above prints
     <!-- runs -->              run the `$ greenroom …` lines of this `console` block, in one folder
     <!-- runs, exits 1 -->     the same, where the last command ends with that exit code
 """
 
+import ast
+import asyncio
 import contextlib
+import importlib.metadata
+import inspect
 import io
 import linecache
 import os
@@ -21,10 +26,12 @@ import sys
 import textwrap
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent
 PAGES = [page for page in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))] if page.exists()]
@@ -32,6 +39,7 @@ PAGES = [page for page in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")
 FENCE = re.compile(r"\s*(?P<ticks>`{3,}|~{3,})\s*(?P<language>[\w-]*)")
 COMMENT = re.compile(r"\s*<!--\s*(?P<text>.*?)\s*-->\s*$")
 NOT_RUN = re.compile(r"not run: (?P<reason>.+)")
+NEEDS = re.compile(r"needs: (?P<package>.+)")
 RUNS = re.compile(r"runs(?:, exits (?P<code>\d+))?$")
 PLACE = re.compile(r"example\.py:\d+")
 TIME = re.compile(r" *\b\d+(?:\.\d+)? ?(?:ns|µs|us|ms|s)\b *")
@@ -65,6 +73,12 @@ class Example:
     def not_run(self) -> str | None:
         found = [NOT_RUN.match(comment) for comment in self.block.comments]
         return next((match["reason"] for match in found if match), None)
+
+    @property
+    def needs(self) -> list[str]:
+        blocks = (*self.before, self.block)
+        found = [NEEDS.match(comment) for block in blocks for comment in block.comments]
+        return [match["package"] for match in found if match]
 
 
 def fenced_blocks(page: str, text: str) -> Iterator[Fenced]:
@@ -144,11 +158,14 @@ def printed_by_script(blocks: tuple[Fenced, ...], path: Path) -> str:
     pieces = [at_its_line(block) for block in blocks]
     path.write_text(all_together(pieces))
     printed = io.StringIO()
-    with script_module(path) as script:
+    with script_module(path) as script, asyncio.Runner() as runner:
         for piece in pieces:
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
-                exec(compile(piece, path, "exec"), script.__dict__)
+                code = compile(piece, path, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+                ran = eval(code, script.__dict__)  # noqa: S307 - the page is ours
+                if inspect.iscoroutine(ran):
+                    runner.run(ran)
     return printed.getvalue()
 
 
@@ -178,20 +195,48 @@ def script_module(path: Path) -> Generator[ModuleType]:
         linecache.cache.pop(str(path), None)
 
 
-def printed_by_commands(block: Fenced) -> str:
+def is_installed(requirement: str) -> bool:
+    """Whether a package is there, with all that the extras in brackets ask for."""
+    wanted = Requirement(requirement)
+    try:
+        needed = importlib.metadata.requires(wanted.name) or []
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    for line in map(Requirement, needed):
+        asked = [line.marker.evaluate({"extra": extra}) for extra in wanted.extras if line.marker]
+        if any(asked) and not line.marker.evaluate({"extra": ""}) and not is_installed(line.name):
+            return False
+    return True
+
+
+def printed_by_commands(
+    block: Fenced,
+    python: str = sys.executable,
+    environment: Mapping[str, str] = os.environ,
+    folder: Path | None = None,
+) -> str:
+    """What the commands of a block print, where the programs beside `python` are installed."""
     *before, last = commands(block)
-    printed = [printed_by_command(command, expect=0) for command in before]
-    return "".join([*printed, printed_by_command(last, expect=exit_code(block))])
+    run = partial(printed_by_command, python=python, environment=environment, folder=folder)
+    printed = [run(command, expect=0) for command in before]
+    return "".join([*printed, run(last, expect=exit_code(block))])
 
 
-def printed_by_command(command: list[str], expect: int) -> str:
+def printed_by_command(
+    command: list[str],
+    expect: int,
+    python: str,
+    environment: Mapping[str, str],
+    folder: Path | None,
+) -> str:
     program, *arguments = command
     done = subprocess.run(
-        [Path(sys.executable).with_name(program), *arguments],
+        [Path(python).with_name(program), *arguments],
+        cwd=folder,
         capture_output=True,
         encoding="utf-8",
         check=False,
-        env=plain_terminal(os.environ),
+        env=plain_terminal(environment),
     )
     assert done.returncode == expect, f"{shlex.join(command)}\n{done.stdout}{done.stderr}"
     return done.stdout
@@ -236,6 +281,8 @@ def test_an_example_does_what_the_page_says(
 ) -> None:
     if reason := example.not_run:
         pytest.skip(reason)
+    if missing := [package for package in example.needs if not is_installed(package)]:
+        pytest.skip(f"{', '.join(missing)} is not installed")
     monkeypatch.setattr(sys, "argv", [str(tmp_path / "example.py")])
     for name, value in plain_terminal({}).items():
         monkeypatch.setenv(name, value)
@@ -313,6 +360,32 @@ def test_an_error_in_an_example_names_the_line_of_the_page(tmp_path):
     with pytest.raises(ZeroDivisionError) as broken:
         printed_by(example, tmp_path)
     assert broken.traceback[-1].lineno + 1 == 5
+
+
+def test_await_outside_of_a_function_is_run(tmp_path):
+    page = """
+```python
+import asyncio
+async def ask():
+    await asyncio.sleep(0)
+    return "Ada"
+name = await ask()
+```
+
+<!-- continues -->
+```python
+print(name, await ask())
+```
+"""
+    *_, last = examples("page.md", page)
+    assert printed_by(last, tmp_path) == "Ada Ada\n"
+
+
+def test_what_a_block_needs_holds_for_what_continues_it():
+    page = "<!-- needs: no-such-thing -->\n```python\n\n```\n<!-- continues -->\n```python\n\n```\n"
+    assert [example.needs for example in examples("page.md", page)] == [["no-such-thing"]] * 2
+    assert not is_installed("no-such-thing")
+    assert is_installed("greenroom[adk]")
 
 
 @pytest.mark.parametrize(

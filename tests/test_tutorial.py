@@ -11,6 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -25,10 +26,17 @@ WALK = re.compile(r"walk(?:, exits (?P<code>\d+))?$")
 
 
 class Walk:
-    """A reader who types what the page says."""
+    """A reader who types what the page says, where the programs beside `python` are installed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        python: str = sys.executable,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
         self.folder = folder
+        self.python = python
+        self.environment = environment
         self.printed = ""
         self.steps = 0
 
@@ -54,12 +62,12 @@ class Walk:
             self.folder /= arguments[0]
             return ""
         done = subprocess.run(
-            [Path(sys.executable).with_name(program), *arguments],
+            [Path(self.python).with_name(program), *arguments],
             cwd=self.folder,
             capture_output=True,
             encoding="utf-8",
             check=False,
-            env=plain_terminal(os.environ),
+            env=plain_terminal(self.environment),
         )
         assert done.returncode == code, f"{shlex.join(command)}\n{done.stdout}{done.stderr}"
         return done.stdout

@@ -10,7 +10,7 @@ from greenroom.backends.backend import (
     Waiting,
     Yield,
 )
-from greenroom.backends.per_case import PerCase, per_case
+from greenroom.backends.makers import PerCase, per_case
 from greenroom.backends.registry import backend_for
 
 __all__ = [

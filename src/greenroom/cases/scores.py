@@ -59,7 +59,7 @@ class _NoScore:
         """Neither passed nor failed."""
 
     @property
-    def details(self) -> None:
+    def details(self) -> Any:
         """There are none."""
 
     @property

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from greenroom.backends.answered import with_model
 from greenroom.backends.backend import Backend, Interception, hooks_heard
-from greenroom.backends.per_case import PerCase
+from greenroom.backends.makers import PerCase
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_data

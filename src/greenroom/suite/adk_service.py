@@ -45,6 +45,7 @@ from greenroom.errors import (
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.text_files import text_of
 from greenroom.metrics import as_metric
+from greenroom.models.model import Model
 from greenroom.results.breakage import breakage, unscored
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult, broken
@@ -87,6 +88,7 @@ async def evaluate_in_adk(
     trials: int | None = None,
     metrics: Iterable[MetricLike] = (),
     mocks: Mapping[str, Any] = _NO_MOCKS,
+    model: Model | str | None = None,
     allow_tools: Collection[Any] = (),
     judge_hosts: Collection[str] = (),
     concurrency: int = CONCURRENCY,
@@ -97,7 +99,7 @@ async def evaluate_in_adk(
 ) -> Report:
     """Rehearse an agent of google-adk in its own `LocalEvalService`, and judge by its `criteria`.
 
-    Mocks, gate and fence hold as they do in `evaluate`. What a case expects is judged by google-adk
+    Mocks, `model`, gate and fence hold as they do in `evaluate`. What a case expects is judged by google-adk
     as far as the criteria look at it; the rest, the metrics of the case, and `metrics` are measured
     beside that. A metric of google-adk that could not run leaves the case unmeasured, where
     google-adk itself would let it pass. Its judges reach their models only at `judge_hosts`.
@@ -112,6 +114,7 @@ async def evaluate_in_adk(
         "trials": trials,
         "metrics": metrics,
         "mocks": mocks,
+        "model": model,
         "allow_tools": allow_tools,
         "concurrency": concurrency,
         "seconds_per_metric": seconds_per_metric,

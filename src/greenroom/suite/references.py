@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from greenroom.backends.per_case import per_case
+from greenroom.backends.makers import per_case
 from greenroom.errors import BadFile, FenceBreach, ImportRefused, NotFound, ToolRefused
 from greenroom.simulation.fence import FencedScope, RunScope, put_up
 from greenroom.world.presence import guarded

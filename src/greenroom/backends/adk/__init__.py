@@ -27,7 +27,7 @@ from greenroom.backends.adk.facts import (
     toolsets_of,
 )
 from greenroom.backends.adk.run import PLACE, FrameworkRun
-from greenroom.backends.adk.seam import silence_refusals
+from greenroom.backends.adk.seam import RUN_AS, silence_refusals
 from greenroom.backends.adk.sessions import Artifacts, Sessions
 from greenroom.backends.adk.state import prefixed
 from greenroom.backends.adk.turns import (
@@ -43,7 +43,7 @@ from greenroom.backends.foreign import ForeignBackend, held
 from greenroom.backends.invocation import Invocation, Progress
 from greenroom.ledger.plain import Json
 
-_APP = _USER = _SESSION = "greenroom"
+_APP = _USER = _SESSION = RUN_AS
 
 
 class AdkBackend(ForeignBackend):

@@ -59,6 +59,8 @@ _LOGGERS = (
     "workflow._node_runner",
     "workflow._node_runner_utils",
 )
+RUN_AS = "greenroom"
+"""The app, the user and the session in which an agent is rehearsed."""
 _LISTED: "WeakKeyDictionary[Host, list[tuple[Any, str, list[BaseTool]]]]" = WeakKeyDictionary()
 """What servers listed for an invocation: the framework asks before every question to a model."""
 
@@ -194,9 +196,11 @@ def _listing_seam(real: Call) -> Call:
 
 
 class _RefusalFilter(logging.Filter):
-    """Keeps tracebacks of our own errors out of the log: the report shows them already."""
+    """Keeps out of the log what the report shows, and advice about the app that we run agents in."""
 
     def filter(self, record: logging.LogRecord) -> bool:
+        if record.args == (RUN_AS,) and "context_cache_config" in str(record.msg):
+            return False
         error = record.exc_info[1] if record.exc_info else None
         while error is not None:
             if isinstance(error, GreenroomError):
