@@ -203,8 +203,10 @@ def is_installed(requirement: str) -> bool:
     except importlib.metadata.PackageNotFoundError:
         return False
     for line in map(Requirement, needed):
-        asked = [line.marker.evaluate({"extra": extra}) for extra in wanted.extras if line.marker]
-        if any(asked) and not line.marker.evaluate({"extra": ""}) and not is_installed(line.name):
+        if (marker := line.marker) is None or marker.evaluate({"extra": ""}):
+            continue  # installed with the package itself
+        asked = any(marker.evaluate({"extra": extra}) for extra in wanted.extras)
+        if asked and not is_installed(line.name):
             return False
     return True
 
