@@ -1,6 +1,7 @@
 """Spans on their way to a real collector while a rehearsal is open."""
 
 import asyncio
+import json
 import os
 import socket
 import subprocess
@@ -160,6 +161,47 @@ def test_the_command_line_sends_to_where_the_environment_says(
         assert _service(collector) == {"shop"}
         assert "greenroom.case.duration" in collector.metric_names()
         assert "https://traces.example/" in (shop / "told.json").read_text()
+
+
+def test_telemetry_is_switched_on_by_a_flag(shop: Path) -> None:
+    with collecting() as collector:
+        flags = ("--telemetry", "otlp", "-f", "json", "-o", "told.json")
+        done = greenroom(
+            shop,
+            *("eval", "run", "shop.py:clerk", "cases.yaml", *flags),
+            OTEL_EXPORTER_OTLP_ENDPOINT=collector.endpoint,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "rehearse hello" in collector.names()
+        assert "greenroom.case.duration" in collector.metric_names()
+        done = greenroom(
+            shop,
+            *("perform", "shop.py:clerk", "-m", "Hi", "--telemetry", "otlp"),
+            OTEL_EXPORTER_OTLP_ENDPOINT=collector.endpoint,
+            OTEL_METRICS_EXPORTER="none",
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "converse" in collector.names()
+
+
+def test_spans_on_the_terminal_are_not_among_what_a_command_prints(shop: Path) -> None:
+    done = greenroom(
+        shop, "eval", "run", "shop.py:clerk", "cases.yaml", "--json", "--telemetry", "console"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)
+    assert '"name": "rehearse hello"' in done.stderr
+
+
+@pytest.mark.parametrize("variable", ["PROTOCOL", "TRACES_PROTOCOL"])
+def test_another_protocol_is_refused_with_what_to_set(shop: Path, variable: str) -> None:
+    done = greenroom(
+        shop,
+        *("eval", "run", "shop.py:clerk", "cases.yaml", "--telemetry", "otlp"),
+        **{f"OTEL_EXPORTER_OTLP_{variable}": "grpc"},
+    )
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "Set it to http/protobuf" in " ".join(done.stderr.split())
 
 
 def test_a_switched_off_sdk_sends_nothing(shop: Path) -> None:

@@ -4,11 +4,11 @@ from greenroom.errors import MissingExtra
 
 try:
     from greenroom.telemetry.exporters import FencedExporter
-    from greenroom.telemetry.spans import spans
+    from greenroom.telemetry.spans import console, otlp, spans
 except ModuleNotFoundError as error:
     raise MissingExtra(
         f"greenroom.telemetry needs OpenTelemetry, which cannot be imported: {error}. Install it with "
         f"pip install 'greenroom[otel]'."
     ) from error
 
-__all__ = ["FencedExporter", "spans"]
+__all__ = ["FencedExporter", "console", "otlp", "spans"]

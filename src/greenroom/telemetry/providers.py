@@ -1,8 +1,9 @@
 """Where spans and metrics go: what was given, what the process has, or what the environment says."""
 
 import os
+import sys
 import warnings
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast, get_args
 
 from opentelemetry import metrics, trace
 from opentelemetry.metrics import MeterProvider
@@ -23,10 +24,11 @@ _ENDPOINTS: Final = {
     "traces": ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"),
     "metrics": ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"),
 }
-_KINDS: Final = ("otlp", "console", "none")
+Kind = Literal["otlp", "console", "none"]
+_KINDS: Final = get_args(Kind)
 
 
-def tracer_provider(given: TracerProvider | None) -> TracerProvider:
+def tracer_provider(given: TracerProvider | None, kind: str | None = None) -> TracerProvider:
     """The provider that was given, the one of the process, or one made as the environment says.
 
     One that is made becomes the one of the process, so that frameworks write into the same traces.
@@ -38,31 +40,35 @@ def tracer_provider(given: TracerProvider | None) -> TracerProvider:
     if not isinstance(known, trace.ProxyTracerProvider):
         _warn_of_unfenced(known)
         return known
-    kind = _wanted("traces")
+    kind = _wanted("traces", kind)
     if kind is None:
         raise BadInput(
             "spans() has nowhere to send spans: no provider is set, and OTEL_EXPORTER_OTLP_ENDPOINT is "
-            "not either. Set it, set OTEL_TRACES_EXPORTER=console, or give spans(provider=...)."
+            "not either. Set it, or say --telemetry otlp or console (spans(exporter=...)), or give "
+            "spans(provider=...)."
         )
     made = SdkTracerProvider()
     if kind == "otlp":
         made.add_span_processor(BatchSpanProcessor(FencedExporter(_otlp("trace"))))
     elif kind == "console":
-        made.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter()))
+        # Not among what a command prints for other programs.
+        made.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=sys.stderr)))
     trace.set_tracer_provider(made)
     return made
 
 
-def meter_provider(given: MeterProvider | None) -> MeterProvider:
+def meter_provider(given: MeterProvider | None, kind: str | None = None) -> MeterProvider:
     """The same for metrics; where there is nowhere to send them, they are not kept."""
     known = metrics.get_meter_provider()
     if given is not None:
         return given
-    kind = _wanted("metrics")
+    kind = _wanted("metrics", kind)
     if isinstance(known, SdkMeterProvider) or kind not in ("otlp", "console"):
         return known
     exporter = (
-        ConsoleMetricExporter() if kind == "console" else FencedMetricExporter(_otlp("metric"))
+        ConsoleMetricExporter(out=sys.stderr)
+        if kind == "console"
+        else FencedMetricExporter(_otlp("metric"))
     )
     made = SdkMeterProvider([PeriodicExportingMetricReader(exporter)])
     metrics.set_meter_provider(made)
@@ -76,10 +82,13 @@ def flush(provider: object) -> None:
         force_flush()
 
 
-def _wanted(signal: str) -> str | None:
-    """The kind of exporter that the environment asks for; None if it does not."""
+def _wanted(signal: str, given: str | None) -> str | None:
+    """The kind of exporter that the caller or the environment asks for; None if they do not."""
     variable = f"OTEL_{signal.upper()}_EXPORTER"
     kind = os.environ.get(variable, "").strip().lower()
+    if given is not None:
+        # The environment may still switch off one of the two.
+        variable, kind = "spans(exporter=...)", kind if kind == "none" else given
     if not kind:
         return "otlp" if any(map(os.environ.get, _ENDPOINTS[signal])) else None
     if kind not in _KINDS:
@@ -91,11 +100,15 @@ def _wanted(signal: str) -> str | None:
 
 
 def _otlp(signal: str) -> Any:
-    protocol = os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "").strip().lower()
+    common = "OTEL_EXPORTER_OTLP_PROTOCOL"
+    for variable in (f"OTEL_EXPORTER_OTLP_{signal.upper()}S_PROTOCOL", common):
+        protocol = os.environ.get(variable, "").strip().lower()
+        if protocol:
+            break
     if protocol not in ("", "http/protobuf"):
         raise BadInput(
-            f"OTEL_EXPORTER_OTLP_PROTOCOL={protocol!r} is not built in; http/protobuf is. For another "
-            f"one give spans(provider=...) with FencedExporter(your exporter)."
+            f"{variable}={protocol!r} is not built in. Set it to http/protobuf, which collectors take at "
+            f"port 4318, or give spans(provider=...) with an exporter of your own in a FencedExporter."
         )
     try:
         if signal == "trace":

@@ -31,7 +31,7 @@ from greenroom.telemetry.attributes import about_agent, about_run, context_of
 from greenroom.telemetry.calls import CALL, Call
 from greenroom.telemetry.foreign import ALWAYS_TRACES, MAY_TRACE, OURS, is_foreign, span_for
 from greenroom.telemetry.meters import Meters
-from greenroom.telemetry.providers import flush, meter_provider, tracer_provider
+from greenroom.telemetry.providers import Kind, flush, meter_provider, tracer_provider
 from greenroom.telemetry.turns import TURN, Turn
 from greenroom.telemetry.verdicts import Verdicts
 from greenroom.world.middleware.current import Run, current_run
@@ -53,10 +53,12 @@ def spans(
     content_chars: int = CONTENT_CHARS,
     case_span: bool = True,
     link: str | None = None,
+    exporter: Kind | None = None,
 ) -> "Spans":
     """Writes runs as OpenTelemetry spans and metrics: give it in `middleware=[...]`.
 
-    Spans go to `provider`, else to that of the process, else where OTEL_EXPORTER_OTLP_ENDPOINT says.
+    Spans go to `provider`, else to that of the process, else where `exporter` ("otlp", "console" or "none")
+    or the environment says: OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT and the like.
     What is said, asked and returned is written only with `content=True`, or if
     OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks for it; texts are cut at `content_chars`.
     `case_span=False` leaves out the span around each conversation, and with it the verdicts. `link`, or
@@ -68,7 +70,21 @@ def spans(
     if link and "{trace_id}" not in link:
         raise BadInput(f"spans(link={link!r}) has no {{trace_id}} in it.")
     chars = content_chars if (_asked_for_content() if content is None else content) else 0
-    return Spans(tracer_provider(provider), meter_provider(meters), chars, case_span, link)
+    to = tracer_provider(provider, exporter)
+    return Spans(to, meter_provider(meters, exporter), chars, case_span, link)
+
+
+def otlp() -> "Spans":
+    """`spans()` to an OTLP collector: the one that OTEL_EXPORTER_OTLP_ENDPOINT names, else one on this machine.
+
+    The same as `--telemetry otlp` on the command line.
+    """
+    return spans(exporter="otlp")
+
+
+def console() -> "Spans":
+    """`spans()` printed on the terminal as JSON; the same as `--telemetry console`."""
+    return spans(exporter="console")
 
 
 def _asked_for_content() -> bool:
