@@ -67,6 +67,10 @@ def test_a_seed_cuts_a_text_alike_however_it_came(came: tuple[str, list[str]], s
         ("sentence", "So do I. You too.", ["So do I. ", "You too."]),
         ("sentence", "J. R. Smith came. He saw.", ["J. R. Smith came. ", "He saw."]),
         ("sentence", "Well... Perhaps.", ["Well... ", "Perhaps."]),
+        ("sentence", "See fig. 3. No. I am No. 7.", ["See fig. 3. ", "No. ", "I am No. 7."]),
+        ("sentence", "नमस्ते। ठीक।", ["नमस्ते। ", "ठीक।"]),
+        ("sentence", "نعم۔ لا؟ لا", ["نعم۔ ", "لا؟ ", "لا"]),
+        ("sentence", "ﾊｲ｡次", ["ﾊｲ｡", "次"]),
         ("word", "  a  b\nc", ["  a  ", "b\n", "c"]),
         ("line", "a\r\n\nb", ["a\r\n", "\n", "b"]),
         ("paragraph", "a\nb\n \nc\n\n\nd", ["a\nb\n \n", "c\n\n\n", "d"]),
@@ -85,6 +89,13 @@ def test_a_long_text_that_comes_letter_by_letter_takes_no_long_time() -> None:
     text = "word " * 20_000
     for unit in ("sentence", "paragraph", 50_000):
         assert "".join(pieces(cutter(unit), list(text))) == text
+
+
+@pytest.mark.parametrize("signs", ["  ", "\n", "..", "!」", ". "])
+def test_a_model_that_does_nothing_but_repeat_a_sign_takes_no_long_time(signs: str) -> None:
+    for unit in ("word", "sentence", "line", "paragraph"):
+        text = ["a", *[signs] * 20_000, "b"]
+        assert "".join(pieces(cutter(unit), text)) == "".join(text)
 
 
 @pytest.mark.parametrize("unit", ["page", "", 0, -1, 1.5, True, None, ["word"]])

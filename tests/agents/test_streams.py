@@ -647,9 +647,12 @@ FOR_THE_USER: dict[str, tuple[Flow, list[str]]] = {
         writer("aside") >> route(lambda: "b", b=speaking("One.")),
         ["One."],
     ),
-    "nothing of branches": (writer("One.") | writer("Two."), []),
-    "nothing that is changed later": (writer("One.") >> exclaim, []),
-    "nothing of a race": (race(writer("One.")), []),
+    "branches when they are whole": (
+        Agent("a", model=Speaking("One. ", "Two.")) | Agent("b", model=Speaking("Three.")),
+        ['{"a": "One. Two.", "b": "Three."}'],
+    ),
+    "a step's answer when it is there": (speaking("One. ", "Two.") >> exclaim, ["One. Two.!"]),
+    "the winner of a race": (race(speaking("One. ", "Two.")), ["One. Two."]),
 }
 
 

@@ -55,6 +55,28 @@ async def test_a_sound_arrives_byte_for_byte(name):
     assert holds(server.asked[0].body, WAV)
 
 
+@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize("has_called", [False, True])
+async def test_an_image_that_the_model_gave_itself_is_still_there_later(name, has_called):
+    calls = (ASKED,) if has_called else ()
+    given = Message("assistant", "", calls, attachments=(attach(BIG_PNG, name="cup.png"),))
+    told = (Message("tool", "here", (), "call-1", "photo"),) if has_called else ()
+    asked = (Message("user", "Draw."), given, *told, Message("user", "Bigger."))
+    with wire([ANSWERS[name]("There.")]) as server:
+        await model_at(server, name, max_tokens=500).respond(shown(*asked))
+    assert holds(server.asked[0].body, BIG_PNG)
+
+
+@pytest.mark.parametrize(
+    "data, kind", [(b"OggS" + bytes(40), "audio/ogg"), (b"\xff\xfe" * 20, "text/plain")]
+)
+async def test_what_a_client_chokes_on_is_refused_by_name(data, kind):
+    said = Message("user", "Hear.", attachments=(attach(data, kind, name="a"),))
+    with wire([openai("Fine.")]) as server, pytest.raises(RequestRefused, match=kind):
+        await model_at(server, "openai:gpt-4o").respond(shown(said))
+    assert not server.asked
+
+
 async def test_what_a_provider_cannot_take_is_refused_by_name_and_not_left_out():
     said = Message("user", "Watch.", attachments=(attach(MP4, name="cup.mp4"),))
     with wire([openai("Fine.")]) as server, pytest.raises(RequestRefused, match="video/mp4"):

@@ -9,6 +9,7 @@ import pytest
 
 from greenroom import Agent, Case, Ledger, Scripted, call, loop, perform, simulate, step, tool
 from greenroom.errors import (
+    AgentFailed,
     BadInput,
     BadLedger,
     BadValue,
@@ -19,6 +20,7 @@ from greenroom.errors import (
     TimeUp,
 )
 from greenroom.ledger import ToolCalled, responses, started, state
+from greenroom.models import ModelReply, ModelRequest
 from greenroom.store import Store
 from greenroom.store.conversations import Conversations
 
@@ -193,6 +195,97 @@ async def test_without_a_store_the_ledger_alone_goes_on():
     ledger = await perform(agent, "Hi", store=False)
     ledger = await perform(agent, "Go on", ledger=Ledger.loads(ledger.dumps()), store=False)
     assert responses(ledger) == ["one", "two"]
+
+
+async def test_a_turn_is_taken_once_however_it_is_followed(store):
+    agent = desk(call("book", day="Monday"), "Booked.", "Again?")
+    performance = perform(agent, "Monday", store=store)
+    pieces = [piece async for piece in performance.deltas()]
+    assert pieces == ["Booked."]
+    assert responses(await performance) == responses(await performance) == ["Booked."]
+    with pytest.raises(BadInput, match="not taken twice"):
+        async for _ in performance.deltas():
+            pass
+    assert BOOKED == ["Monday"]
+
+
+async def test_two_turns_of_one_ledger_do_not_go_on_at_once():
+    class Slow:
+        name = "slow"
+
+        async def respond(self, request: ModelRequest, on_delta: object = None) -> ModelReply:
+            await asyncio.sleep(0)
+            return ModelReply(f"to {request.last}")
+
+    agent = Agent("desk", model=Slow())
+    ledger = await perform(agent, "Hi", store=False)
+    taken = [perform(agent, said, ledger=ledger, store=False) for said in ("A", "B")]
+    done, refused = await asyncio.gather(*taken, return_exceptions=True)
+    assert done is ledger
+    assert isinstance(refused, BadInput)
+    ledger = await perform(agent, "B", ledger=ledger, store=False)
+    assert responses(ledger) == ["to Hi", "to A", "to B"]
+
+
+async def test_a_ledger_that_went_another_way_is_not_mixed_with_the_kept_one(store):
+    agent = desk(*"abcdefgh")
+    ledger = await perform(agent, "Hi", store=store)
+    other = ledger.copy()
+    await perform(agent, "this way", ledger=ledger, store=store)
+    for said in ("that way", "and on"):
+        await perform(agent, said, ledger=other, store=False)
+    with pytest.raises(BadLedger, match="has gone on"):
+        await perform(agent, "and home", ledger=other, store=store)
+    [facts] = Conversations(store.database).list()
+    assert Conversations(store.database).ledger(facts.id).dumps() == ledger.dumps()
+
+
+async def test_who_goes_on_after_a_cut_tool_is_told_first_and_so_is_the_model(store):
+    @tool
+    async def pay() -> str:
+        """Pay."""
+        BOOKED.append("paid")
+        return await asyncio.Event().wait()  # type: ignore[return-value]
+
+    agent = desk(call("pay"), "What was that?", tools=(pay,))
+    cut = perform(agent, "Pay, please", store=store, seconds=0.2)
+    with pytest.raises(TimeUp):
+        await cut
+    with pytest.raises(InDoubt, match="go on with the conversation by a message"):
+        await perform(agent, "Well?", ledger=cut.ledger, store=store)
+
+    seen: list[str] = []
+
+    class Look:
+        def before_model(self, request: ModelRequest) -> str:
+            seen.extend(message.text for message in request.messages)
+            return "I do not know."
+
+    ledger = await perform(agent, "Well?", ledger=cut.ledger, store=store, middleware=[Look()])
+    assert responses(ledger) == ["I do not know."]
+    assert seen[0] == "Pay, please"
+    assert "not known whether it acted" in seen[2]
+    assert seen[-1] == "Well?"
+    assert BOOKED == ["paid"]
+
+
+async def test_a_turn_that_broke_is_remembered_with_what_its_tools_did(store):
+    def unreachable(request: ModelRequest) -> str:
+        raise RuntimeError("no network")
+
+    seen: list[str] = []
+
+    def look(request: ModelRequest) -> str:
+        seen.extend(message.text for message in request.messages)
+        return "It is booked."
+
+    agent = desk(call("book", day="Monday"), unreachable, look)
+    broken = perform(agent, "Book Monday", store=store)
+    with pytest.raises(AgentFailed):
+        await broken
+    ledger = await perform(agent, "Did it work?", ledger=broken.ledger, store=store)
+    assert responses(ledger) == ["It is booked."]
+    assert seen == ["Book Monday", "", "booked Monday", "Did it work?"]
 
 
 AGENT = """

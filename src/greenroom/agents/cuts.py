@@ -67,7 +67,10 @@ IsBorder = Callable[[str, "re.Match[str]"], bool]
 
 
 class AtBorders:
-    """Pieces that end where `border` does. It must not match before what follows is known."""
+    """Pieces that end where `border` does. It must not match before what follows is known.
+
+    That is a character that is no sign, so a long run of signs is not looked through again and again.
+    """
 
     def __init__(self, border: re.Pattern[str], signs: str = "", is_border: IsBorder | None = None):
         self._border = border
@@ -81,6 +84,9 @@ class AtBorders:
     def take(self, text: str) -> list[str]:
         """The pieces whose end is known."""
         self._text += text
+        return [] if all(map(self._is_sign, text)) else self._cut()
+
+    def _cut(self) -> list[str]:
         pieces, begin = list[str](), 0
         for match in self._border.finditer(self._text, self._seen):
             before = self._text[begin : match.start()]
@@ -97,21 +103,43 @@ class AtBorders:
         return character.isspace() or character in self._signs
 
     def rest(self) -> list[str]:
-        """The last piece."""
-        return [self._text] if self._text else []
+        """The last piece, and those that end with signs before it."""
+        pieces = self._cut()
+        return [*pieces, self._text] if self._text else pieces
 
 
-_ENDS, _WIDE_ENDS = ".!?…", "。！？"
+class Lines:
+    """Pieces that end with a line."""
+
+    def __init__(self) -> None:
+        self._begun: list[str] = []
+
+    def take(self, text: str) -> list[str]:
+        """The lines that are complete."""
+        *lines, left = text.split("\n")
+        if lines:
+            lines[0] = "".join((*self._begun, lines[0]))
+            self._begun = []
+        self._begun.append(left)
+        return [f"{line}\n" for line in lines]
+
+    def rest(self) -> list[str]:
+        """The last line, which has no end."""
+        left = "".join(self._begun)
+        return [left] if left else []
+
+
+_ENDS, _WIDE_ENDS = ".!?…।॥؟۔", "。！？｡"
 _CLOSING, _WIDE_CLOSING = "\"'”’»)]", "”’」』）"
 _WORD = re.compile(r"(?<=\S)\s+(?=\S)")
-_LINE = re.compile(r"\n")
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*(?=\S)")
 _SENTENCE = re.compile(
-    rf"[{_ENDS}]+[{re.escape(_CLOSING)}]*\s+(?=\S)"
-    rf"|[{_WIDE_ENDS}]+[{_WIDE_CLOSING}]*\s*(?=[^\s{_WIDE_ENDS}{_WIDE_CLOSING}])"
+    rf"(?<![{_ENDS}])[{_ENDS}]+[{re.escape(_CLOSING)}]*\s+(?=\S)"
+    rf"|(?<![{_WIDE_ENDS}])[{_WIDE_ENDS}]+[{_WIDE_CLOSING}]*\s*(?=[^\s{_WIDE_ENDS}{_WIDE_CLOSING}])"
     r"|\n\s*(?=\S)"
 )
 _SHORT = frozenset(("dr", "mr", "mrs", "ms", "prof", "st", "jr", "sr", "vs", "e.g", "i.e", "cf"))
+_BEFORE_NUMBERS = frozenset(("no", "nr", "fig", "vol", "ch", "sec", "p", "pp", "approx", "ca"))
 
 
 def _ends_sentence(before: str, match: re.Match[str]) -> bool:
@@ -127,7 +155,8 @@ def _ends_sentence(before: str, match: re.Match[str]) -> bool:
     last = words[-1].lstrip("\"'“‘«([") if words else ""
     is_initial = len(last) == 1 and last.isupper() and last != "I"
     is_number = len(words) == 1 and last.isdigit()
-    return not (is_initial or is_number or last.lower() in _SHORT)
+    is_counting = follows.isdigit() and last.lower() in _BEFORE_NUMBERS
+    return not (is_initial or is_number or is_counting or last.lower() in _SHORT)
 
 
 def at_random(seed: str) -> Cutter:
@@ -140,7 +169,7 @@ def at_random(seed: str) -> Cutter:
 _CUTTERS: Mapping[str, Callable[[], Cutter]] = {
     "token": AsItComes,
     "word": lambda: AtBorders(_WORD),
-    "line": lambda: AtBorders(_LINE),
+    "line": Lines,
     "paragraph": lambda: AtBorders(_PARAGRAPH),
     "sentence": lambda: AtBorders(
         _SENTENCE, _ENDS + _WIDE_ENDS + _CLOSING + _WIDE_CLOSING, _ends_sentence

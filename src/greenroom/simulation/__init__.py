@@ -10,6 +10,7 @@ from greenroom.simulation.fork import fork
 from greenroom.simulation.performance import Performance, perform
 from greenroom.simulation.replay import replay
 from greenroom.simulation.shrink import Shrinking, ShrinkOptions, Shrunk, shrink
+from greenroom.simulation.spoken import Restarted
 from greenroom.simulation.summary import Simulation, simulation_data, simulation_of
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Deciding",
     "Lines",
     "Performance",
+    "Restarted",
     "ShrinkOptions",
     "Shrinking",
     "Shrunk",

@@ -15,7 +15,6 @@ from greenroom.errors import (
     BadInput,
     BadLedger,
     BadValue,
-    LoopLimit,
     TimeUp,
 )
 from greenroom.ledger.attachments import Attachment, message_value
@@ -34,10 +33,11 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, as_object, is_object
 from greenroom.ledger.query import MISSING
 from greenroom.ledger.questions import ended, started
-from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.models.model import OnDelta
 from greenroom.simulation.fence import answerable
 from greenroom.simulation.hooked_turns import advance_hooked
-from greenroom.world.live import LiveWorld
+from greenroom.simulation.live_turns import MAX_MODEL_CALLS, LiveTurnWorld
+from greenroom.simulation.spoken import Spoken
 from greenroom.world.pieces import Pieces, Taken
 from greenroom.world.resources import Factories, Resources
 
@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from greenroom.store.conversations import OpenConversation
     from greenroom.store.store import Store
 
-MAX_MODEL_CALLS = 500
+_AT_WORK: set[int] = set()
+"""The ledgers that a turn of this process writes to."""
 
 
 def perform(
@@ -100,14 +101,32 @@ def perform(
 
 
 class Performance:
-    """A turn of a live conversation: awaited for its ledger, or followed piece by piece."""
+    """A turn of a live conversation: awaited for its ledger, or followed piece by piece.
+
+    It is taken once. Await it after its pieces, or again, for the ledger.
+    """
 
     def __init__(self, turn: "Turn", on_delta: OnDelta | None) -> None:
         self._turn = turn
         self._on_delta = on_delta
+        self._is_begun = self._is_over = False
 
     def __await__(self) -> Generator[Any, None, Ledger]:
-        return self._turn.take(self._on_delta).__await__()
+        return self._ledger().__await__()
+
+    async def _ledger(self) -> Ledger:
+        return self._turn.ledger if self._is_over else await self._take(self._on_delta)
+
+    async def _take(self, on_delta: OnDelta | None) -> Ledger:
+        if self._is_begun:
+            raise BadInput(
+                "this turn is under way or was broken off, and is not taken twice. Go on with "
+                "perform(agent, ledger=performance.ledger)."
+            )
+        self._is_begun = True
+        ledger = await self._turn.take(on_delta)
+        self._is_over = True
+        return ledger
 
     @property
     def ledger(self) -> Ledger:
@@ -115,9 +134,10 @@ class Performance:
         return self._turn.ledger
 
     async def deltas(self, hold: int | None = None) -> AsyncIterator[str]:
-        """The pieces of the agent's replies as they come; the turn is over when they end.
+        """The pieces of the agent's answer as they come; the turn is over when they end.
 
         With `hold`, at most so many wait to be taken; then the model's stream is not read any further.
+        After a `Restarted` among them the answer begins anew.
         """
         pieces = Pieces[str](hold)
 
@@ -125,7 +145,7 @@ class Performance:
             pieces.add(piece)
             return Taken(self._on_delta and self._on_delta(piece), pieces)
 
-        task = asyncio.ensure_future(self._turn.take(heard))
+        task = asyncio.ensure_future(self._take(heard))
         task.add_done_callback(lambda _: pieces.end())
         try:
             async for piece in pieces:
@@ -185,20 +205,30 @@ class Turn(Struct, eq=False):
                 f"must not: mock the tool that calls it."
             )
         backend = backend_for(self.agent)
+        if self.conversation and self.store is not None:
+            from greenroom.store.conversations import Conversations
+
+            self.ledger = Conversations(self.store.database).ledger(self.conversation)
+        if id(self.ledger) in _AT_WORK:
+            raise BadInput("another turn of this conversation is under way; wait until it is over.")
+        _AT_WORK.add(id(self.ledger))
+        try:
+            await self._take_with(backend, on_delta)
+        finally:
+            _AT_WORK.discard(id(self.ledger))
+        return self.ledger
+
+    async def _take_with(self, backend: Backend, on_delta: OnDelta | None) -> None:
         if self.store is None:
             await self._go_on(backend, on_delta, None)
-            return self.ledger
+            return
         from greenroom.store.conversations import Conversations
 
-        kept = Conversations(self.store.database)
-        if self.conversation:
-            self.ledger = kept.ledger(self.conversation)
-        held = kept.open(self.ledger, self._owners(backend))
+        held = Conversations(self.store.database).open(self.ledger, self._owners(backend))
         try:
             await self._go_on(backend, on_delta, held)
         finally:
             held.close()
-        return self.ledger
 
     def _owners(self, backend: Backend) -> dict[str, str]:
         app = self.owners["app"]
@@ -213,6 +243,8 @@ class Turn(Struct, eq=False):
         def on_event(event: Event) -> None:
             if held is not None:
                 held.record(event)
+            if world.spoken is not None:
+                world.spoken.see(event)
             if self.on_event is not None:
                 self.on_event(event)
 
@@ -222,10 +254,11 @@ class Turn(Struct, eq=False):
         world = LiveTurnWorld(self.ledger, run_id=run_id, on_event=on_event, resources=lent)
         world.calls_left = self.max_model_calls
         world.model = getattr(backend, "answered_by", None)
-        if isinstance(backend, NativeBackend):
-            world.door = on_delta
-        else:
-            world.on_delta = on_delta
+        if on_delta is not None:
+            is_native = isinstance(backend, NativeBackend)
+            world.spoken = Spoken(on_delta, by_parts=is_native)
+            if is_native or "pieces" not in backend.supports:
+                world.door = world.spoken.at
         if self.middleware:
             from greenroom.world.middleware.attachment import attach_to  # most turns have none
 
@@ -234,6 +267,8 @@ class Turn(Struct, eq=False):
         try:
             async with asyncio.timeout(self.seconds):
                 outcome = await self._talk_hooked(backend, world)
+                if world.spoken is not None:
+                    await world.spoken.finish()
         except TimeoutError as error:
             raise TimeUp(
                 f"the agent did not answer within {self.seconds:g} s. What happened is kept: "
@@ -306,6 +341,8 @@ class Turn(Struct, eq=False):
         index, outcome = self.ledger.index_of(), None
         if index.open_invocation is not None:
             outcome = await self._advance(backend, world)
+            if isinstance(outcome, Failed):
+                return outcome  # the user learns of it first, and then says what they want
         elif index.invocations:
             last = index.invocations_ended[next(reversed(index.invocations))]
             if last.outcome == "finished":
@@ -346,29 +383,6 @@ class Turn(Struct, eq=False):
             wanted = " and ".join(_how_to_answer(wait) for wait in yields)
             raise BadInput(f"the agent waits for an answer, not for a message: {wanted}.")
         world.record(Answered(answers=tuple(found)))
-
-
-class LiveTurnWorld(LiveWorld):
-    """A live world that hands on the pieces of replies and counts the questions to models."""
-
-    captures = True
-    on_delta: OnDelta | None = None
-    """Takes the pieces of every model, of an agent that does not say which of them are its answer."""
-    door: OnDelta | None = None
-    """Takes the pieces of what an agent of ours says to its user."""
-    calls_left: int = MAX_MODEL_CALLS
-
-    async def call_model(
-        self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
-    ) -> ModelReply:
-        """Ask the real model, unless it was asked too often in this turn."""
-        if self.calls_left < 1:
-            raise LoopLimit(
-                "the agent asked its models too often in one turn. Raise max_model_calls, or look why "
-                "it goes round in circles."
-            )
-        self.calls_left -= 1
-        return await super().call_model(request, body, on_delta or self.on_delta)
 
 
 def _is_unheard(index: VoiceIndex) -> bool:

@@ -149,15 +149,22 @@ class Conversations:
         return known
 
     def _count(self, conversation_id: str, ledger: Ledger) -> int:
-        """How many events are kept; more than the ledger has would be lost if it went on from here."""
-        query = "select count(*) from conversation_events where conversation_id = ?"
+        """How many events are kept; any that the ledger does not have would be lost if it went on from here."""
+        query = (
+            "select seq, line from conversation_events where conversation_id = ? "
+            "order by seq desc limit 1"
+        )
         with self._database.connected(to_write=True) as connection:
-            [count] = connection.execute(query, (conversation_id,)).fetchone()
-        if count > len(ledger):
+            last = connection.execute(query, (conversation_id,)).fetchone()
+        if last is None:
+            return 0
+        count = last[0] + 1
+        # An event is known by the time when it was written down.
+        if count > len(ledger) or json.loads(last[1])["at"] != ledger[count - 1].at:
             raise BadLedger(
-                f"conversation {conversation_id!r} has gone on: {count} events are kept, the ledger "
-                f"that was given has {len(ledger)}. Continue it by its id: "
-                f"perform(agent, …, conversation={conversation_id!r})."
+                f"conversation {conversation_id!r} has gone on: {count} events are kept, and they are "
+                f"not the first of the {len(ledger)} of the ledger that was given. Continue it by its "
+                f"id: perform(agent, …, conversation={conversation_id!r})."
             )
         return count
 

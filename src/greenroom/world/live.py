@@ -95,7 +95,7 @@ class LiveWorld:
             raise InDoubt(
                 f"tool {request.tool!r} was called before the cut with {dict(request.args)!r} and "
                 f"its return is not recorded, so it is not known whether it acted. Look at the real "
-                f"system, then start the run again."
+                f"system; then start the run again, or go on with the conversation by a message."
             )
 
     def record(self, event: E) -> E:

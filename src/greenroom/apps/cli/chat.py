@@ -31,7 +31,7 @@ from greenroom.ledger.events import Event, ToolFailed, ToolReturned, YieldOpened
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import started
 from greenroom.reports.terminal import Terminal
-from greenroom.simulation import perform
+from greenroom.simulation import Restarted, perform
 from greenroom.store.conversations import Conversations
 from greenroom.store.store import as_store
 from greenroom.suite.sources import as_middleware, as_model_given, as_resources
@@ -212,6 +212,11 @@ class Chat:
     def _write(self, piece: str) -> None:
         from greenroom.ledger.safe_text import harmless
 
+        if isinstance(piece, Restarted):
+            self._terminal.print()
+            aside("  · that does not count: the answer begins anew")
+            self._written = ""
+            return
         self._written += piece
         self._terminal.print(harmless(piece), end="", soft_wrap=True)
         self._terminal.file.flush()

@@ -15,6 +15,7 @@ seen if they are asked by `ctx.ask(model, ...)`. A function that waits for its u
 begun anew and hears the answers it had before.
 """
 
+import asyncio
 import inspect
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ from greenroom.errors import AgentFailed, BadAgent
 from greenroom.ledger.events import NodeEnded
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.plain import JSON_TYPES, Json, is_object, plain
+from greenroom.models.model import OnDelta, send_piece
 from greenroom.world.presence import answered_by, model_host, placed
 from greenroom.world.threads import in_thread
 
@@ -131,7 +133,7 @@ class FunctionBackend(ForeignBackend):
             host.begin(context.path)
         with answered_by(router), placed(context.path):
             try:
-                given = await self._call(context)
+                given = await self._call(context, _to_user(router, context.path))
             except Waits:
                 given = None
             finally:
@@ -144,25 +146,44 @@ class FunctionBackend(ForeignBackend):
             raise AgentFailed(f"function {self.agent!r} answered with an empty text.")
         return plain(answer, "the function's answer")
 
-    async def _call(self, context: FunctionContext) -> Any:
+    async def _call(self, context: FunctionContext, on_delta: OnDelta | None) -> Any:
+        """What the function gives; if it yields texts, all of them together, each handed on at once."""
         arguments = {
             name: context if part == "context" else getattr(context, part)
             for name, part in self._wants.items()
         }
 
+        loop = asyncio.get_running_loop()
+
         def call() -> Any:
             given = self.fn(**arguments)
-            if inspect.isgenerator(given):
-                return "".join(_piece(piece) for piece in cast("Iterator[Any]", given))
-            return given
+            if not inspect.isgenerator(given):
+                return given
+            pieces: list[str] = []
+            for piece in cast("Iterator[Any]", given):
+                pieces.append(_piece(piece))
+                if on_delta is not None:
+                    sent = send_piece(on_delta, pieces[-1])
+                    asyncio.run_coroutine_threadsafe(sent, loop).result()
+            return "".join(pieces)
 
         if inspect.isasyncgenfunction(self.fn) or inspect.iscoroutinefunction(self.fn):
             given = self.fn(**arguments)
         else:
             given = await in_thread(call)
-        if inspect.isasyncgen(given):
-            return "".join([_piece(piece) async for piece in cast("AsyncIterator[Any]", given)])
-        return await given if inspect.isawaitable(given) else given
+        if not inspect.isasyncgen(given):
+            return await given if inspect.isawaitable(given) else given
+        pieces: list[str] = []
+        async for piece in cast("AsyncIterator[Any]", given):
+            pieces.append(_piece(piece))
+            await send_piece(on_delta, pieces[-1])
+        return "".join(pieces)
+
+
+def _to_user(router: CallRouter, path: str) -> OnDelta | None:
+    """Who takes for the user what the function yields, if anyone does."""
+    door: Callable[[str, bool], OnDelta] | None = getattr(router.invocation.world, "door", None)
+    return None if door is None else door(path, True)
 
 
 def _piece(piece: Any) -> str:

@@ -17,7 +17,7 @@ from greenroom.backends.backend import (
     Waiting,
 )
 from greenroom.backends.native.kinds import KINDS
-from greenroom.backends.native.listeners import Door
+from greenroom.backends.native.listeners import Door, ToUser
 from greenroom.backends.native.walk import Done, GraphWalk
 from greenroom.errors import AgentFailed, FailedBefore, GreenroomError, Refusal
 from greenroom.ledger.events import InvocationEnded, InvocationStarted, agent_words
@@ -25,7 +25,7 @@ from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.plain import Json
-from greenroom.models.model import Model, OnDelta
+from greenroom.models.model import Model
 from greenroom.models.named import as_model
 from greenroom.world.records import describe_error
 from greenroom.world.world import World
@@ -119,7 +119,7 @@ class NativeBackend:
             begun = world.record(InvocationStarted(path=root, input=given))
         given = begun.input
         try:
-            to_user: OnDelta | None = getattr(world, "door", None)
+            to_user: ToUser | None = getattr(world, "door", None)
             door = None if to_user is None else Door(to_user)
             walk = GraphWalk(ledger, world, index, root, KINDS, outlet=door)
             walked = await walk.walk(self.graph.root, root, given)

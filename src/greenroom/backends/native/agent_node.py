@@ -88,7 +88,7 @@ class AgentRun(Struct, eq=False):
                 )
             # An agent that was given a model's name has found the model when it was made.
             model: Model = agent.model  # pyright: ignore[reportAssignmentType]
-            on_delta = None if self.outlet is None else self.outlet.open()
+            on_delta = None if self.outlet is None else self.outlet.open(path)
             try:
                 reply = await world.call_model(await self._request(asked), model.respond, on_delta)
             except GreenroomError:

@@ -1,5 +1,6 @@
 """What an agent node remembers, read from the ledger: its own exchanges and those of others."""
 
+import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
@@ -15,6 +16,7 @@ from greenroom.ledger.paths import branch_of, root_of
 from greenroom.ledger.plain import Json
 from greenroom.world.world import World
 
+_ATTEMPT = re.compile(r"~\d+$")
 _REMEMBER_ALL = (history(),)
 _NO_TRANSFERS: Mapping[str, str] = MappingProxyType({})
 _NOBODY: Mapping[str, Agent] = MappingProxyType({})
@@ -123,8 +125,9 @@ def earlier_exchanges(
 ) -> list[Exchange]:
     """Exchanges that were over before this run began, oldest first.
 
-    A node remembers its own in full. Of exchanges it took no part in (another branch of a route
-    answered, another user agent spoke) it knows what was heard: the question and the answer.
+    A node remembers its own in full, also one in which the agent broke: its tools may have acted. Of
+    exchanges it took no part in (another branch of a route answered, another user agent spoke) it
+    knows what was heard: the question and the answer.
     """
     own = [
         run
@@ -135,10 +138,33 @@ def earlier_exchanges(
     found = _of_a_team(index, own, path, team) if team else []
     if not team:
         found = [(run.seq, _exchange(index, run.path)) for run in own]
+    if failed := [root for root, end in index.invocations_ended.items() if end.outcome == "failed"]:
+        runs = [run for one in team or (node,) for run in index.runs.get(one, ())]
+        known = [run for run in runs if root_of(run.path) in failed and run.path not in index.ended]
+        found += [(run.seq, _broken(index, run.path)) for run in _last_attempts(known)]
     for seq, pair, place in _heard(index, path):
         if not any(run.path.startswith(f"{place}/") for run in own):
             found.append((seq, pair))
     return [exchange for _, exchange in sorted(found, key=lambda entry: entry[0])]
+
+
+def _last_attempts(runs: Iterable[NodeStarted]) -> list[NodeStarted]:
+    """Of runs that were tried again after they had failed, the last one."""
+    return [*{_ATTEMPT.sub("", run.path): run for run in runs}.values()]
+
+
+def _broken(index: VoiceIndex, path: str) -> Exchange:
+    """What a run said and heard before it broke, with a word on every call that has no result."""
+    said = _exchange(index, path)
+    ended = {message.call_id for message in said if message.role == "tool"}
+    open_calls = [call for message in said for call in message.calls if call.id not in ended]
+    return (*said, *[Message("tool", _fate(index, c), (), c.id, c.tool) for c in open_calls])
+
+
+def _fate(index: VoiceIndex, call: ToolCall) -> str:
+    if call.id in index.called:
+        return "The turn broke off before this call returned: it is not known whether it acted."
+    return "The turn broke off before this call was made."
 
 
 def _of_a_team(

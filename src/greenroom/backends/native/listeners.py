@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 AS_THEY_COME: Final = Cut()
 
+ToUser = Callable[[str, bool], OnDelta]
+"""Who takes for the user what is said at a path; the flag says that it stands for what was said there."""
+
 
 class Listener:
     """One step that takes pieces: called with the first of them, and anew if they were not the output."""
@@ -265,7 +268,7 @@ class Outlet:
             return None
         return Outlet(self._feed, branch)
 
-    def open(self) -> Callable[[str], Taken]:
+    def open(self, _path: str, _anew: bool = False, /) -> Callable[[str], Taken]:
         """Takes the pieces of another reply, from the first of which on the one before does not count."""
         is_first = True
 
@@ -289,8 +292,8 @@ class Outlet:
 class Door(Outlet):
     """Where the words go that are for the user, and for a step that listens to them in the end."""
 
-    def __init__(self, on_delta: OnDelta, inner: Outlet | None = None) -> None:
-        self._on_delta = on_delta
+    def __init__(self, to_user: ToUser, inner: Outlet | None = None) -> None:
+        self._to_user = to_user
         self._inner = inner
 
     def passes(self, flow: Flow) -> bool:
@@ -299,16 +302,17 @@ class Door(Outlet):
 
     def beside(self, inner: Outlet) -> "Door":
         """The same door, for a part that someone inside listens to as well."""
-        return Door(self._on_delta, inner)
+        return Door(self._to_user, inner)
 
     def of(self, branch: str) -> Outlet | None:
         """Branches speak at once; only who listens inside can tell them apart."""
         return None if self._inner is None else self._inner.of(branch)
 
-    def open(self) -> Callable[[str], Taken]:
-        """Takes the pieces of another reply."""
-        inner = None if self._inner is None else self._inner.open()
-        return lambda piece: Taken(self._on_delta(piece), inner and inner(piece))
+    def open(self, path: str, anew: bool = False, /) -> Callable[[str], Taken]:
+        """Takes the pieces of another reply, which may stand for the one before it."""
+        inner = None if self._inner is None else self._inner.open(path, anew)
+        to_user = self._to_user(path, anew)
+        return lambda piece: Taken(to_user(piece), inner and inner(piece))
 
     def close_reply(self) -> None:
         """The model calls tools before it answers."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from greenroom.agents.flow import Step
 from greenroom.errors import BadAgent
-from greenroom.models.model import send_piece
+from greenroom.models.model import OnDelta, send_piece
 from greenroom.world.presence import placed
 from greenroom.world.world import Context
 
@@ -19,12 +19,12 @@ async def call_step(step: Step, path: str, context: Context, outlet: "Outlet | N
     with placed(path):
         output: Any = step.fn(**step.arguments(context))
         if isinstance(output, AsyncIterator):
-            return await _yielded(step, cast("AsyncIterator[object]", output), outlet)
+            on_delta = outlet.open(path, True) if outlet is not None else None
+            return await _yielded(step, cast("AsyncIterator[object]", output), on_delta)
         return await output if inspect.isawaitable(output) else output
 
 
-async def _yielded(step: Step, texts: AsyncIterator[object], outlet: "Outlet | None") -> str:
-    on_delta = outlet.open() if outlet is not None else None
+async def _yielded(step: Step, texts: AsyncIterator[object], on_delta: OnDelta | None) -> str:
     found: list[str] = []
     async for text in texts:
         if not isinstance(text, str):

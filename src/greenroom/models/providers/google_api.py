@@ -24,4 +24,5 @@ google = Provider(
     ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
     _connect,
     "GOOGLE_GEMINI_BASE_URL",
+    takes_own_files=True,
 )

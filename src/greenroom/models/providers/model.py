@@ -30,7 +30,8 @@ class Provider:
     """A company or server that has models: its package, and the variables for its key and address.
 
     `connect` makes a client for a model, with this key and these connections; it may import the
-    package. `home` is the address if none is given; without one the package knows it.
+    package. `home` is the address if none is given; without one the package knows it. Where
+    `takes_own_files` is not set, what a model has attached itself is shown to it as its user's.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Provider:
     address: str = ""
     home: str = ""
     takes_seed: bool = True
+    takes_own_files: bool = False
 
     def __call__(self, name: str, /, **options: Any) -> "ProviderModel":
         """The model this provider calls `name`; BadAgent or MissingExtra if there can be none."""

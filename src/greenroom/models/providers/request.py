@@ -46,25 +46,23 @@ async def ask(
         if on_delta is None:
             response = await model_request(
                 client,
-                messages_of(request),
+                messages_of(model, request),
                 model_settings=_settings(model, request),
                 model_request_parameters=parameters,
                 instrument=False,
             )
         else:
-            response = await _streamed(
-                client, request, parameters, _settings(model, request), deltas
-            )
+            response = await _streamed(model, client, request, parameters, deltas)
     except (AgentRunError, UserError, *_CHOKED) as error:
         if isinstance(error, _CHOKED) and on_delta is not None:
             raise  # `on_delta` may have raised it
         raise failure_of(error, model, key, again=deltas.retries(model)) from error
-    except RuntimeError as error:
+    except (RuntimeError, AssertionError, UnicodeError) as error:
         # So says a client that its provider cannot be given what is attached.
         attached = {str(one) for message in request.messages for one in message.attachments}
-        if not attached:
+        if not attached or deltas.has_sent:
             raise
-        why = f"it was given {', '.join(sorted(attached))}. {error}"
+        why = f"it was given {', '.join(sorted(attached))}. {error}".strip()
         raise failure_of(UserError(why), model, key, again=0) from error
     check_whole(model, response, streamed=on_delta is not None, again=deltas.retries(model))
     reply = reply_of(model, response, prompted=parameters.output_mode == "prompted")
@@ -72,16 +70,16 @@ async def ask(
 
 
 async def _streamed(
+    model: ProviderModel,
     client: Model,
     request: ModelRequest,
     parameters: ModelRequestParameters,
-    settings: ModelSettings,
     deltas: "_Deltas",
 ) -> ModelResponse:
     async with model_request_stream(
         client,
-        messages_of(request),
-        model_settings=settings,
+        messages_of(model, request),
+        model_settings=_settings(model, request),
         model_request_parameters=parameters,
         instrument=False,
     ) as stream:
@@ -114,15 +112,15 @@ class _Deltas:
 
     def __init__(self, on_delta: OnDelta | None) -> None:
         self._on_delta = on_delta
-        self._anything = False
+        self.has_sent = False
 
     async def send(self, text: str) -> None:
-        self._anything = self._anything or bool(text)
+        self.has_sent = self.has_sent or bool(text)
         await send_piece(self._on_delta, text)
 
     def retries(self, model: ProviderModel) -> int:
         """How often to ask again: words that were sent cannot be taken back."""
-        return 0 if self._anything else model.retries
+        return 0 if self.has_sent else model.retries
 
 
 def priced(

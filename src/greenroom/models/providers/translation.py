@@ -44,27 +44,44 @@ _FENCED: Final = re.compile(r"\s*```[\w-]*\n(?P<inside>.*?)\n?```\s*", re.DOTALL
 # Some providers take no question without a user's message, so all get the same one.
 _BEGIN: Final = "(The user has not said anything yet. Speak first.)"
 _GO_ON: Final = "(The user is waiting for more. Go on.)"
+_YOURS: Final = "(You have attached this:)"
 
 
-def messages_of(request: ModelRequest) -> list[theirs.ModelMessage]:
+def messages_of(model: ProviderModel, request: ModelRequest) -> list[theirs.ModelMessage]:
     """The conversation; what is not the model's own word becomes requests to it."""
     found: list[theirs.ModelMessage] = []
     asked: list[theirs.ModelRequestPart] = []
+    own: list[theirs.BinaryContent] = []
     for message in request.messages:
+        if own and message.role != "tool":
+            asked.append(theirs.UserPromptPart([_YOURS, *own]))
+            own = []
         if message.role != "assistant":
             asked.append(_asked(message))
             continue
         if asked:
             found.append(theirs.ModelRequest(parts=asked))
             asked = []
-        text = [theirs.TextPart(message.text)] if message.text else []
-        files = [theirs.FilePart(file) for file in _files(message)]
-        calls = [theirs.ToolCallPart(c.tool, dict(c.args), c.id) for c in message.calls]
-        found.append(theirs.ModelResponse(parts=[*text, *files, *calls]))
-    if all(isinstance(part, theirs.SystemPromptPart) for part in asked):
+        files = _files(message)
+        if not model.provider.takes_own_files:
+            files, own = [], files
+        found.append(_said(message, files))
+    is_waiting = all(isinstance(part, theirs.SystemPromptPart) for part in asked)
+    if own:
+        asked.append(theirs.UserPromptPart([_YOURS, *own]))
+    if is_waiting:
         asked.append(theirs.UserPromptPart(_GO_ON if found else _BEGIN))
     last = theirs.ModelRequest(parts=asked, instructions=request.instructions or None)
     return [*found, last]
+
+
+def _said(message: Message, files: list[theirs.BinaryContent]) -> theirs.ModelResponse:
+    said = message.text
+    if not said and message.attachments and not files and not message.calls:
+        said = f"(attached: {', '.join(one.name for one in message.attachments)})"
+    text = [theirs.TextPart(said)] if said else []
+    calls = [theirs.ToolCallPart(c.tool, dict(c.args), c.id) for c in message.calls]
+    return theirs.ModelResponse(parts=[*text, *map(theirs.FilePart, files), *calls])
 
 
 def parameters_of(
