@@ -41,7 +41,7 @@ from greenroom.ledger.events import (
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, as_text, plain
 from greenroom.ledger.questions import started
-from greenroom.simulation import perform
+from greenroom.simulation import Restarted, perform
 from greenroom.store.conversations import Conversations
 from greenroom.store.store import Store
 
@@ -223,7 +223,9 @@ class ServedAgent:
 
     async def _perform(self, work: Work, given: Mapping[str, Any]) -> None:
         def on_delta(piece: str) -> None:
-            if piece:
+            if isinstance(piece, Restarted):
+                work.pieces.clear()  # the next one begins the artifact anew
+            elif piece:
                 is_first = not work.pieces
                 work.pieces.append(piece)
                 work.tell(_artifact_update(work, [{"text": piece}], append=not is_first))
