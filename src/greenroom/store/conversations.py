@@ -158,7 +158,7 @@ class Conversations:
             last = connection.execute(query, (conversation_id,)).fetchone()
         if last is None:
             return 0
-        count = last[0] + 1
+        count: int = last[0] + 1
         # An event is known by the time when it was written down.
         if count > len(ledger) or json.loads(last[1])["at"] != ledger[count - 1].at:
             raise BadLedger(
