@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import approved
+from greenroom.agents.boundaries import apart
 from greenroom.agents.cards import AgentCard, Skill
 from greenroom.agents.context import ContextRule, Scene, history, persona
 from greenroom.agents.flow import Flow, Step, loop, route, step
@@ -84,6 +85,7 @@ __all__ = [
     "Traffic",
     "Transform",
     "UserScoped",
+    "apart",
     "approved",
     "by",
     "check",

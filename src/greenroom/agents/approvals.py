@@ -59,6 +59,11 @@ class Approved(Flow):
         }
         return found if self.when is None else {**found, "when": decider_facts(self.when)}
 
+    def code(self) -> dict[str, Callable[..., Any]]:
+        """What says whether it is asked, and what asks, if they are functions."""
+        found = {"when": self.when, "question": self.question}
+        return {name: fn for name, fn in found.items() if callable(fn)}
+
     def asks(self, context: Any) -> str:
         """The question, with what it mentions of the input and the state."""
         if isinstance(self.question, str):

@@ -23,7 +23,7 @@ from greenroom.ledger.functions import Anything, ByName
 from greenroom.ledger.identity import code_identity
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
-RESERVED = ("seq", "par", "race", "try", "loop", "route", "within", "approval")
+RESERVED = ("seq", "par", "race", "try", "loop", "route", "within", "approval", "apart")
 """What paths use for kinds of flow, and so no name of a part."""
 
 
@@ -76,6 +76,10 @@ class Flow:
 
     def facts(self) -> dict[str, Any]:
         """What a snapshot tells of it beside its place, its kind and its parts."""
+        return {}
+
+    def code(self) -> Mapping[str, Callable[..., Any]]:
+        """The author's functions that are called to run it, by what they are to it."""
         return {}
 
     def __rshift__(self, other: Anything) -> "Sequence":
@@ -150,6 +154,10 @@ class Step(Flow):
             **schema_facts(typed),
             **({"passes": True} if self.passes else {}),
         }
+
+    def code(self) -> dict[str, Callable[..., Any]]:
+        """Its function."""
+        return {"fn": self.fn}
 
     def arguments(self, context: Any) -> dict[str, Any]:
         """What the function asked for by name."""
@@ -319,6 +327,10 @@ class Loop(Flow):
             "max_rounds": self.max_rounds,
         }
 
+    def code(self) -> dict[str, Callable[..., Any]]:
+        """What says when it ends, if that is a function."""
+        return {"until": self.until} if callable(self.until) else {}
+
     def __repr__(self) -> str:
         options = [f"until={describe_decider(self.until)}"] if self.until is not None else []
         if self.awaits_input:
@@ -380,6 +392,10 @@ class Route(Flow):
     def facts(self) -> dict[str, Any]:
         """What it decides by."""
         return {"on": decider_facts(self.on)}
+
+    def code(self) -> dict[str, Callable[..., Any]]:
+        """What chooses, if that is a function."""
+        return {"on": self.on} if callable(self.on) else {}
 
     def __repr__(self) -> str:
         named = [f"{key}={flow!r}" for key, flow in self.branches.items()]

@@ -157,7 +157,9 @@ class _Drawing:
             case "loop" if "body" in parts:
                 return self._loop(facts, parts["body"])
             case "timeout" if "body" in parts:
-                return self._timeout(facts, parts["body"])
+                return self._around(facts, _CLOCK, parts["body"])
+            case "apart" if "body" in parts:
+                return self._around(facts, _FAR, parts["body"])
             case "approved" if "body" in parts:
                 return self._approved(facts, parts)
             case "team" if parts:
@@ -217,8 +219,9 @@ class _Drawing:
             exits += out
         return begin, exits
 
-    def _timeout(self, facts: Facts, body: Facts) -> Ends:
-        begin = self._structure(facts, purpose_of(facts), _CLOCK)
+    def _around(self, facts: Facts, shape: Shape, body: Facts) -> Ends:
+        """What stands around one part: how long it may work, or where."""
+        begin = self._structure(facts, purpose_of(facts), shape)
         entry, exits = self.part(body)
         self.link([Exit(begin)], entry, self._began(body))
         return begin, exits

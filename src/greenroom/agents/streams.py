@@ -13,6 +13,7 @@ from typing import Any
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import Approved
+from greenroom.agents.boundaries import Apart
 from greenroom.agents.cuts import Unit, checked_unit
 from greenroom.agents.flow import Fallback, Flow, Loop, Parallel, Route, Sequence, Step
 from greenroom.agents.forks import Race
@@ -91,7 +92,7 @@ def gives_pieces(flow: Flow, to_user: bool = False) -> bool:
             return gives_pieces(last, to_user)
         case Loop():
             return to_user and flow.awaits_input and gives_pieces(flow.body, to_user)
-        case Parallel() | Fallback() | Route() | Approved() | Timeout():
+        case Parallel() | Fallback() | Route() | Approved() | Timeout() | Apart():
             return any(gives_pieces(part, to_user) for part in flow.children().values())
         case _:
             return False

@@ -75,6 +75,11 @@ class Tool:
         # Where a run answers, it is the run that lends resources and the state, whoever calls.
         return self.checked({n: v for n, v in given.items() if n not in self._lent})
 
+    async def visit(self, host: Host, args: Mapping[str, Json]) -> Any:
+        """The case's answer to a direct call that was made in another process."""
+        here = _awaited if inspect.iscoroutinefunction(self.fn) else in_thread
+        return await self._visit(host, self.checked(args), here)
+
     async def _visit(self, host: Host, given: dict[str, Any], here: Here) -> Any:
         """The case's answer to a direct call; the real value if its own body gave it."""
         from pydantic_core import to_jsonable_python  # slow to load, and few call tools by hand

@@ -36,6 +36,8 @@ class Transform(Flow):
     removes: tuple[str, ...] = ()
     """The places that hold nothing afterwards; `session.*` is all of a scope but what it reads."""
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    is_code: bool = False
+    """Whether a function of the author's says what it puts there."""
 
     @property
     def segment(self) -> str:
@@ -47,6 +49,10 @@ class Transform(Flow):
         places = {"reads": self.reads, "writes": self.writes, "removes": self.removes}
         found = {what: list(named) for what, named in places.items() if named}
         return {"name": self.name, **found, **self.details}
+
+    def code(self) -> dict[str, Callable[..., Any]]:
+        """What it does, if a function of the author's has a say in it."""
+        return {"changes": self.changes} if self.is_code else {}
 
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(self.writes or self.reads or self.removes)})"
@@ -62,7 +68,7 @@ def put(values: Mapping[Any, Anything] | None = None, /, **session: Anything) ->
     def changes(_: State, context: Any) -> Iterable[Change]:
         return [_set(place, value, context) for place, value in wanted.items()]
 
-    return Transform("put", changes, writes=tuple(wanted), details={"values": _told(wanted)})
+    return _setting("put", changes, wanted)
 
 
 def default(values: Mapping[Any, Anything] | None = None, /, **session: Anything) -> Transform:
@@ -73,7 +79,7 @@ def default(values: Mapping[Any, Anything] | None = None, /, **session: Anything
         missing = [place for place in wanted if value_at(state, place) is MISSING]
         return [_set(place, wanted[place], context) for place in missing]
 
-    return Transform("default", changes, writes=tuple(wanted), details={"values": _told(wanted)})
+    return _setting("default", changes, wanted)
 
 
 def drop(*places: Any) -> Transform:
@@ -142,7 +148,7 @@ def merge(*places: Any, into: Any, by: ByName | None = None) -> Transform:
         return [Change(*split_place(new), "set", plain(whole, f"merge(..., into={new!r})"))]
 
     told = {} if by is None else {"by": code_identity(by)}
-    return Transform("merge", changes, olds, (new,), details=told)
+    return Transform("merge", changes, olds, (new,), details=told, is_code=by is not None)
 
 
 # Places and values as they were given
@@ -176,6 +182,17 @@ def _values(
         except BadValue as error:
             raise BadAgent(f"{what}(...): {error}") from None
     return wanted
+
+
+def _setting(name: str, changes: Changing, wanted: Mapping[str, Any]) -> Transform:
+    values = [v.value if isinstance(v, MarkedValue) else v for v in wanted.values()]
+    return Transform(
+        name,
+        changes,
+        writes=tuple(wanted),
+        details={"values": _told(wanted)},
+        is_code=any(map(callable, values)),
+    )
 
 
 def _told(wanted: Mapping[str, Any]) -> dict[str, Any]:

@@ -70,12 +70,19 @@ def purpose_of(facts: Facts) -> str:
         case "timeout":
             seconds = facts.get("seconds")
             return f"within {seconds:g} s" if isinstance(seconds, int | float) else "within"
+        case "apart":
+            return f"apart: {_started_by(facts)}"
         case "map_over":
             return f"each of {facts['over']}" if facts.get("over") else "each item"
         case "approved":
             return decider_of(facts.get("question") or "approved?")
         case _:
             return ""
+
+
+def _started_by(facts: Facts) -> str:
+    command = facts.get("command")
+    return str(command[0]) if isinstance(command, list) and command else str(facts["isolation"])
 
 
 def _rounds(facts: Facts) -> str:

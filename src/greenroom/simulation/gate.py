@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import partial
 from inspect import isroutine
 from typing import TYPE_CHECKING, Any, Final
 
@@ -98,6 +99,8 @@ class FencedWorld(LiveWorld):
     """Answers for models, where it can."""
     seed: int | None = None
     """Goes to models that take one."""
+    starting_processes = staticmethod(partial(opening_for, processes=True))
+    """Opens the fence for a process in which code of the case runs, itself inside the fence."""
 
     def __init__(
         self,

@@ -3,7 +3,6 @@
 import ast
 import asyncio
 import importlib
-import importlib.util
 import inspect
 import sys
 from collections.abc import Generator, Iterator
@@ -16,6 +15,7 @@ from typing import Any
 from greenroom.backends.makers import per_case
 from greenroom.errors import BadFile, FenceBreach, ImportRefused, NotFound, ToolRefused
 from greenroom.simulation.fence import FencedScope, RunScope, put_up
+from greenroom.world.modules import executed
 from greenroom.world.presence import guarded
 
 AGENT_NAMES = ("root_agent", "agent", "graph", "app")
@@ -150,21 +150,6 @@ def _module_name(path: Path) -> str:
     if path.stem not in sys.modules and path.stem not in sys.stdlib_module_names:
         return path.stem
     return f"greenroom_loaded_{path.stem}_{blake2b(str(path).encode(), digest_size=4).hexdigest()}"
-
-
-def executed(path: Path, name: str) -> ModuleType:
-    """The module that running a file by this name makes; one that fails is forgotten."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise BadFile(f"{path.name} cannot be imported.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
 
 
 # The agent that a file of cases belongs to; nothing is imported to find it

@@ -83,6 +83,7 @@ class Context:
         self._scopes: Scopes | None = None
         self._seen_at = -1
         self._notes: list[tuple[str, Json]] | None = None
+        self._adopted: tuple[Change, ...] = ()
         self.call_id = call_id
         self.tool = tool
         self.input = input
@@ -97,13 +98,13 @@ class Context:
         """The run's state by scope; changes count when this call or step has ended well."""
         changed_at = self._world.ledger.index_of(self._world.voice).changed_at
         if self._scopes is None:
-            self._scopes = Scopes(self._held())
+            self._scopes = Scopes(self.held())
         elif self._seen_at != changed_at:
-            self._scopes.renew(self._held())
+            self._scopes.renew(self.held())
         self._seen_at = changed_at
         return self._scopes
 
-    def _held(self) -> State:
+    def held(self) -> State:
         """The state; a call sees it as it was when it was called, with what it does itself.
 
         What calls beside it do meanwhile would depend on which of them is faster.
@@ -157,7 +158,12 @@ class Context:
 
     def changes(self) -> tuple[Change, ...]:
         """What was done to the state so far."""
-        return self._scopes.changes() if self._scopes is not None else ()
+        own = self._scopes.changes() if self._scopes is not None else ()
+        return (*self._adopted, *own) if self._adopted else own
+
+    def adopt(self, changes: tuple[Change, ...]) -> None:
+        """Take what code that ran elsewhere did to the state as done by this call."""
+        self._adopted = changes
 
 
 class SealedBody:

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import Approved
+from greenroom.agents.boundaries import Apart
 from greenroom.agents.contracts.effects import Effect, Known, Outcome, in_turn
 from greenroom.agents.contracts.flow_rules import (
     ApprovedRule,
@@ -58,6 +59,7 @@ RULES: Rules = {
     MapOver: MapRule(),
     Fallback: FallbackRule(),
     Timeout: TimeoutRule(),
+    Apart: TimeoutRule(),  # its process may die at any moment
     Approved: ApprovedRule(),
     Team: TeamRule(),
 }

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import Approved
+from greenroom.agents.boundaries import Apart
 from greenroom.agents.costs.traffic import Assumed
 from greenroom.agents.flow import Fallback, Flow, Loop, Parallel, Route, Step
 from greenroom.agents.flow import Sequence as InOrder
@@ -213,6 +214,7 @@ VISITS: Final[Mapping[type[Flow], Rule]] = {
     # The losers are paid for too, if they have got as far as asking.
     Race: Rule(_nothing, _each, _certain, least=lambda _, calls: min(calls)),
     Timeout: _EVERY_PART,
+    Apart: _EVERY_PART,
     Loop: _by_number(
         "rounds",
         _so_often,

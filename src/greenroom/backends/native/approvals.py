@@ -3,7 +3,9 @@
 from typing import NoReturn
 
 from greenroom.agents.approvals import Approved
+from greenroom.agents.deciders import DECIDER_NAMES
 from greenroom.agents.graph import Node
+from greenroom.agents.signature import wanted_names
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.agent_node import open_yield
 from greenroom.backends.native.approval_answers import check_approval
@@ -22,7 +24,7 @@ async def run_approved(walk: GraphWalk, node: Node, path: str, given: Json) -> W
     flow, decided = node.flow, walk.index.decided
     assert isinstance(flow, Approved)
     if path not in decided:
-        is_asked = flow.when is None or _holds(walk, flow, path, given)
+        is_asked = flow.when is None or await _holds(walk, flow, path, given)
         walk.world.record(Decided(path=path, choice=_ASKED if is_asked else _UNASKED))
     if decided[path] == _ASKED:
         wait = await _ask(walk, flow, path, given)
@@ -44,9 +46,9 @@ async def run_approved(walk: GraphWalk, node: Node, path: str, given: Json) -> W
     return walked if isinstance(walked, Paused) else walk.end(node, path, walked.output)
 
 
-def _holds(walk: GraphWalk, flow: Approved, path: str, given: Json) -> bool:
+async def _holds(walk: GraphWalk, flow: Approved, path: str, given: Json) -> bool:
     assert flow.when is not None
-    found = walk.decide(flow.when, flow.wants, path, given)
+    found = await walk.decide(flow.when, flow.wants, path, given)
     # Where nothing says that it need not be asked, it is.
     return found is MISSING or bool(found)
 
@@ -68,7 +70,7 @@ async def _ask(walk: GraphWalk, flow: Approved, path: str, given: Json) -> Yield
     if key in index.called:
         args = index.called[key].args
     else:
-        asked = flow.asks(Context(world, path, input=plain(given), output=plain(given)))
+        asked = await _question(walk, flow, path, given)
         args = {"question": asked, "input": given}
     n = index.call_number(flow.tool, key, path)
     request = ToolRequest(key, flow.tool, args, path, yields=True, n=n)
@@ -80,6 +82,14 @@ async def _ask(walk: GraphWalk, flow: Approved, path: str, given: Json) -> Yield
     )
     open_yield(world, wait, path)
     return wait
+
+
+async def _question(walk: GraphWalk, flow: Approved, path: str, given: Json) -> str:
+    context = Context(walk.world, path, input=plain(given), output=plain(given))
+    if walk.far is None or isinstance(flow.question, str):
+        return flow.asks(context)
+    wants = wanted_names(flow.question, DECIDER_NAMES, "question")
+    return str(await walk.far.call(flow.question, context, path, wants=wants))
 
 
 def _has_no_body(_: Context) -> NoReturn:

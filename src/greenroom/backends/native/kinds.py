@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from greenroom.agents.approvals import Approved
+from greenroom.agents.boundaries import Apart
 from greenroom.agents.flow import Fallback, Flow, Loop, Parallel, Route, Sequence, Step
 from greenroom.agents.forks import MapOver, Race
 from greenroom.agents.guards import Timeout
@@ -12,6 +13,7 @@ from greenroom.agents.handoffs import Team
 from greenroom.agents.remote import Remote
 from greenroom.agents.transforms import Transform
 from greenroom.backends.native.approvals import run_approved
+from greenroom.backends.native.boundaries import run_apart
 from greenroom.backends.native.forks import run_map, run_parallel, run_race
 from greenroom.backends.native.guards import run_fallback, run_timeout
 from greenroom.backends.native.handoffs import run_team
@@ -35,6 +37,7 @@ KINDS: Final[Mapping[type[Flow], Run]] = MappingProxyType(
         MapOver: run_map,
         Fallback: run_fallback,
         Timeout: run_timeout,
+        Apart: run_apart,
         Loop: run_loop,
         Route: run_route,
         Approved: run_approved,

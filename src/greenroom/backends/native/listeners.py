@@ -72,7 +72,7 @@ class Listener:
             chunks.add(piece)
         chunks.end()
         context = self._new_context(path, chunks, given)
-        return context, call_step(self._step, path, context, self._outlet)
+        return context, call_step(self._step, path, context, self._outlet, self._walk.far)
 
     def _new_context(self, path: str, chunks: Pieces[Any], given: Json = None) -> Context:
         source = self._feed.source if self._feed is not None else ""
@@ -102,7 +102,7 @@ class Listener:
         async def call() -> Any:
             if before is not None:
                 await _end(before, is_told)
-            return await call_step(self._step, self._path, context, self._outlet)
+            return await call_step(self._step, self._path, context, self._outlet, self._walk.far)
 
         self._said, self._cutters, self._is_stale = {}, {}, False
         self.task = begin(call(), self._home.copy())

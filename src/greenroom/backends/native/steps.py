@@ -11,25 +11,37 @@ from greenroom.world.presence import placed
 from greenroom.world.world import Context
 
 if TYPE_CHECKING:
+    from greenroom.backends.native.boundaries import FarCode
     from greenroom.backends.native.listeners import Outlet
 
 
-async def call_step(step: Step, path: str, context: Context, outlet: "Outlet | None" = None) -> Any:
+async def call_step(
+    step: Step,
+    path: str,
+    context: Context,
+    outlet: "Outlet | None" = None,
+    far: "FarCode | None" = None,
+) -> Any:
     """What the function gives; if it yields texts, all of them together, each handed on at once."""
     with placed(path):
+        if far is not None:
+            return await far.call(
+                step.fn, context, path, wants=step.wants, name=step.name, outlet=outlet
+            )
         output: Any = step.fn(**step.arguments(context))
         if isinstance(output, AsyncIterator):
             on_delta = outlet.open(path, True) if outlet is not None else None
-            return await _yielded(step, cast("AsyncIterator[object]", output), on_delta)
+            return await yielded(step.name, cast("AsyncIterator[object]", output), on_delta)
         return await output if inspect.isawaitable(output) else output
 
 
-async def _yielded(step: Step, texts: AsyncIterator[object], on_delta: OnDelta | None) -> str:
+async def yielded(name: str, texts: AsyncIterator[object], on_delta: OnDelta | None) -> str:
+    """What a step yields, all together; each piece is handed on at once."""
     found: list[str] = []
     async for text in texts:
         if not isinstance(text, str):
             raise BadAgent(
-                f"step {step.name!r} yielded {text!r}; what a step yields are pieces of a text. "
+                f"step {name!r} yielded {text!r}; what a step yields are pieces of a text. "
                 f"Return other values."
             )
         found.append(text)

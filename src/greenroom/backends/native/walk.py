@@ -50,6 +50,7 @@ from greenroom.world.records import RecordedFailure
 from greenroom.world.world import Context, World
 
 if TYPE_CHECKING:
+    from greenroom.backends.native.boundaries import FarCode
     from greenroom.world.middleware.run import RunMiddleware
 
 
@@ -88,6 +89,8 @@ class GraphWalk(Struct, frozen=True, eq=False):
     """What gives this part its pieces, if it takes what comes to it in pieces."""
     outlet: Outlet | None = None
     """Where this part puts the pieces of what it says, if someone takes them."""
+    far: "FarCode | None" = None
+    """What calls the author's functions, if this part stands apart."""
 
     async def walk(self, node: Node, base: str, given: Json) -> Walked:
         """Run a node below `base`, or take its end from the ledger."""
@@ -145,7 +148,7 @@ class GraphWalk(Struct, frozen=True, eq=False):
         """The list that a map has from the state, as it is now."""
         if not isinstance(flow, MapOver) or not flow.over:
             return None
-        found = self.decide(flow.over, (), path, None)
+        found = value_of(flow.over, self.ledger.fold(self.world.voice, branch_of(path)))
         return None if found is MISSING else found
 
     async def _run(self, node: Node, path: str, given: Json) -> Walked:
@@ -180,7 +183,7 @@ class GraphWalk(Struct, frozen=True, eq=False):
         self.world.record(NodeEnded(path=path, node=node.id))
         return Done(None, to)
 
-    def decide(self, on: Decider, wants: tuple[str, ...], path: str, value: Json) -> Any:
+    async def decide(self, on: Decider, wants: tuple[str, ...], path: str, value: Json) -> Any:
         """What a place in the state, a query or a function says to `value`; it may change nothing."""
         state = self.ledger.fold(self.world.voice, branch_of(path))
         if isinstance(on, str):
@@ -188,7 +191,10 @@ class GraphWalk(Struct, frozen=True, eq=False):
         if not callable(on):
             return matches_state(state, on)
         context = Context(self.world, path, input=plain(value), output=plain(value))
-        choice = on(**named_arguments(wants, context, on))
+        if self.far is not None:
+            choice = await self.far.call(on, context, path, wants=wants)
+        else:
+            choice = on(**named_arguments(wants, context, on))
         if context.changes():
             raise BadAgent(f"the decision at {path} changed the state; decide only, or use a step.")
         return choice
@@ -222,7 +228,7 @@ async def run_step(walk: GraphWalk, node: Node, path: str, given: Json) -> Done:
     else:
         # A copy: what the step does to its input must not be done to the ledger.
         context = Context(walk.world, path, input=plain(given))
-        call = call_step(step, path, context, walk.outlet)
+        call = call_step(step, path, context, walk.outlet, walk.far)
     if step.passes:
         await _look(walk, step, path, context, call)
         return walk.end(node, path, given)
@@ -253,8 +259,12 @@ async def run_transform(walk: GraphWalk, node: Node, path: str, given: Json) -> 
     assert isinstance(transform, Transform)
     state = walk.ledger.fold(walk.world.voice, branch_of(path))
     context = Context(walk.world, path, input=plain(given))
+    changes: tuple[Change, ...]
     with placed(path):
-        changes = tuple(transform.changes(state, context))
+        if walk.far is not None and transform.is_code:
+            changes = await walk.far.call(transform.changes, context, path)
+        else:
+            changes = tuple(transform.changes(state, context))
     if context.changes():
         raise BadAgent(f"a function of the {node.segment} at {path} changed the state; use a step.")
     return walk.end(node, path, given, changes)
@@ -323,7 +333,7 @@ async def run_loop(walk: GraphWalk, node: Node, path: str, given: Json) -> Walke
         if isinstance(walked, Paused):
             return walked
         given = walked.output
-        if _stops(walk, loop, here, given) or _is_last(loop, number, path):
+        if await _stops(walk, loop, here, given) or _is_last(loop, number, path):
             return walk.end(node, path, given)
         if loop.awaits_input:
             wanted = _await_message(walk, here, given)
@@ -346,11 +356,11 @@ def _is_last(loop: Loop, number: int, path: str) -> bool:
     )
 
 
-def _stops(walk: GraphWalk, loop: Loop, here: str, output: Json) -> bool:
+async def _stops(walk: GraphWalk, loop: Loop, here: str, output: Json) -> bool:
     if loop.until is None:
         return False
     if here not in walk.index.decided:
-        held = walk.decide(loop.until, loop.wants, here, output)
+        held = await walk.decide(loop.until, loop.wants, here, output)
         walk.world.record(Decided(path=here, choice="stop" if held else "again"))
     return walk.index.decided[here] == "stop"
 
@@ -373,7 +383,7 @@ async def run_route(walk: GraphWalk, node: Node, path: str, given: Json) -> Walk
     route = node.flow
     assert isinstance(route, Route)
     if path not in walk.index.decided:
-        choice = walk.decide(route.on, route.wants, path, given)
+        choice = await walk.decide(route.on, route.wants, path, given)
         key = str(choice) if str(choice) in node.children else route.otherwise
         if not key:
             raise AgentFailed(

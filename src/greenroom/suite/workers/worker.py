@@ -35,11 +35,15 @@ from greenroom.suite.criteria import as_config, equipped, limited
 from greenroom.suite.identity import identity_of
 from greenroom.suite.measurement import Measurement
 from greenroom.suite.options import complete
-from greenroom.suite.references import allow_import_network, load_agent, load_value
+from greenroom.suite.references import (
+    allow_import_network,
+    fenced_import,
+    load_agent,
+    load_value,
+)
 from greenroom.suite.sources import as_evalset, gather, gather_beside, load_mocks
 from greenroom.suite.trial import Settings, Trial, TrialState, run_trial
 from greenroom.suite.watch import RareCollection, describe_stall, fence_gaps, refusals_since
-from greenroom.suite.workers.references import load_as
 from greenroom.suite.workers.wire import (
     AGENT,
     BEGUN,
@@ -51,6 +55,7 @@ from greenroom.suite.workers.wire import (
     STALLED,
     Outbox,
 )
+from greenroom.world.modules import load_as
 from greenroom.world.threads import Expired
 
 Briefing = dict[str, Any]
@@ -231,7 +236,8 @@ async def _set_up(briefing: Briefing) -> WorkerSetup:
     if not briefing["options"]["allow_unfenced"]:
         check_fence()
     for name, file in briefing["modules"]:
-        load_as(name, file)
+        with fenced_import(Path(file).name):
+            load_as(name, file)
     given: Any = {name: _option(name, value) for name, value in briefing["options"].items()}
     options = complete(given)
     config = as_config(options["config"])

@@ -1,0 +1,162 @@
+"""A boundary: a part whose code runs in a process of its own, and where that process finds the code."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import ModuleType
+from typing import Any, Literal, cast
+
+from msgspec import Struct
+
+from greenroom.agents.flow import Flow, as_flow
+from greenroom.agents.guards import timeout
+from greenroom.agents.signature import function_name
+from greenroom.errors import BadAgent
+from greenroom.ledger.functions import Anything
+from greenroom.world.modules import MAIN, file_of, load_as, named_in, values_in_modules
+
+_OURS = "greenroom."
+Isolation = Literal["process", "none"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Apart(Flow):
+    """A part whose code runs in another process; models and tools are asked by this one."""
+
+    body: Flow
+    isolation: Isolation = "process"
+    command: tuple[str, ...] = ()
+    """What starts the process, if it is not this Python."""
+
+    @property
+    def segment(self) -> str:
+        """`apart/clerk` is the agent `clerk` behind a boundary."""
+        return "apart"
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether there is another process."""
+        return self.isolation != "none"
+
+    def children(self) -> dict[str, Flow]:
+        """What lies behind the boundary."""
+        return {"body": self.body}
+
+    def with_children(self, children: Mapping[str, Flow]) -> "Apart":
+        """The same boundary around another body."""
+        return replace(self, body=children["body"])
+
+    def joint(self, key: str) -> str:  # noqa: ARG002 - it has one part
+        """Nothing: there is one part, run once."""
+        return ""
+
+    def facts(self) -> dict[str, Any]:
+        """Where its code runs."""
+        return {
+            "isolation": self.isolation,
+            **({"command": list(self.command)} if self.command else {}),
+        }
+
+    def __repr__(self) -> str:
+        if self.command:
+            return f"apart({self.body!r}, command={list(self.command)!r})"
+        return f"apart({self.body!r})" if self.is_elsewhere else f"apart({self.body!r}, 'none')"
+
+
+def apart(
+    part: Anything,
+    isolation: Isolation = "process",
+    *,
+    command: Sequence[str] = (),
+    seconds: float | None = None,
+) -> Apart:
+    """Run the code of `part` in a process of its own: `apart(heavy, seconds=60)`.
+
+    Its steps, taps and decisions are called there, inside the fence, and find their functions by module and
+    name. Models and tools are asked by this process, through the same gate, and what happens stands in the
+    same ledger. Values cross the boundary as JSON. If the process dies, the step that ran there has failed.
+
+    `command` starts the process otherwise, for example in a container: it must end in `greenroom node`, which
+    talks on standard input and output. `seconds` is how long the part may work, as with `timeout`; one that
+    is blocked is ended then, and the time in which the process starts does not count. `isolation="none"` runs it here, to compare.
+    """
+    if isolation not in ("process", "none"):
+        raise BadAgent(f"apart(..., isolation={isolation!r}) should be 'process' or 'none'.")
+    words = _words(command)
+    if words and isolation == "none":
+        raise BadAgent("apart(...) has a command and isolation='none'; give one of them.")
+    body = as_flow(part)
+    return Apart(body if seconds is None else timeout(body, seconds), isolation, words)
+
+
+def _words(command: Any) -> tuple[str, ...]:
+    if isinstance(command, str) or not isinstance(command, Sequence):
+        raise BadAgent(
+            f"apart(..., command={command!r}) should be a list of words: "
+            f'["docker", "run", "-i", "image", "greenroom", "node"].'
+        )
+    words = tuple(cast("Sequence[Any]", command))
+    for word in words:
+        if not isinstance(word, str) or not word or "\0" in word:
+            raise BadAgent(f"apart(..., command=...) has {word!r}; give texts that are not empty.")
+    return words
+
+
+# Where the code of a part is found by another process
+
+
+class CodePlace(Struct, frozen=True):
+    """A function's module and file, and what stands there: the function, or a flow that calls it."""
+
+    module: str
+    file: str
+    name: str
+    node: str = ""
+    """The node of that flow."""
+    role: str = ""
+    """What the function is to the node."""
+
+    def find(self) -> Callable[..., Any]:
+        """The function in this process; its module is imported if it is not yet."""
+        found: Any = load_as(self.module, self.file)
+        for part in self.name.split("."):
+            found = getattr(found, part)
+        return dict(_code_in(found))[self.node, self.role] if self.role else found
+
+
+@lru_cache(maxsize=1024)
+def code_place(fn: Callable[..., Any]) -> CodePlace:
+    """Where another process finds a function or a tool again; LookupError if nowhere."""
+    named = named_in(fn)
+    if named is not None:
+        return _placed(*named)
+    for module, attr, value in values_in_modules():
+        if value is fn:
+            return _placed(module, attr)
+        if isinstance(value, Flow) and value.is_part and not module.__name__.startswith(_OURS):
+            for (node, role), code in _code_in(value):
+                if code is fn:
+                    return _placed(module, attr, node, role)
+    where = (
+        "a script that is run, or a notebook"
+        if getattr(fn, "__module__", "") == MAIN
+        else "no module"
+    )
+    raise LookupError(
+        f"{function_name(fn)!r} stands in {where}, where another process cannot find it"
+    )
+
+
+def _placed(module: ModuleType, name: str, node: str = "", role: str = "") -> CodePlace:
+    return CodePlace(module.__name__, file_of(module), name, node, role)
+
+
+def _code_in(flow: Flow) -> Iterator[tuple[tuple[str, str], Callable[..., Any]]]:
+    """The functions of a flow, by node and by what they are to it."""
+    from greenroom.agents.graph import compile_flow  # it knows all kinds of flow, this one too
+
+    with suppress(BadAgent):  # one that cannot be run is not the one that is
+        for node in compile_flow(flow).nodes():
+            for role, fn in node.flow.code().items():
+                yield (node.id, role), fn

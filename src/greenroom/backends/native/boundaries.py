@@ -1,0 +1,186 @@
+"""A part that stands apart: the walk goes on here, and the author's functions are called elsewhere.
+
+So gate, ledger, budget and resumption are those of any other part. A function that is called elsewhere is
+given its input and the state as JSON, and what it gives, does to the state and notes comes back as JSON.
+"""
+
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from contextlib import nullcontext
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from msgspec import Struct, convert, structs, to_builtins
+
+from greenroom.agents.boundaries import Apart, CodePlace, code_place
+from greenroom.agents.graph import Node
+from greenroom.agents.tools import Tool
+from greenroom.backends.native.children import Message, Start, call_in_child, make_ready
+from greenroom.backends.native.walk import GraphWalk, Paused, Walked
+from greenroom.errors import BadAgent, GreenroomError, Refusal, ToolRefused
+from greenroom.ledger.changes import Change, WithStateChange
+from greenroom.ledger.events import Noted
+from greenroom.ledger.identity import code_identity
+from greenroom.ledger.plain import Json, plain
+from greenroom.models.model import send_piece
+from greenroom.world.presence import tool_host
+from greenroom.world.records import describe_error, ours, raised_before
+from greenroom.world.threads import in_thread
+from greenroom.world.world import Context, World
+
+if TYPE_CHECKING:
+    from greenroom.backends.native.listeners import Outlet
+
+Code = Callable[..., Any]
+
+
+async def run_apart(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:
+    """The body, its functions called in another process."""
+    flow = node.flow
+    assert isinstance(flow, Apart)
+    far = FarCode(flow.command, walk.world) if flow.is_elsewhere else None
+    if far is not None and _has_code(node):
+        # Before the body begins, so that the start is not on its time.
+        await make_ready(flow.command, far.start)
+    walked = await structs.replace(walk, far=far).walk(node.children["body"], path, given)
+    return walked if isinstance(walked, Paused) else walk.end(node, path, walked.output)
+
+
+def _has_code(node: Node) -> bool:
+    return bool(node.flow.code()) or any(map(_has_code, node.children.values()))
+
+
+class FarCode(Struct, frozen=True, eq=False):
+    """Calls functions of a part that stands apart."""
+
+    command: tuple[str, ...]
+    world: World
+
+    async def call(
+        self,
+        code: Code,
+        context: Context,
+        path: str,
+        *,
+        wants: tuple[str, ...] | None = None,
+        name: str = "",
+        outlet: "Outlet | None" = None,
+    ) -> Any:
+        """What a function gives that asks for these by name; what it did to the state is the context's then.
+
+        Without `wants` it is one that gives changes of the state.
+        """
+        call = _Call(self, context, path, outlet)
+        message = {**self._message(code, context, path), "wants": wants, "name": name}
+        done = await call_in_child(self.command, message, call.answer, self.start)
+        context.adopt(convert(done["changes"], tuple[Change, ...]))
+        call.check(done)
+        if wants is None:
+            return convert(done["output"], tuple[Change, ...])
+        asks = convert(done["asks"], tuple[Change, ...])
+        return WithStateChange(done["output"], asks) if asks else done["output"]
+
+    @property
+    def start(self) -> Start:
+        """What a process is started in."""
+        return getattr(self.world, "starting_processes", nullcontext)
+
+    def _message(self, code: Code, context: Context, path: str) -> Message:
+        ledger, voice = self.world.ledger, self.world.voice
+        noted = [e for e in ledger.of(Noted, voice=voice) if e.path == path]
+        return {
+            "place": to_builtins(_place(code)),
+            "code": code_identity(code),
+            "path": path,
+            "voice": voice,
+            "run_id": context.run_id,
+            "seed": context.seed,
+            "input": context.input,
+            "output": context.output,
+            "state": context.held(),
+            "notes": [[e.name, e.data] for e in noted],
+        }
+
+
+def _place(code: Code) -> CodePlace:
+    try:
+        return code_place(code)
+    except LookupError as error:
+        raise BadAgent(
+            f"code that runs apart is found by its module and its name there, but {error}. Put it, or "
+            f"the flow that it is part of, at the top of a module."
+        ) from None
+
+
+class _Call:
+    """One call, as the process that asked for it sees it."""
+
+    def __init__(self, far: FarCode, context: Context, path: str, outlet: "Outlet | None") -> None:
+        self._world = far.world
+        self._context = context
+        self._path = path
+        self._on_delta = None if outlet is None else outlet.open(path, True)
+        self._broke: GreenroomError | None = None
+
+    async def answer(self, asked: Message) -> Message:
+        """What the other process is told; what is wrong on this side ends the call whatever it does."""
+        try:
+            return {"value": await self._value(asked)}
+        except GreenroomError as error:
+            self._broke = self._broke or error
+            return {**describe_error(error), "ours": ours(error)}
+        except Exception as error:  # noqa: BLE001 - a tool's failure is the caller's to see
+            return {**describe_error(error), "ours": ""}
+
+    async def _value(self, asked: Message) -> Json:
+        match asked:
+            case {"now": True}:
+                return self._world.now()
+            case {"note": str(name), "data": data}:
+                self._world.record(Noted(path=self._path, name=name, data=data))
+                return None
+            case {"piece": str(text)}:
+                return await send_piece(self._on_delta, text)
+            case {"next": True}:
+                return [plain(piece) async for piece in _first(self._context.chunks)]
+            case {"tool": str(name)}:
+                return await self._call_tool(name, asked["args"], asked["place"])
+            case _:
+                raise BadAgent(f"the process apart asked for {str(asked)[:80]!r}.")
+
+    async def _call_tool(self, name: str, args: dict[str, Json], place: Message) -> Json:
+        """The answer to a tool that the function calls itself: the case's, or that of its body, here."""
+        try:
+            found = convert(place, CodePlace).find()
+        except (ImportError, LookupError, AttributeError) as error:
+            raise ToolRefused(
+                f"code that runs apart called the tool {name!r}, which this process does not find "
+                f"({error}), so it was not run."
+            ) from error
+        tool = found if isinstance(found, Tool) else Tool(name, found)
+        host = tool_host(tool, tool.name)
+        if host is not None:
+            return plain(await tool.visit(host, args))
+        value = await in_thread(tool, **tool.checked(args))
+        return plain(await value if isawaitable(value) else value)
+
+    def check(self, done: Message) -> None:
+        """Raise what became of the call, if it came to no output."""
+        if self._broke is not None:
+            raise self._broke
+        if refused := done.get("refused"):
+            self._refuse(raised_before(refused["error"], refused["error_type"], refused["ours"]))
+        if error := done.get("error"):
+            raise raised_before(error["error"], error["error_type"], error["ours"])
+
+    def _refuse(self, error: Exception) -> NoReturn:
+        """Raise a refusal on the other side so that it ends the case here, even if it is swallowed."""
+        assert isinstance(error, Refusal)
+        refuse: Any = getattr(self._world, "refusals", None)
+        raise refuse.set(error) if refuse is not None else error
+
+
+async def _first(chunks: AsyncIterable[Any]) -> AsyncIterator[Any]:
+    """The next of the pieces, if there is another one."""
+    async for piece in chunks:
+        yield piece
+        return

@@ -1,0 +1,242 @@
+"""Processes that call functions for this one, each one call at a time; who is done waits for the next.
+
+What goes between them is JSON, a line a message. This process sends a call, and answers to what the other
+asks meanwhile; the other sends what it asks, and at last what became of the call.
+"""
+
+import asyncio
+import atexit
+import json
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, suppress
+from contextvars import Context
+from threading import Lock, Thread
+from typing import Any, Final, cast
+
+from greenroom.backends.together import begin, stop
+from greenroom.errors import BadAgent
+from greenroom.world.threads import in_thread
+
+Message = dict[str, Any]
+Answer = Callable[[Message], Awaitable[Message]]
+Start = Callable[[], AbstractContextManager[Any]]
+"""Opens the fence for a process to be started."""
+
+SPEAKS: Final = 1
+"""Changes with what is said between the two."""
+LONGEST: Final = 64 * 1024 * 1024
+"""Bytes in one line; a process that says more at once is broken."""
+_IDLE: Final = 4
+_STARTING: Final = 120.0
+_LEAVING: Final = 2.0
+# The path of this process, because the author's code may not be found without it.
+_BEGINNING: Final = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from greenroom.simulation.node import main; main()"
+)
+
+
+class Child:
+    """A process that was started to call functions."""
+
+    def __init__(self, command: tuple[str, ...]) -> None:
+        self.command = command
+        self._hearing = Lock()
+        self._unheard: list[Message | None] = []
+        self._inbox: Callable[[Message | None], None] = self._unheard.append
+        self._process = subprocess.Popen(
+            command or _own_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        # In an empty context: it belongs to no case, and may serve several.
+        reader = Thread(target=self._read, name="greenroom-child", daemon=True)
+        Context().run(reader.start)
+
+    def messages(self) -> "asyncio.Queue[Message | None]":
+        """What it says from now on, for the running loop; None is its end."""
+        messages: asyncio.Queue[Message | None] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+
+        def take(message: Message | None) -> None:
+            with suppress(RuntimeError):  # in a closed loop nothing waits any more
+                loop.call_soon_threadsafe(messages.put_nowait, message)
+
+        with self._hearing:
+            for message in self._unheard:
+                messages.put_nowait(message)
+            self._unheard.clear()
+            self._inbox = take
+        return messages
+
+    def leave(self) -> None:
+        """Keep what it says for whoever asks next."""
+        self._inbox = self._unheard.append
+
+    def send(self, message: Message) -> None:
+        """Send it a message; one that is gone takes none."""
+        assert self._process.stdin is not None
+        with suppress(OSError, ValueError):
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.flush()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with suppress(ValueError, OSError):
+            while (line := self._process.stdout.readline(LONGEST)).endswith(b"\n"):
+                message = json.loads(line)
+                is_message = isinstance(message, dict)
+                self._hear(cast("Message", message) if is_message else {"said": message})
+        self._hear(None)
+
+    def _hear(self, message: Message | None) -> None:
+        with self._hearing:
+            self._inbox(message)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it has ended."""
+        return self._process.poll() is not None
+
+    def end(self) -> str:
+        """End it if it has not ended; how it did."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(0.2)
+        ended = self._process.poll()
+        if ended is None:
+            self._process.kill()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_LEAVING)
+        for pipe in (self._process.stdin, self._process.stdout):
+            with suppress(OSError, ValueError):
+                _ = pipe and pipe.close()
+        return _describe_end(ended)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._process.kill()
+        self.end()
+
+
+def _own_command() -> list[str]:
+    python = [sys.executable, *["-O"] * sys.flags.optimize]  # with asserts if they count here
+    return [*python, "-c", _BEGINNING, json.dumps(sys.path)]
+
+
+def _describe_end(code: int | None) -> str:
+    if code is None:
+        return "said something that cannot be understood"
+    if code >= 0:
+        return f"ended with exit code {code}"
+    with suppress(ValueError):
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"was killed by signal {-code}"
+
+
+# Those that wait for a call
+
+_idle: Final[list[Child]] = []
+_taking: Final = Lock()
+
+
+def _take(command: tuple[str, ...]) -> Child | None:
+    with _taking:
+        for child in [c for c in _idle if c.command == command]:
+            _idle.remove(child)
+            if not child.is_gone:
+                return child
+            child.end()
+    return None
+
+
+def _give_back(child: Child) -> None:
+    child.leave()
+    with _taking:
+        if len(_idle) < _IDLE:
+            _idle.append(child)
+            return
+    child.kill()
+
+
+@atexit.register
+def _end_all() -> None:
+    while _idle:
+        _idle.pop().kill()
+
+
+async def make_ready(command: tuple[str, ...], start: Start) -> None:
+    """Start a process that waits for a call, unless one does; ChildProcessError if it cannot be."""
+    _give_back(_take(command) or await _started(command, start))
+
+
+async def call_in_child(
+    command: tuple[str, ...], message: Message, answer: Answer, start: Start
+) -> Message:
+    """What became of a call in a process of its own; `answer` says what that asks meanwhile.
+
+    ChildProcessError if the process dies.
+    """
+    child = _take(command) or await _started(command, start)
+    is_clean = False
+    try:
+        done = await _converse(child, {"speaks": SPEAKS, **message}, answer)
+        is_clean = bool(done["clean"])
+    finally:
+        _give_back(child) if is_clean else child.kill()
+    return done
+
+
+async def _started(command: tuple[str, ...], start: Start) -> Child:
+    """A process that has said that it is ready."""
+    try:
+        with start():
+            child = Child(command)
+    except OSError as error:
+        raise ChildProcessError(f"{shlex.join(command)} cannot be started: {error}") from error
+    is_ready = False
+    try:
+        async with asyncio.timeout(_STARTING):
+            first = await child.messages().get()
+        is_ready = first == {"ready": True}
+    except TimeoutError:
+        raise ChildProcessError(f"its process was not ready within {_STARTING:g} s") from None
+    finally:
+        if not is_ready:
+            child.kill()
+    if not is_ready:
+        how = _garbled(first) if first is not None else child.end()
+        raise ChildProcessError(f"its process {how} before it was ready")
+    return child
+
+
+def _garbled(message: Message) -> str:
+    return (
+        f"said {str(message)[:80]!r} (its command must end in `greenroom node`, and print nothing)"
+    )
+
+
+async def _converse(child: Child, message: Message, answer: Answer) -> Message:
+    """Send a call, and answer until it is done."""
+    answering: list[asyncio.Task[None]] = []
+
+    async def respond(asked: Message) -> None:
+        await in_thread(child.send, {"answer": asked["ask"], **await answer(asked)})
+
+    messages = child.messages()
+    try:
+        await in_thread(child.send, {"call": message})
+        while (got := await messages.get()) is not None:
+            match got:
+                case {"done": dict()}:
+                    return got["done"]
+                case {"ask": int()}:
+                    answering.append(begin(respond(got)))
+                case {"refused": str(why)}:
+                    raise BadAgent(why)
+                case _:
+                    raise ChildProcessError(f"its process {_garbled(got)}")
+    finally:
+        await stop(answering)
+    raise ChildProcessError(f"its process {await in_thread(child.end)}")

@@ -1,0 +1,95 @@
+"""Where another process finds an object of this one again: a module, and a name in it."""
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from greenroom.errors import BadFile
+
+MAIN = "__main__"
+_SHARED = (tuple, frozenset, str, bytes, int, float, type(None))
+"""Equal values of these may be one object, whose names in other modules say nothing."""
+
+
+def reference_to(thing: Any) -> str:
+    """`path:attr` of this very object in a module; "" if it lives in none that can be imported."""
+    if isinstance(thing, _SHARED):
+        return ""
+    named = named_in(thing) or next(_named_by_others(thing), None)
+    return "" if named is None else f"{file_of(named[0]) or named[0].__name__}:{named[1]}"
+
+
+def named_in(thing: Any) -> tuple[ModuleType, str] | None:
+    """The module that made an object, and its name there; None if it is not found so."""
+    home, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
+    module = sys.modules.get(home) if isinstance(home, str) else None
+    if module is None or home == MAIN or not isinstance(name, str):
+        return None
+    found: Any = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return (module, name) if found is thing else None
+
+
+def _named_by_others(thing: Any) -> Iterator[tuple[ModuleType, str]]:
+    for module, attr, value in values_in_modules():
+        if value is thing:
+            yield module, attr
+
+
+def values_in_modules() -> Iterator[tuple[ModuleType, str, Any]]:
+    """Everything that stands at the top of a module which another process could import."""
+    for name, module in list(sys.modules.items()):
+        # Things that stand in for modules may load something when they are asked.
+        if name != MAIN and type(module) is ModuleType:
+            for attr, value in list(vars(module).items()):
+                yield module, attr, value
+
+
+def file_of(module: ModuleType) -> str:
+    """The Python file that a module was made of; "" if of none."""
+    file = vars(module).get("__file__")
+    return file if isinstance(file, str) and file.endswith(".py") else ""
+
+
+def loaded_from(file: str) -> list[str]:
+    """Name and file of the module that this process made of a Python file; empty if of none."""
+    for name, module in list(sys.modules.items()):
+        if name != MAIN and type(module) is ModuleType and file_of(module) == file:
+            return [name, file]
+    return []
+
+
+def load_as(name: str, file: str) -> ModuleType:
+    """The module of a file by the name it has in another process: digests know modules by name.
+
+    Where there is no such file, as in a container, the name has to do.
+    """
+    if name in sys.modules:
+        return sys.modules[name]
+    try:
+        spec = find_spec(name)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is not None and (spec.origin == file or not Path(file).is_file()):
+        return import_module(name)
+    return executed(Path(file), name)
+
+
+def executed(path: Path, name: str) -> ModuleType:
+    """The module that running a file by this name makes; one that fails is forgotten."""
+    spec = spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise BadFile(f"{path.name} cannot be imported.")
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
