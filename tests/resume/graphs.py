@@ -26,6 +26,7 @@ from greenroom import (
 )
 from greenroom.agents import (
     Flow,
+    apart,
     approved,
     by,
     default,
@@ -147,6 +148,10 @@ def build(spec: Spec, name: str = "r") -> Flow:
             return fallback(*[build(part, f"{name}{i}") for i, part in enumerate(given)])
         case "map":
             return mapped(given, name)
+        case "apart":
+            return apart(build(given, f"{name}a"))
+        case "far":
+            return FAR[given]
         case "within":
             return timeout(build(given, f"{name}w"), 60)
         case "heard":
@@ -272,6 +277,71 @@ def judge(input: str) -> Any:
     """A user who approves of some things and gives reasons for others."""
     return [True, {"approved": False, "reason": input[-5:]}, False][len(input) % 3]
 
+
+@step(name="far_count", retries=1)
+def far_count(input: Any, ctx: Any) -> Any:
+    """Counts its runs in the state, and says so."""
+    ctx.state.session["far"] = [*ctx.state.session.get("far", []), len(str(input))]
+    ctx.note("counted", ctx.state.session["far"])
+    return f"far({str(input)[:30]}) at {ctx.now()}"
+
+
+@step(name="far_fails", retries=1)
+async def far_fails(input: Any, state: Any) -> Any:
+    state.session["lost"] = True
+    await asyncio.sleep(0)
+    raise RuntimeError(f"far away {len(str(input))}")
+
+
+@step(name="far_typed", reads=Book.mark, writes=[Book.count, Book.log])
+def far_typed(state: Book) -> Any:
+    state.count += 1
+    state.log.append(state.mark)
+    return with_state_change(f"kept {state.count}", {"session": {"asked": state.count}})
+
+
+@step(name="far_loud")
+async def far_loud(chunks: Any) -> Any:
+    async for piece in chunks:
+        yield piece.upper() if isinstance(piece, str) else piece[1]
+
+
+@step(name="far_look")
+def far_look(input: Any) -> Any:
+    """Calls a tool itself, which the case answers."""
+    return look(key=str(len(str(input))))
+
+
+@tap
+def far_tap(input: Any, state: Any) -> None:
+    raise RuntimeError(f"cannot look at {len(str(input))} and {len(state.session)}")
+
+
+def far_choice(input: Any, state: Any) -> str:
+    return f"b{(len(str(input)) + len(state['session'])) % 2}"
+
+
+def far_over(output: Any, state: Any) -> bool:
+    return len(state["session"].get("far", [])) % 2 == 0
+
+
+far_put = put({"user.far": lambda ctx: len(str(ctx.input))}, put_far=True)
+far_route = route(far_choice, b0=far_count, b1=far_put >> far_typed)
+far_loop = loop(far_count, until=far_over, max_rounds=5)
+far_heard = far_count >> by("word") >> far_loud
+FAR = [
+    far_count,
+    far_typed,
+    far_tap,
+    far_put,
+    far_route,
+    far_loop,
+    far_heard,
+    far_fails // far_count,
+    timeout(far_count, 60),
+    map_over(far_typed, "session.far"),
+]
+"""Flows whose code another process finds: every function stands in this module."""
 
 CHANGES = [
     put({"user.seen": is_odd}, changed=True),

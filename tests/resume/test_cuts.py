@@ -42,6 +42,31 @@ FEW = settings(max_examples=MOST_CUTS // 5, suppress_health_check=SLOW)
 """Each example is cut many times; more of both are tried in `make test-all`."""
 
 
+def far(replies: set[str]) -> st.SearchStrategy[Spec]:
+    """Parts that may stand apart: another process finds all of their code."""
+    plans = st.lists(st.sampled_from(sorted(replies)), max_size=2)
+    leaf = st.one_of(
+        st.builds(lambda plan: {"agent": plan}, plans),
+        st.builds(lambda number: {"far": number}, st.integers(0, len(graphs.FAR) - 1)),
+        st.builds(lambda number: {"far": number}, st.integers(0, len(graphs.FAR) - 1)),
+    )
+
+    def around(inner: st.SearchStrategy[Spec]) -> st.SearchStrategy[Spec]:
+        parts = st.lists(inner, min_size=2, max_size=2)
+        return st.one_of(
+            st.builds(lambda p: {"seq": p}, parts),
+            st.builds(lambda body: {"within": body}, inner),
+            st.builds(lambda body: {"apart": body}, inner),
+            st.builds(
+                lambda body, when: {"approval": {"body": body, "when": when, "otherwise": False}},
+                inner,
+                st.sampled_from([0, 2]),
+            ),
+        )
+
+    return st.recursive(leaf, around, max_leaves=3)
+
+
 def leaves(replies: set[str]) -> st.SearchStrategy[Spec]:
     plans = st.lists(st.sampled_from(sorted(replies)), max_size=2)
     with_handoffs = st.lists(
@@ -56,6 +81,7 @@ def leaves(replies: set[str]) -> st.SearchStrategy[Spec]:
         st.builds(lambda change: {"change": change}, st.integers(0, len(graphs.CHANGES) - 1)),
         st.builds(lambda breaks: {"tap": breaks}, st.booleans()),
         st.just({"typed": 0}),
+        st.builds(lambda body: {"apart": body}, far(replies)),
         st.builds(lambda by: {"choice": by}, st.sampled_from(["cost", "quality", "adaptive"])),
     )
 
@@ -152,6 +178,30 @@ GUARDED: Spec = {
             }
         },
         {"approval": {"body": {"agent": []}, "when": 0, "otherwise": False}},
+    ]
+}
+
+
+APART: Spec = {
+    "seq": [
+        {"apart": {"seq": [{"agent": ["note", "ask"]}, {"far": 0}, {"far": 6}]}},
+        {
+            "par": [
+                {"apart": {"seq": [{"far": 4}, {"agent": ["two"]}, {"far": 1}]}},
+                {"apart": {"apart": {"far": 5}}},
+                {"agent": ["look"]},
+            ]
+        },
+        {"try": [failing({"apart": {"far": 7}}), {"apart": {"far": 9}}]},
+        {
+            "loop": {
+                "body": {
+                    "apart": {"approval": {"body": {"far": 0}, "when": 2, "otherwise": False}}
+                },
+                "rounds": 2,
+                "awaits": True,
+            }
+        },
     ]
 }
 
@@ -472,6 +522,15 @@ def test_a_run_through_every_kind_of_node_cut_at_any_event_comes_to_the_same_end
     assert len(winners(whole)) == 3
     for k in range(len(whole)):
         assert_same_end(played(EVERY_KIND, cut_at(whole, k)), whole, k)
+
+
+def test_parts_that_stand_apart_come_to_the_same_end_from_every_cut() -> None:
+    whole = played(APART)
+    assert ended(whole) is not None
+    assert facts(ended(whole))[0] == "RunEnded"
+    assert {"@1/seq.0/apart/seq.1/far_count", "@1/seq.2/try.1/apart/par"} <= {e.path for e in whole}
+    for k in cuts_of(whole):
+        assert_same_end(played(APART, cut_at(whole, k)), whole, k)
 
 
 @pytest.mark.parametrize("spec", [DEEP, EVERY_KIND])

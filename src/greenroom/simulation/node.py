@@ -115,6 +115,7 @@ async def _serve(wire: Wire) -> None:
     wire.send({"ready": True})
     while True:
         call = await calls.get()
+        wire.send({"begun": True})
         if call["speaks"] != SPEAKS:
             wire.send({"refused": _OTHER_VERSION})
             continue

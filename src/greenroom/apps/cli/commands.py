@@ -182,6 +182,15 @@ def init(folder: str) -> int:
     return write_project(folder)
 
 
+@main.command("node", hidden=True)
+def node() -> int:
+    """Call functions for a part that stands apart, on standard input and output."""
+    from greenroom.simulation.node import main as serve
+
+    serve()
+    return 0
+
+
 @main.command(
     "explain", epilog=examples("greenroom explain ToolRefused", "greenroom explain badfile")
 )

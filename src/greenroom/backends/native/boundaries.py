@@ -21,7 +21,7 @@ from greenroom.ledger.changes import Change, WithStateChange
 from greenroom.ledger.events import Noted
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.plain import Json, plain
-from greenroom.models.model import send_piece
+from greenroom.models.model import OnDelta, send_piece
 from greenroom.world.presence import tool_host
 from greenroom.world.records import describe_error, ours, raised_before
 from greenroom.world.threads import in_thread
@@ -118,7 +118,8 @@ class _Call:
         self._world = far.world
         self._context = context
         self._path = path
-        self._on_delta = None if outlet is None else outlet.open(path, True)
+        self._outlet = outlet
+        self._on_delta: OnDelta | None = None
         self._broke: GreenroomError | None = None
 
     async def answer(self, asked: Message) -> Message:
@@ -139,6 +140,8 @@ class _Call:
                 self._world.record(Noted(path=self._path, name=name, data=data))
                 return None
             case {"piece": str(text)}:
+                if self._on_delta is None and self._outlet is not None:
+                    self._on_delta = self._outlet.open(self._path, True)
                 return await send_piece(self._on_delta, text)
             case {"next": True}:
                 return [plain(piece) async for piece in _first(self._context.chunks)]

@@ -178,7 +178,17 @@ async def call_in_child(
 
     ChildProcessError if the process dies.
     """
-    child = _take(command) or await _started(command, start)
+    while (child := _take(command)) is not None:
+        with suppress(_NotBegun):  # it died while it waited, and another one takes the call
+            return await _called(child, message, answer)
+    return await _called(await _started(command, start), message, answer)
+
+
+class _NotBegun(ChildProcessError):
+    """A process died before it began with the call that it was sent."""
+
+
+async def _called(child: Child, message: Message, answer: Answer) -> Message:
     is_clean = False
     try:
         done = await _converse(child, {"speaks": SPEAKS, **message}, answer)
@@ -224,13 +234,15 @@ async def _converse(child: Child, message: Message, answer: Answer) -> Message:
     async def respond(asked: Message) -> None:
         await in_thread(child.send, {"answer": asked["ask"], **await answer(asked)})
 
-    messages = child.messages()
+    messages, has_begun = child.messages(), False
     try:
         await in_thread(child.send, {"call": message})
         while (got := await messages.get()) is not None:
             match got:
                 case {"done": dict()}:
                     return got["done"]
+                case {"begun": True}:
+                    has_begun = True
                 case {"ask": int()}:
                     answering.append(begin(respond(got)))
                 case {"refused": str(why)}:
@@ -239,4 +251,5 @@ async def _converse(child: Child, message: Message, answer: Answer) -> Message:
                     raise ChildProcessError(f"its process {_garbled(got)}")
     finally:
         await stop(answering)
-    raise ChildProcessError(f"its process {await in_thread(child.end)}")
+    error = ChildProcessError if has_begun else _NotBegun
+    raise error(f"its process {await in_thread(child.end)}")
