@@ -27,7 +27,7 @@ from rehearsals import end_of
 NODE = [sys.executable, "-m", "greenroom", "node"]
 
 
-async def played(flow: Flow, ledger: Ledger | None = None, **options: Any) -> Ledger:
+async def played(flow: Any, ledger: Ledger | None = None, **options: Any) -> Ledger:
     options = {"stop": Stop(max_seconds=60), "now": 1_700_000_000.0, **options}
     return await simulate(Case("far", "hello", **options), flow, ledger=ledger)
 

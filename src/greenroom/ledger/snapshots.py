@@ -81,8 +81,8 @@ def purpose_of(facts: Facts) -> str:
 
 
 def _started_by(facts: Facts) -> str:
-    command = facts.get("command")
-    return str(command[0]) if isinstance(command, list) and command else str(facts["isolation"])
+    command: Any = facts.get("command") or [facts.get("isolation", "")]
+    return str(command[0])
 
 
 def _rounds(facts: Facts) -> str:

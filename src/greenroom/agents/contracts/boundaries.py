@@ -4,7 +4,7 @@ from collections.abc import AsyncIterable, Iterator, Mapping
 from datetime import date, time
 from enum import Enum
 from pathlib import PurePath
-from typing import Any, get_args, get_origin, is_typeddict
+from typing import Any, cast, get_args, get_origin, is_typeddict
 from uuid import UUID
 
 from greenroom.agents.boundaries import Apart, code_place
@@ -78,19 +78,18 @@ def _lost_state(boundary: Node, given: Given) -> Iterator[Issue]:
 
 def _no_json(annotation: Any) -> str:
     """The first type in an annotation whose values have no JSON form; "" if there is none."""
-    kind = get_origin(annotation) or annotation
-    if isinstance(kind, type) and not issubclass(kind, (*_JSON, *_STREAMS)):
-        is_data = is_typeddict(kind) or hasattr(kind, "model_dump") or _is_record(kind)
-        if kind is not object and not is_data:
-            return kind.__name__
-    if isinstance(kind, type) and issubclass(kind, _STREAMS):
-        return ""
+    kind: Any = get_origin(annotation) or annotation
+    if isinstance(kind, type) and not _has_form(cast("type[Any]", kind)):
+        return str(cast("type[Any]", kind).__name__)
     inner = (one for one in get_args(annotation) if isinstance(one, type) or get_origin(one))
-    return next(filter(None, map(_no_json, inner)), "")
+    return next((found for one in inner if (found := _no_json(one))), "")
 
 
-def _is_record(kind: type) -> bool:
-    return hasattr(kind, "__dataclass_fields__") or hasattr(kind, "__struct_fields__")
+def _has_form(kind: "type[Any]") -> bool:
+    """Whether values of a type can be recorded as JSON."""
+    marks = ("model_dump", "__dataclass_fields__", "__struct_fields__")
+    is_data = is_typeddict(kind) or any(hasattr(kind, mark) for mark in marks)
+    return is_data or kind is object or issubclass(kind, (*_JSON, *_STREAMS))
 
 
 def _below(node: Node) -> Iterator[Node]:
