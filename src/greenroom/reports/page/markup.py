@@ -5,7 +5,7 @@ from html import escape
 
 from greenroom.ledger.safe_text import harmless
 
-_VOID = frozenset(("br", "meta", "rect", "path", "line"))
+_VOID = frozenset(("br", "meta", "link", "rect", "path", "line"))
 
 
 class Markup(str):
@@ -24,7 +24,9 @@ def tag(name: str, /, *children: Part, **attributes: str | float | bool | None) 
     """
     written = "".join(_attribute(key, value) for key, value in attributes.items())
     if name in _VOID:
-        return Markup(f"<{name}{written}>" if name in ("br", "meta") else f"<{name}{written}/>")
+        return Markup(
+            f"<{name}{written}>" if name in ("br", "meta", "link") else f"<{name}{written}/>"
+        )
     return Markup(f"<{name}{written}>{joined(*children)}</{name}>")
 
 

@@ -17,6 +17,18 @@ A source is an object with these functions, each of which may answer with a prom
 `query` has the fields of `Query`; a field that is empty narrows nothing. Of one field any value, of different
 fields all must fit. The route of each function is in its shape's docstring.
 
+A server answers `find` with lines of JSON, `{"done": share}`, and follows by `GET /api/stream?since=&run=&play=`:
+server-sent events whose `id` is the store's position, with `event` and `data`
+
+    trial   {run, case, trial, status}          a trial has ended
+    going   {run, case, trial, events}          a trial under way has so many events by now
+    run     {run, status}                       a run was begun, ended or deleted
+    file    {set, digest}                       an eval set changed on disk
+    play    {play: Play}                        a conversation in Play went on
+    again   {}                                  the listener is too far behind, and asks for everything anew
+
+An error is `{"error": what is wrong, "next": what to do}`. `rows` gets `sort` with a minus for the other way.
+
 A field that has its default is left out of the JSON. Numbers that are not known are left out or null, never 0.
 """
 

@@ -1,4 +1,9 @@
-"""The page around the data: its head, its policy, and its scripts as one file or one by one."""
+"""The page around the data: its head, its policy, and its scripts as one file or one by one.
+
+A file holds `flattened("report.js")` and `page.css` in itself. A server answers every page's address with
+`web_page()`, which names `/a/<digest>/web.js` and `/a/<digest>/page.css`; what is below `/a/<digest>/` are the
+`assets()`, which never change under that digest. `POLICY` is the policy that it must send along.
+"""
 
 import re
 from base64 import b64encode
@@ -14,6 +19,12 @@ _IMPORT = re.compile(
 )
 _EXPORT = re.compile(r"^export (?=const |let |function |async function |class )", re.MULTILINE)
 STYLE = "page.css"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+"""What a page of the web may do: run the server's own scripts, ask that server, and nothing else."""
 
 
 def asset(name: str) -> str:
@@ -76,3 +87,30 @@ def page_body(summary: Markup | None, *inside: Markup | list[Markup]) -> Markup:
         tag("div", id="print"),
         inside,
     )
+
+
+@cache
+def assets() -> dict[str, str]:
+    """All scripts and the style by their names."""
+    found = (files("greenroom.reports.page") / "assets").iterdir()
+    return {one.name: one.read_text(encoding="utf-8") for one in sorted(found, key=str)}
+
+
+@cache
+def assets_digest() -> str:
+    """Changes with any of them."""
+    whole = "\0".join(text for named in assets().items() for text in named)
+    return sha256(whole.encode()).hexdigest()[:16]
+
+
+@cache
+def web_page() -> str:
+    """The page that a server answers every page's address with; it holds no data."""
+    place = f"/a/{assets_digest()}"
+    style = tag("link", rel="stylesheet", href=f"{place}/{STYLE}")
+    script = tag("script", type="module", src=f"{place}/web.js")
+    unscripted = tag(
+        "noscript", tag("p", "This page needs scripts. `greenroom eval report` writes a file.")
+    )
+    head = page_head("Greenroom", style, script)
+    return f'<!doctype html>\n<html lang="en">{head}{page_body(unscripted)}</html>\n'

@@ -23,9 +23,13 @@ function pairRow(pair, place, a, b, found) {
   const same = left && right && !pair.differs;
   return make("li", { class: `pair ${pair.differs ?? ""}${first ? " first" : ""}`, tabindex: pair.differs ? -1 : null },
     first && make("p", { class: `flag ${place === found.act ? "act" : "words"}` }, first),
-    make("div", { class: "half" }, left ? eventRow(left, lengthOf(a.timeline)) : make("span", { class: "dim" }, "–")),
+    make("div", { class: "half" }, left ? oneSide(left, a) : make("span", { class: "dim" }, "–")),
     make("div", { class: "half" }, same && !worthRepeating(right) ? make("span", { class: "dim" }, "= same")
-      : right ? eventRow(right, lengthOf(b.timeline)) : make("span", { class: "dim" }, "–")));
+      : right ? oneSide(right, b) : make("span", { class: "dim" }, "–")));
+}
+
+function oneSide(row, side) {
+  return eventRow(row, lengthOf(side.timeline), null, null, "div");
 }
 
 // What was said stays on both sides, so that the conversation can be read.

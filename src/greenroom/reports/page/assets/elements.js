@@ -28,7 +28,7 @@ const ATTRIBUTES = new Set([
   "class", "id", "type", "role", "tabindex", "title", "scope", "colspan", "open", "hidden", "for",
   "placeholder", "value", "selected", "disabled", "width", "height", "x", "y", "rx", "x1", "x2",
   "y1", "y2", "viewBox", "preserveAspectRatio", "autocomplete", "spellcheck", "d", "dir", "href", "rel",
-  "src", "alt", "datetime", "min", "max", "step", "name", "rows", "label", "checked", "download", "wrap", "required",
+  "src", "alt", "datetime", "min", "max", "step", "name", "rows", "label", "checked", "download", "wrap", "required", "cx", "cy", "r",
 ]);
 const ADDRESS = /^(#|\/(?!\/)|https?:\/\/[^\s]+$)/i;
 
@@ -62,7 +62,7 @@ export function button(label, press, props) {
   return make("button", { type: "button", ...props, on: { click: press } }, label);
 }
 
-export const MARKS = { passed: "✓", flaky: "≈", failed: "✗", error: "!", terminated: "■", skipped: "–" };
+export const MARKS = { passed: "✓", flaky: "≈", failed: "✗", error: "!", terminated: "■", skipped: "–", going: "…" };
 
 export function pill(status, label = status) {
   return make("span", { class: `pill ${status}` }, MARKS[status] ?? "?", make("span", { class: "pill-word" }, ` ${label}`));

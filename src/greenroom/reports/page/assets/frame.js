@@ -10,7 +10,7 @@ export function frame(given) {
     make("h2", { id: "help-title" }, "Keys"),
     make("dl", null, given.keys.map(([key, does]) => [make("dt", null, make("kbd", null, key)), make("dd", null, does)])),
     button("Close", () => help.close(), { class: "quiet" }));
-  const title = make("h1");
+  const title = make("h1", { class: given.quiet ? "unseen" : null });
   const time = make("span", { class: "when-begun" });
   fill(document.getElementById("top"), given.nav, title, time,
     make("div", { id: "tools" }, given.tools, themeButton, button("? Keys", () => help.showModal(), { class: "quiet" })));

@@ -16,6 +16,7 @@ export function caseList(section, source, { query, head, ask, open }) {
   const folded = make("summary", { class: "quiet" }, "Filters");
   const folds = make("details", { class: "folds" }, folded, chips);
   const count = make("p", { class: "count", role: "status" });
+  const fresh = make("div", { class: "fresh-cases" });
   const body = make("div", { class: "rows", role: "rowgroup" });
   const heads = make("div", { class: "heads", role: "rowgroup" });
   const grid = make("div", {
@@ -26,11 +27,12 @@ export function caseList(section, source, { query, head, ask, open }) {
   let current = 0;
   let asked = 0;
   let searched = null;
+  let untold = 0;
   let height = 40;
 
   fill(section,
     make("h2", { id: "cases-title" }, "Cases"),
-    make("div", { class: "filters" }, search, folds, count), grid);
+    make("div", { class: "filters" }, search, folds, count, fresh), grid);
   section.hidden = false;
   const wide = window.matchMedia("(min-width: 641px)");
   const unfold = () => { folds.open = wide.matches; };
@@ -49,6 +51,8 @@ export function caseList(section, source, { query, head, ask, open }) {
   async function refresh(share = null) {
     if (document.activeElement !== search) search.value = query().q;
     searched = query().q ? share ?? searched : null;
+    untold = 0;
+    fill(fresh);
     asked += 1;
     const mine = asked;
     const kept = query().case ?? at(current)?.id ?? null;
@@ -144,10 +148,16 @@ export function caseList(section, source, { query, head, ask, open }) {
     paint(true);
   }
 
+  // A list that is being read does not move; what is new waits for a press.
+  function tell(news) {
+    untold += news;
+    fill(fresh, button(`${counted(untold, "new result")} ↑`, () => refresh(), { class: "quiet" }));
+  }
+
   window.addEventListener("scroll", () => paint(false), { passive: true });
   window.addEventListener("resize", () => { measure(); paint(true); });
   return {
-    refresh, move, stand, search, total: () => total,
+    refresh, move, stand, search, tell, isBeingRead: () => body.getBoundingClientRect().top < 0 || query().case !== null, total: () => total,
     current: () => at(current),
     focus: (look = true) => { if (look) move(0); else row()?.focus({ preventScroll: true }); },
     holds: () => body.contains(document.activeElement),

@@ -43,12 +43,16 @@ function tiles(head) {
   if (head.steady) found.push(tile(`pass^${head.steady.k}`, percent(head.steady.share), `the chance that all ${head.steady.k} trials of a case pass`));
   if (head.seconds) found.push(tile("time", duration(head.seconds)));
   const spent = head.spent ?? [];
-  if (spent.length) found.push(tile("cost in all", price(head.cost), spent.length > 1 ? spent.map((one) => `${ROLES[one.role]} ${price(one.cost)}`).join(" · ") : `all of it the ${ROLES[spent[0].role]}'s`));
+  if (spent.length) found.push(tile("cost in all", amount(head.cost), spent.length > 1 ? spent.map((one) => `${ROLES[one.role]} ${amount(one.cost)}`).join(" · ") : `all of it the ${ROLES[spent[0].role]}'s`));
   for (const one of spent) {
     const tokens = one.tokens ? `${one.tokens[0].toLocaleString("en")} in, ${one.tokens[1].toLocaleString("en")} out` : "unknown";
     found.push(tile(`${ROLES[one.role]}: tokens`, tokens, Object.keys(one.models).join(", ")));
   }
   return found;
+}
+
+function amount(cost) {
+  return cost === undefined ? "unknown" : money(cost);
 }
 
 export function price(cost) {

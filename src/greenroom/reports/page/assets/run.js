@@ -165,17 +165,30 @@ export async function runPage(source, more = {}) {
   window.addEventListener("popstate", follow);
   window.addEventListener("hashchange", follow);
 
-  // What the store says of this run from now on; a file never says anything.
-  source.follow(async (change) => {
+  // What the store says of this run from now on, painted a few times a second; a file never says anything.
+  let changes = [];
+  let painting = null;
+  async function catchUp() {
+    const heard = changes;
+    changes = [];
     head = await source.head();
     bar.retitle(head.title, head.begun);
     summarize();
-    await list.refresh();
-    if (query.case !== null && (!change.case || change.case === query.case)) await showCase(true);
-  });
+    const news = heard.filter((change) => change.kind === "trial").length;
+    if (news && list.isBeingRead()) list.tell(news);
+    else if (heard.some((change) => change.kind !== "going")) await list.refresh();
+    const mine = heard.some((change) => change.kind === "again" || change.case === query.case);
+    if (query.case !== null && mine) await showCase(true);
+  }
 
   summarize();
   await show();
+  source.follow((change) => {
+    changes.push(change);
+    painting ??= setTimeout(() => catchUp().finally(() => {
+      painting = null;
+    }), 150);
+  });
   printing(source, () => head);
   performance.mark("greenroom-ready");
 }

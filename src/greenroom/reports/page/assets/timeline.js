@@ -54,14 +54,14 @@ export function lengthOf(rows) {
   return Math.max(...rows.map((row) => (row.at ?? 0) + (row.s ?? 0)), 1e-9);
 }
 
-export function eventRow(row, length, look = null, run = null) {
+export function eventRow(row, length, look = null, run = null, element = "li") {
   const timed = row.s !== undefined;
   const chosen = look !== null && row.seq !== undefined && look.event === row.seq;
   const source = row.source && row.source !== "user" ? make("span", { class: `source ${row.source}` }, row.source) : null;
   const took = timed ? duration(row.s) : row.at !== undefined ? `+${duration(row.at)}` : "";
   const press = look && row.seq !== undefined && button(took, () => look.pick(chosen ? null : row.seq),
     { class: "quiet link took", title: `Event ${row.seq}: its record and the state after it`, "aria-expanded": String(chosen), "aria-label": `event ${row.seq}, ${took}` });
-  return make("li", {
+  return make(element, {
     class: `event ${row.kind}${(SLIM.has(row.kind) || row.theirs) && !row.bad ? " slim" : ""}${row.bad ? " bad" : ""}${row.theirs ? " theirs" : ""}${chosen ? " chosen" : ""}`,
   },
   icon(row.kind),

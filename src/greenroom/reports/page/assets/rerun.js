@@ -1,0 +1,79 @@
+// Rehearse: which cases, how often, with which model; what it will cost is asked first, and its command is shown.
+import { asked } from "./api.js";
+import { choice, commandLine, dialogOf, field, notice } from "./bar.js";
+import { button, fill, make } from "./elements.js";
+import { counted, duration, money } from "./words.js";
+
+// given: {agent, set, cases: [ids], trials, baseline}
+export function rehearse(here, given = {}) {
+  if (!here.agents?.length || !here.sets?.length) {
+    return dialogOf("Rehearse", (close) => [
+      make("p", null, "The page can only rehearse agents and sets that were named when it was started."),
+      commandLine("greenroom web agent.py:agent tests/evals"),
+      make("div", { class: "buttons" }, button("Close", () => close(null), { class: "quiet" }))]);
+  }
+  const wish = {
+    agent: given.agent ?? here.agents[0].n, set: given.set ?? here.sets[0].id, cases: given.cases ?? [], trials: given.trials ?? 1,
+    model: "", budget: here.budget ?? 1, ...(given.baseline ? { baseline: given.baseline } : {}),
+  };
+  return dialogOf(wish.cases.length ? `Rehearse ${counted(wish.cases.length, "case")}` : "Rehearse", (close) => {
+    const plan = make("div", { class: "plan", role: "status" });
+    const trouble = make("div");
+    const begin = button("Begin", start, { class: "quiet strong", disabled: true });
+    let planned = null;
+    let asking = 0;
+
+    async function estimate() {
+      asking += 1;
+      const mine = asking;
+      begin.disabled = true;
+      planned = null;
+      try {
+        const found = await asked("/runs/plan", { method: "POST", body: wish });
+        if (mine !== asking) return;
+        planned = found;
+        notice(trouble, "");
+        fill(plan, make("p", null, costWords(found)), (found.warnings ?? []).map((line) => make("p", { class: "remark" }, line)), commandLine(found.command));
+        begin.disabled = false;
+      } catch (error) {
+        if (mine === asking) notice(trouble, error);
+      }
+    }
+
+    async function start() {
+      begin.disabled = true;
+      try {
+        close(await asked("/runs", { method: "POST", body: { plan: planned.plan } }));
+      } catch (error) {
+        notice(trouble, error);
+        estimate();
+      }
+    }
+
+    const number = (label, name, least, step, more) => {
+      const input = make("input", { type: "number", min: least, step, value: wish[name] });
+      input.addEventListener("change", () => { wish[name] = Math.max(Number(input.value) || least, least); estimate(); });
+      return field(label, input, more);
+    };
+    const model = make("input", { type: "text", placeholder: "as it is", spellcheck: "false", autocomplete: "off" });
+    model.addEventListener("change", () => { wish.model = model.value.trim(); estimate(); });
+    estimate();
+    return [
+      make("div", { class: "fields" },
+        field("agent", choice("agent", here.agents.map((one) => [String(one.n), one.name]), String(wish.agent), (value) => { wish.agent = Number(value); estimate(); })),
+        field("set", choice("set", here.sets.map((one) => [one.id, one.name]), wish.set, (value) => { wish.set = value; estimate(); })),
+        number("trials", "trials", 1, 1), field("model", model, "provider:name"),
+        number("budget in USD", "budget", 0.01, 0.01, `at most ${money(here.budget ?? 1)}`)),
+      plan, trouble,
+      make("div", { class: "buttons" }, begin, button("Cancel", () => close(null), { class: "quiet" })),
+    ];
+  });
+}
+
+function costWords(found) {
+  const parts = [`${counted(found.cases, "case")}, ${counted(found.trials, "trial")}`];
+  parts.push(found.cost === undefined ? "cost unknown" : `about ${money(found.cost)}${found.cost_high === undefined ? "" : `, up to ${money(found.cost_high)}`}`);
+  if (found.seconds !== undefined) parts.push(`about ${duration(found.seconds)}`);
+  if (found.based_on) parts.push(`from ${counted(found.based_on, "earlier trial")}`);
+  return parts.join(" · ");
+}

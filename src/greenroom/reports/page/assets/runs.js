@@ -1,0 +1,151 @@
+// All runs, the latest first, and how their pass rate went from run to run.
+import { asked, followed } from "./api.js";
+import { choice, confirmed, notice } from "./bar.js";
+import { button, draw, fill, make } from "./elements.js";
+import { price, scrolled } from "./overview.js";
+import { rehearse } from "./rerun.js";
+import { counted, duration, level, moment, money, percent } from "./words.js";
+
+const MARK_OF = { running: "●", interrupted: "■", finished: "" };
+
+export async function runsPage(main, here, live) {
+  const given = () => Object.fromEntries(new URLSearchParams(location.hash.replace(/^#/, "")));
+  const chosen = new Set();
+  const trouble = make("div");
+  const above = make("div");
+  const table = make("div");
+  let runs = [];
+  let next = "";
+  let found = {};
+  let due = null;
+
+  fill(main, make("h2", { class: "unseen" }, "Runs"), trouble, above, table);
+
+  function ask(change) {
+    const query = new URLSearchParams({ ...given(), ...change });
+    for (const [name, value] of [...query]) if (!value) query.delete(name);
+    history.replaceState(null, "", `#${query}`);
+    refresh();
+  }
+
+  async function refresh() {
+    try {
+      found = await asked("/runs", { query: { set: given().set, agent: given().agent, limit: 100 } });
+      runs = found.runs;
+      next = found.next ?? "";
+      const set = given().set || runs[0]?.evalset || runs[0]?.name;
+      const trend = set ? await asked("/trend", { query: { set } }) : { points: [] };
+      fill(above, bar(), trendPanel(set, trend.points ?? []));
+      paint();
+      notice(trouble, "");
+    } catch (error) {
+      notice(trouble, error);
+    }
+  }
+
+  function bar() {
+    const option = (names, all) => [["", all], ...(names ?? []).map((name) => [name, name])];
+    return make("div", { class: "page-bar" },
+      choice("set", option(found.sets, "every set"), given().set ?? "", (set) => ask({ set })),
+      choice("agent", option(found.agents, "every agent"), given().agent ?? "", (agent) => ask({ agent })),
+      make("span", { class: "space" }), compareButton(),
+      !here.read_only && button("Rehearse…", async () => {
+        const begun = await rehearse(here);
+        if (begun?.run) location.assign(`/runs/${encodeURIComponent(begun.run)}`);
+      }, { class: "quiet strong" }));
+  }
+
+  function compareButton() {
+    const [b, a] = runs.filter((run) => chosen.has(run.id)).map((run) => run.id);
+    return chosen.size === 2
+      ? make("a", { class: "quiet", href: `/compare?a=${encodeURIComponent(a)}&b=${encodeURIComponent(b)}` }, "Compare the two")
+      : make("span", { class: "dim" }, chosen.size ? "choose one more to compare" : "choose two to compare");
+  }
+
+  function paint() {
+    const heads = ["run", "choose", "set", "agent", "trials", "pass rate", "cost in all", "time", ...(here.read_only ? [] : ["do"])];
+    fill(table, runs.length ? scrolled("run-rows", heads, runs.map(runLine)) : make("p", { class: "empty" }, "No run yet. `greenroom eval run` makes one."),
+      next && button("Earlier runs", more, { class: "quiet" }));
+  }
+
+  async function more() {
+    const older = await asked("/runs", { query: { set: given().set, agent: given().agent, limit: 100, before: next } });
+    runs = [...runs, ...older.runs];
+    next = older.next ?? "";
+    paint();
+  }
+
+  function runLine(run) {
+    const box = make("input", { type: "checkbox", checked: chosen.has(run.id), "aria-label": `choose ${run.id}` });
+    box.addEventListener("change", () => {
+      if (box.checked) chosen.add(run.id);
+      else chosen.delete(run.id);
+      if (chosen.size > 2) chosen.delete([...chosen][0]);
+      fill(above.firstChild, ...bar().childNodes);
+      paint();
+    });
+    const going = run.state === "running";
+    return make("tr", { class: run.state },
+      make("th", { scope: "row" }, make("a", { href: `/runs/${encodeURIComponent(run.id)}` }, moment(run.begun)), " ",
+        run.state !== "finished" && make("span", { class: `state ${run.state}` }, `${MARK_OF[run.state]} ${run.state}`),
+        make("span", { class: "dim run-id" }, run.id)),
+      make("td", null, box),
+      make("td", null, run.name || run.evalset), make("td", null, run.agent, " ", run.digest && make("code", { class: "dim" }, run.digest.slice(0, 6))),
+      make("td", null, going ? `${run.trials ?? 0} of ${run.planned}` : (run.trials ?? 0), " ", countWords(run.counts ?? {})),
+      make("td", null, run.rate ? make("b", { class: going ? null : level(run.rate.share) }, run.rate.text, going && " so far") : make("span", { class: "dim" }, "–")),
+      make("td", { class: "number" }, price(run.cost)), make("td", { class: "number" }, run.seconds ? duration(run.seconds) : ""),
+      !here.read_only && make("td", { class: "doing" }, doing(run)));
+  }
+
+  function doing(run) {
+    const act = (path, method = "POST") => asked(`/runs/${encodeURIComponent(run.id)}${path}`, { method, body: method === "DELETE" ? undefined : {} }).then(refresh, (error) => notice(trouble, error));
+    if (run.state === "running") return run.mine ? button("Stop", () => act("/stop"), { class: "quiet", title: "It can be resumed" }) : make("span", { class: "dim" }, "begun elsewhere");
+    return [
+      run.state === "interrupted" && button("Resume", () => act("/resume"), { class: "quiet" }), " ",
+      button("Delete…", async () => {
+        const sure = await confirmed("Delete this run?", `${run.name || run.id} of ${moment(run.begun)} with all its trials.`, `greenroom runs delete ${run.id}`, "Delete");
+        if (sure) act("", "DELETE");
+      }, { class: "quiet" })];
+  }
+
+  window.addEventListener("hashchange", refresh);
+  await refresh();
+  followed({}, found.at ?? null, (change) => {
+    if (change.kind !== "going") due ??= setTimeout(() => { due = null; refresh(); }, 400);
+  }, live.tell);
+}
+
+function countWords(counts) {
+  const marks = { passed: "✓", failed: "✗", error: "!", terminated: "■", skipped: "–" };
+  return make("span", { class: "dim" }, Object.entries(marks).filter(([status]) => counts[status]).map(([status, mark]) => `${mark} ${counts[status]}`).join("  "));
+}
+
+// The pass rate from run to run with its interval. A changed set breaks the line: other questions are no trend.
+function trendPanel(set, points) {
+  if (points.length < 2) return null;
+  const [width, height, left, base] = [720, 120, 34, 100];
+  const shown = points.slice(-60);
+  const x = (place) => left + 10 + (place * (width - left - 20)) / Math.max(shown.length - 1, 1);
+  const y = (share) => base - share * (base - 10);
+  const parts = [0, 0.5, 1].map((share) => [
+    draw("line", { class: "grid-line", x1: left, x2: width, y1: y(share), y2: y(share) }),
+    draw("text", { class: "axis", x: 2, y: y(share) + 4 }, `${share * 100} %`)]);
+  shown.forEach((point, place) => {
+    const before = shown[place - 1];
+    const same = before && before.set_digest === point.set_digest;
+    const changed = before && before.digest !== point.digest;
+    if (same) parts.push(draw("line", { class: "trend-line", x1: x(place - 1), y1: y(before.rate), x2: x(place), y2: y(point.rate) }));
+    if (point.low !== undefined) parts.push(draw("line", { class: "whisker", x1: x(place), x2: x(place), y1: y(point.low), y2: y(point.high) }));
+    const says = `${moment(point.begun)}: ${percent(point.rate)}${changed ? ", the agent changed" : ""}${before && !same ? ", the set changed" : ""}`;
+    const dot = before && !same ? draw("path", { class: "dot-set", d: `M${x(place)} ${y(point.rate) - 5}l5 9h-10z` })
+      : draw("circle", { class: changed ? "dot-changed" : "dot-same", cx: x(place), cy: y(point.rate), r: 4 });
+    parts.push(draw("a", { href: `/runs/${encodeURIComponent(point.run)}`, "aria-label": says }, draw("title", null, says), dot));
+  });
+  const costs = shown.filter((point) => point.cost !== undefined).map((point) => point.cost);
+  return make("section", { class: "panel", "aria-label": "Trend" },
+    make("h2", null, `Pass rate of ${set}`, " ", make("span", { class: "dim" }, counted(points.length, "run"))),
+    make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "The pass rate from run to run" },
+      draw("svg", { class: "trend", viewBox: `0 0 ${width} ${height}`, width, height }, parts)),
+    make("p", { class: "dim" }, "Bars are 95 % intervals. ● the agent changed, ▲ the set changed: no line, because the questions are others.",
+      costs.length > 1 && ` A run cost ${money(Math.min(...costs))} to ${money(Math.max(...costs))}.`));
+}

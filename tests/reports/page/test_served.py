@@ -1,0 +1,337 @@
+"""The pages of the web in a real browser, with a server whose answers are written down."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from typing import Any
+
+import pytest
+
+from browser.chromium import Heard, chromium, opened, until
+from browser.hostile import PAYLOADS
+from browser.sample_reports import rich_report
+from browser.served_pages import HERE, OTHER, PLAY, RUN, TEXT, TOKEN, Answers, served_pages
+from greenroom.reports.html import render_html
+
+pytestmark = pytest.mark.slow
+
+PAGES = {
+    "runs": "/runs",
+    "run": f"/runs/{RUN}",
+    "case": f"/runs/{RUN}#case=refund-broken-parcel&event=10",
+    "compare": f"/compare?a={OTHER}&b={RUN}#case=refund-broken-parcel&beside=1",
+    "sets": "/sets",
+    "set": "/sets/desk",
+    "plays": "/play",
+    "play": "/play/p1",
+    "agent": "/agent/0",
+    "label": "/label/polite",
+}
+
+
+def heavy(value: Any) -> Any:
+    return pytest.param(value, marks=pytest.mark.heavy)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, Answers]]:
+    with served_pages() as found:
+        yield found
+
+
+@contextmanager
+def looked_at(browser: Any, address: str, token: str = TOKEN, **options: Any):
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, **options)
+    try:
+        if token:
+            context.add_init_script(f"localStorage.setItem('greenroom-token', '{token}')")
+            context.add_init_script("localStorage.setItem('greenroom-rater', 'ana')")
+        page = context.new_page()
+        heard = Heard()
+        heard.listen_to(page)
+        page.goto(address)
+        yield page, heard
+    finally:
+        context.close()
+
+
+def ready(page: Any) -> None:
+    until(page, "performance.getEntriesByName('greenroom-ready').length > 0")
+
+
+def flaws(page: Any) -> list[Any]:
+    page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run(document)")
+    return [(one["id"], [n["html"][:120] for n in one["nodes"]]) for one in found["violations"]]
+
+
+def trial(position: int, case: str) -> str:
+    data = json.dumps({"run": RUN, "case": case, "trial": 1, "status": "failed"})
+    return f"id: {position}\nevent: trial\ndata: {data}\n\n"
+
+
+# One code
+
+
+@pytest.mark.parametrize(
+    "hash", ["", "#case=refund-broken-parcel", "#case=cancel-flight&status=error"]
+)
+def test_the_file_and_the_page_show_the_same(browser, server, tmp_path, hash):
+    file = tmp_path / "rich.html"
+    file.write_text(render_html(rich_report()), encoding="utf-8")
+    with opened(browser, file, hash) as (page, _):
+        ready(page)
+        in_file = [page.locator(part).aria_snapshot() for part in ("#main", "#opened")]
+    with looked_at(browser, f"{server[0]}/runs/{RUN}{hash}") as (page, heard):
+        ready(page)
+        page.evaluate("document.querySelector('#above .page-bar')?.remove()")
+        for name in ("Rerun…", "Ledger ⬇"):
+            page.evaluate(
+                f"[...document.querySelectorAll('#opened button')].find(b => b.textContent === {name!r})?.remove()"
+            )
+        assert [page.locator(part).aria_snapshot() for part in ("#main", "#opened")] == in_file
+        assert heard.errors == []
+
+
+# The key to the page
+
+
+def test_the_token_is_taken_out_of_the_address_and_serves_later_pages(browser, server):
+    with looked_at(browser, f"{server[0]}/runs#t={TOKEN}", token="") as (page, heard):
+        ready(page)
+        assert TOKEN not in page.url
+        page.goto(f"{server[0]}/sets")
+        ready(page)
+        assert "desk.yaml" in page.inner_text("main")
+        assert heard.errors == []
+
+
+def test_without_the_token_the_page_says_where_it_is(browser, server):
+    with looked_at(browser, f"{server[0]}/runs", token="") as (page, _):
+        until(page, "document.body.textContent.includes('Open the address that')")
+
+
+# Live
+
+
+def test_a_change_is_shown_once_and_the_stream_goes_on_where_it_was_cut(browser, server):
+    address, answers = server
+    # While a case is open the list does not move: what is new is counted.
+    with looked_at(browser, f"{address}/runs/{RUN}#case=later") as (page, _):
+        ready(page)
+        answers.stream += [trial(8, "a"), trial(8, "a"), trial(9, "b"), ": cut\n\n"]
+        until(
+            page, "document.querySelector('.fresh-cases').textContent.startsWith('2 new results')"
+        )
+        del answers.stream[:]
+        answers.stream += [trial(9, "b"), trial(10, "c")]
+        until(
+            page, "document.querySelector('.fresh-cases').textContent.startsWith('3 new results')"
+        )
+    assert answers.streams[0]["since"] == ["7"]
+    assert answers.streams[-1]["since"] == ["9"]
+
+
+def test_a_hidden_tab_lets_go_of_its_stream_and_takes_it_up_again(browser, server):
+    address, answers = server
+    with looked_at(browser, f"{address}/runs/{RUN}") as (page, _):
+        ready(page)
+        until(page, "document.querySelector('.live').textContent === '● live'")
+        hide = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true}); document.dispatchEvent(new Event('visibilitychange'))"
+        page.evaluate(hide % "true")
+        until(page, "document.querySelector('.live').textContent === '○ resting'")
+        before = len(answers.streams)
+        page.evaluate(hide % "false")
+        until(page, "document.querySelector('.live').textContent === '● live'")
+        assert len(answers.streams) == before + 1
+
+
+# Doing
+
+
+def test_two_runs_are_chosen_and_compared(browser, server):
+    with looked_at(browser, f"{server[0]}/runs") as (page, _):
+        ready(page)
+        assert "so far" in page.inner_text(".run-rows")
+        for box in (0, 1):
+            page.get_by_role("checkbox").nth(box).check()
+        page.get_by_role("link", name="Compare the two").click()
+        until(page, f"location.search === '?a={OTHER}&b={RUN}'")
+        ready(page)
+        assert "Compared with the baseline" in page.inner_text("main")
+
+
+def test_what_a_run_will_cost_is_shown_before_it_begins_with_its_command(browser, server):
+    address, answers = server
+    with looked_at(browser, f"{address}/runs") as (page, _):
+        ready(page)
+        page.get_by_role("button", name="Rehearse…").click()
+        page.get_by_label("trials").fill("5")
+        page.get_by_label("trials").press("Tab")
+        until(page, "document.querySelector('.plan').textContent.includes('--trials 5')")
+        assert "about $0.1800, up to $0.2500" in page.inner_text(".plan")
+        assert not any(path == "/api/runs" for _, path, _ in answers.acts)
+        page.get_by_role("button", name="Begin").click()
+        until(page, f"location.pathname === '/runs/{RUN}'")
+    assert ("POST", "/api/runs", {"plan": "q1"}) in answers.acts
+
+
+def test_an_edit_is_checked_as_it_is_typed_and_a_problem_leads_to_its_line(browser, server):
+    with looked_at(browser, f"{server[0]}/sets/desk") as (page, _):
+        ready(page)
+        page.get_by_label("The text of desk.yaml").fill(f"{TEXT}    expct: 1\n")
+        until(page, "document.querySelector('.problems').textContent.includes('Did you mean')")
+        page.locator(".problems").get_by_role("button").click()
+        start = page.evaluate("document.activeElement.selectionStart")
+        assert TEXT[:start].count("\n") == 3
+
+
+def test_a_conflict_shows_both_texts_and_loses_neither(browser, server):
+    address, answers = server
+    theirs = {
+        "id": "desk",
+        "name": "desk.yaml",
+        "text": "cases: [theirs]\n",
+        "digest": "d9",
+        "shape": "yaml",
+    }
+    answers.refused["/api/sets/desk"] = (409, {"error": "changed", "theirs": theirs})
+    with looked_at(browser, f"{address}/sets/desk") as (page, _):
+        ready(page)
+        page.get_by_label("The text of desk.yaml").fill("cases: [mine]\n")
+        page.get_by_role("button", name="Save").click()
+        assert page.get_by_label("Yours").input_value() == "cases: [mine]\n"
+        assert page.get_by_label("On disk").input_value() == "cases: [theirs]\n"
+        page.get_by_role("button", name="Save the left one").click()
+        until(page, "document.querySelector('.page-bar').textContent.includes('· saved')")
+    assert answers.acts[-1] == ("PUT", "/api/sets/desk", {"text": "cases: [mine]\n"})
+
+
+def test_a_play_answers_questions_fills_in_mocks_and_forks(browser, server):
+    address, answers = server
+    with looked_at(browser, f"{address}/play/p1") as (page, heard):
+        ready(page)
+        page.get_by_label("say something").fill("hello")
+        page.keyboard.press("Enter")
+        until(page, "document.querySelector('.say textarea').value === ''")
+        page.get_by_role("button", name="Yes").click()
+        page.get_by_role("button", name="Use this and go on").click()
+        until(page, "!document.querySelector('.waits').textContent.includes('has no mock')")
+        page.get_by_role("button", name="Fork before event 8").click()
+        page.get_by_role("dialog").get_by_role("button", name="Fork").click()
+        page.wait_for_timeout(200)
+        assert heard.errors == []
+    acts = [(path.rpartition("/")[2], body) for _, path, body in answers.acts]
+    assert acts[0] == ("say", {"text": "hello"})
+    assert acts[1] == ("answer", {"answers": {"y1": True}})
+    assert acts[2] == ("mocks", {"mocks": {**PLAY["mocks"], "refund": "ok"}})
+    assert acts[3] == ("fork", {"at": 8})
+
+
+def test_a_conversation_is_graded_by_a_key(browser, server):
+    address, answers = server
+    with looked_at(browser, f"{address}/label/polite") as (page, _):
+        ready(page)
+        page.keyboard.press("2")
+        page.wait_for_timeout(300)
+    assert answers.acts == [
+        (
+            "POST",
+            "/api/labels/polite/grades",
+            {"item": "i1", "rater": "ana", "value": "no", "note": ""},
+        )
+    ]
+
+
+def test_a_page_that_is_only_read_offers_nothing_to_do(browser, server, monkeypatch):
+    monkeypatch.setitem(HERE, "read_only", True)
+    with looked_at(browser, f"{server[0]}/runs") as (page, _):
+        ready(page)
+        assert page.get_by_role("button", name="Rehearse…").count() == 0
+        assert page.get_by_role("button", name="Stop").count() == 0
+        assert page.get_by_role("link", name="Play").count() == 0
+
+
+# Seen by everybody
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "name", [heavy(name) if name not in ("case", "play") else name for name in PAGES]
+)
+def test_axe_finds_nothing_to_object_to(browser, server, name, scheme):
+    pytest.importorskip("axe_playwright_python", reason="axe is not installed")
+    width = 1280 if scheme == "light" else 390
+    with looked_at(browser, server[0] + PAGES[name], color_scheme=scheme) as (page, heard):
+        page.set_viewport_size({"width": width, "height": 800})
+        ready(page)
+        page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+        assert flaws(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert heard.errors == []
+
+
+def test_keys_lead_from_page_to_page(browser, server):
+    with looked_at(browser, f"{server[0]}/runs") as (page, _):
+        ready(page)
+        page.keyboard.press("g")
+        page.keyboard.press("s")
+        page.wait_for_url("**/sets")
+        ready(page)
+        page.keyboard.press("?")
+        assert page.get_by_role("dialog", name="Keys").is_visible()
+
+
+# Hostile
+
+_ACTIVE = (
+    "iframe, object, embed, link:not([rel=stylesheet]), base, form, video, audio, math, body style"
+)
+
+
+@pytest.mark.parametrize("number", [0, *map(heavy, range(1, len(PAYLOADS), 11))])
+def test_no_hostile_answer_acts_on_any_page(browser, server, monkeypatch, number):
+    address, answers = server
+    bad = PAYLOADS[number]
+    usual = answers.get
+    kept = (
+        "kind",
+        "state",
+        "status",
+        "id",
+        "run",
+        "sort",
+        "differs",
+        "source",
+        "role",
+        "phase",
+        "n",
+        "verdict",
+    )
+
+    def poisoned(value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            return {name: poisoned(inner, name) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [poisoned(inner, key) for inner in value]
+        return bad if isinstance(value, str) and key not in kept else value
+
+    monkeypatch.setattr(answers, "get", lambda path, query: poisoned(usual(path, query)))
+    for path in PAGES.values():
+        with looked_at(browser, address + path) as (page, heard):
+            page.wait_for_timeout(250)
+            page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+            assert page.locator(_ACTIVE).count() == 0
+            assert page.evaluate("window.__pwned") is None
+            assert heard.dialogs == []
+            assert [one for one in heard.requests if not one.startswith(address)] == []
+            assert [
+                one for one in heard.errors if "Trusted" in one or "Content Security" in one
+            ] == []
