@@ -8,6 +8,7 @@ GreenroomError
 │   ├── BadFile                 a file that cannot be read as what it should be
 │   ├── BadMetric               a metric whose parameters cannot be bound
 │   ├── BadQuery                a state query with an unknown operator or scope
+│   ├── BadTrace                a trace or log of another tool that cannot be read
 │   ├── BadValue                a value that is not JSON (NaN, bytes, unknown objects)
 │   ├── BadLedger               events out of order, a truncated file, another agent's ledger
 │   ├── ImportRefused           a file that connects, starts a process or calls a tool on import
@@ -119,6 +120,14 @@ class BadQuery(BadInput):
 
     A place in the state is written `scope.key`; a bare `key` means `session.key`. The message lists the
     operators that exist.
+    """
+
+
+class BadTrace(BadInput):
+    """A trace or log of another tool that cannot be read.
+
+    The message names the file and the place in it. Export it again if it was cut; if its format was
+    taken for another one, name the right one with --reader.
     """
 
 

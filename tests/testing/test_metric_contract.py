@@ -71,7 +71,7 @@ class Counts:
     """The calls, counted from the ledger, as it says."""
 
     name = "counts"
-    counts_calls = True
+    needs = frozenset({"tools"})
 
     def measure(self, case: Case, ledger: Any, world: Any) -> Score:
         return Score(bool(ledger.of(ToolCalled)), name=self.name)
@@ -214,6 +214,8 @@ class TooMuch(Wrong):
 
 
 class Blind(Wrong):
+    needs = frozenset[str]()
+
     def measure(self, case: Case, ledger: Any, world: Any) -> Any:
         return Score(not ledger.of(ToolCalled), name="wrong")
 

@@ -21,7 +21,12 @@ Source = Literal["live", "mock", "cached", "replayed", "refused", "user", "middl
 EndReason = Literal["completed", "finished", "state_matches", "max_turns", "max_seconds", "error"]
 """Why a run is over."""
 YieldType = Literal["message", "tool"]
-Calls = Literal["models", "tools"]
+Unseen = Literal["models", "tools", "args", "results", "words", "user", "state", "nodes", "times"]
+"""What a record may not hold, although it may have happened.
+
+The calls of models and of tools; what tools were given and what they returned; what the agent and what
+the user said; the state; which parts of the agent were at work; and when anything happened.
+"""
 
 
 def _kind(name: str) -> str:
@@ -65,9 +70,9 @@ class RunStarted(Event, frozen=True, kw_only=True):
     agent: Json = None
     digest: str = ""
     state: Json = None
-    opaque: tuple[Calls, ...] = ()
-    """Which calls of the agent could not be seen: they are missing here, but may have been made."""
-    observed: tuple[Calls, ...] = ()
+    opaque: tuple[Unseen, ...] = ()
+    """What of the run could not be seen: it is missing here, but may have happened."""
+    observed: tuple[Unseen, ...] = ()
     """Which calls were seen if they passed a seam: if none did, some may have gone unseen."""
     trial: int = 1
     """Which trial of its case it is."""

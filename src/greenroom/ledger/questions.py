@@ -19,7 +19,6 @@ from greenroom.ledger.events import (
     AgentSaid,
     Answered,
     ArtifactSaved,
-    Calls,
     Decided,
     Event,
     InvocationEnded,
@@ -32,6 +31,7 @@ from greenroom.ledger.events import (
     ToolCalled,
     ToolFailed,
     ToolReturned,
+    Unseen,
     UserSaid,
     changes_by,
 )
@@ -320,12 +320,12 @@ def span(first: Event, last: Event) -> float:
     return last.at - first.at if last.at > first.at else 0.0
 
 
-def unseen(ledger: Ledger) -> tuple[Calls, ...]:
+def unseen(ledger: Ledger) -> tuple[Unseen, ...]:
     """Which calls of the agent could not be seen, so that their absence here says nothing."""
     return unseen_in(ledger.first, ledger.index_of())
 
 
-def unseen_in(first: Event | None, index: VoiceIndex) -> tuple[Calls, ...]:
+def unseen_in(first: Event | None, index: VoiceIndex) -> tuple[Unseen, ...]:
     """As `unseen`, from the first event and the agent's index."""
     if not isinstance(first, RunStarted):
         return ()

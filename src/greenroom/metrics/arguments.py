@@ -32,6 +32,11 @@ class Arguments(Struct, frozen=True, kw_only=True):
     ignored_of: Mapping[str, tuple[str, ...]]
     tolerance: float
 
+    @property
+    def ignores_all(self) -> bool:
+        """Whether no argument of any call is looked at."""
+        return all(rule == "ignore" for rule in (self.match, *self.tools.values()))
+
     def fit(self, wanted: WantedValue, made: ToolCalled) -> bool:
         """Whether the call is the expected one."""
         tool = wanted if isinstance(wanted, str) else wanted.tool

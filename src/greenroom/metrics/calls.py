@@ -15,6 +15,7 @@ from greenroom.ledger.query import Predicate, check_query, holds
 from greenroom.metrics.arguments import args_match
 from greenroom.metrics.builtin import BuiltIn, checked_texts, written
 from greenroom.metrics.counts import Bounds, bounds, times
+from greenroom.metrics.needs import CALL_ARGS, CALL_NAMES, Needs
 from greenroom.world.world import World
 
 Match = Literal["subset", "exact"]
@@ -23,12 +24,16 @@ Match = Literal["subset", "exact"]
 class Called(BuiltIn, frozen=True, kw_only=True):
     """Counts the calls of one tool whose arguments match."""
 
-    counts_calls: ClassVar[bool] = True
     tool: str
     args: Mapping[str, Json] | None
     match: Match
     where: Predicate | None
     bounds: Bounds
+
+    @property
+    def needs(self) -> Needs:
+        """Arguments only where some are looked at."""
+        return CALL_NAMES if self.args is None and self.where is None else CALL_ARGS
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Score:
         """1 if as many calls match as there should be."""
@@ -137,7 +142,7 @@ def _limits(here: str, at_least: int | None, at_most: int | None, never: bool) -
 class ForbiddenCalls(BuiltIn, frozen=True, kw_only=True):
     """Looks for calls of tools that must not be called."""
 
-    counts_calls: ClassVar[bool] = True
+    needs: ClassVar[Needs] = CALL_NAMES
     tools: tuple[str, ...]
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Score:

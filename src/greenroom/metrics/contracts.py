@@ -1,6 +1,7 @@
 """Did each node change only what it declares? Declarations are read from the agent's snapshot."""
 
 from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 from msgspec import Struct
 
@@ -13,6 +14,7 @@ from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, as_array, is_array, is_object, same
 from greenroom.ledger.query import split_place
 from greenroom.metrics.builtin import BuiltIn, written
+from greenroom.metrics.needs import CALL_NAMES, NODES, STATE, Needs
 from greenroom.world.world import World
 
 Places = tuple[str, ...]
@@ -35,6 +37,8 @@ class Declared(Struct, frozen=True):
 
 class KeptContract(BuiltIn, frozen=True, kw_only=True):
     """Compares what nodes changed in the state with what they declare to write."""
+
+    needs: ClassVar[Needs] = STATE | NODES | CALL_NAMES
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """The share of the runs of declaring nodes that changed nothing beyond; all of them must."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from difflib import get_close_matches
-from typing import cast, get_args
+from typing import ClassVar, cast, get_args
 
 from msgspec import Struct
 
@@ -13,11 +13,21 @@ from greenroom.ledger.events import (
     AgentSaid,
     Answered,
     AnyEvent,
+    Decided,
     Event,
+    InvocationEnded,
+    InvocationStarted,
     ModelCalled,
+    ModelFailed,
     ModelReplied,
+    NodeEnded,
+    NodeFailed,
+    NodeStarted,
+    RunEnded,
+    RunStarted,
     ToolBlocked,
     ToolCalled,
+    ToolFailed,
     ToolReturned,
     UserSaid,
     YieldOpened,
@@ -26,6 +36,16 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.query import Predicate, holds
 from greenroom.ledger.questions import turns
 from greenroom.metrics.builtin import BuiltIn, written
+from greenroom.metrics.needs import (
+    CALL_NAMES,
+    CALLS,
+    EVERYTHING,
+    MODELS,
+    NODES,
+    NOTHING,
+    WORDS,
+    Needs,
+)
 from greenroom.metrics.turns import messages_in
 from greenroom.world.world import World
 
@@ -93,6 +113,19 @@ def times(count: int) -> str:
     return "once" if count == 1 else "twice" if count == 2 else f"{count} times"
 
 
+_NEEDED: dict[type[Event], Needs] = {
+    UserSaid: NOTHING,
+    Answered: NOTHING,
+    AgentSaid: WORDS,
+    **dict.fromkeys((ToolCalled, ToolBlocked), CALL_NAMES),
+    **dict.fromkeys((ToolReturned, ToolFailed), CALLS),
+    **dict.fromkeys((ModelCalled, ModelReplied, ModelFailed), MODELS),
+    **dict.fromkeys((NodeStarted, NodeEnded, NodeFailed, Decided), NODES),
+    **dict.fromkeys((RunStarted, RunEnded, InvocationStarted, InvocationEnded), NOTHING),
+}
+"""What has to be seen so that there can be events of a kind; of others, everything."""
+
+
 class EventCount(BuiltIn, frozen=True, kw_only=True):
     """Counts the events of some kinds on the agent's side."""
 
@@ -102,9 +135,11 @@ class EventCount(BuiltIn, frozen=True, kw_only=True):
     bounds: Bounds
 
     @property
-    def counts_calls(self) -> bool:
-        """Whether tool calls or their results are among what is counted."""
-        return not {ToolCalled, ToolReturned}.isdisjoint(self.kinds)
+    def needs(self) -> Needs:
+        """What has to be seen to count such events; with a predicate, all that they say."""
+        if self.where is not None:
+            return EVERYTHING
+        return NOTHING.union(*(_NEEDED.get(kind, EVERYTHING) for kind in self.kinds))
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Score:
         """1 if there are as many events as there should be; `measured` is the count."""
@@ -163,6 +198,7 @@ def event_count(
 class TurnsWithin(BuiltIn, frozen=True, kw_only=True):
     """Counts the user's turns."""
 
+    needs: ClassVar[Needs] = NOTHING
     bounds: Bounds
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Score:

@@ -5,7 +5,7 @@ A metric is an object with `name` and `measure`, a function whose parameters are
 """
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from math import isfinite
@@ -19,9 +19,11 @@ from greenroom.cases.criteria import Criterion
 from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric, BadValue
+from greenroom.ledger.events import Unseen
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import plain
 from greenroom.metrics.builtin import BuiltIn, checked_threshold
+from greenroom.metrics.needs import NOTHING, Needs, checked_needs
 from greenroom.metrics.parameters import Run, WantedParameters, filled, wants_of
 from greenroom.world.world import World
 
@@ -122,11 +124,17 @@ class FunctionMetric(Struct, frozen=True):
     threshold: float | None = None
     wants: WantedParameters = ()
     critical: bool = False
+    declared: Needs | None = None
+
+    @property
+    def needs(self) -> Needs:
+        """What it says that it needs; what its parameters need is seen to where they are filled."""
+        return NOTHING if self.declared is None else self.declared
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome | Awaitable[Outcome]:
         """The outcome that the function comes to for this run."""
         run = Run(case, ledger, world, self.name)
-        given = filled(self.wants, run)
+        given = filled(self.wants, run, declared=self.declared is not None)
         if isinstance(given, NotApplicable | Unmeasured):
             return given
         returned = self.function(**given)
@@ -158,11 +166,19 @@ class FunctionMetric(Struct, frozen=True):
 
 @overload
 def metric(
-    function: Function | Evaluator, /, *, name: str | None = None, threshold: float | None = None
+    function: Function | Evaluator,
+    /,
+    *,
+    name: str | None = None,
+    threshold: float | None = None,
+    needs: Iterable[Unseen] | None = None,
 ) -> FunctionMetric: ...
 @overload
 def metric(
-    *, name: str | None = None, threshold: float | None = None
+    *,
+    name: str | None = None,
+    threshold: float | None = None,
+    needs: Iterable[Unseen] | None = None,
 ) -> Callable[[Function | Evaluator], FunctionMetric]: ...
 def metric(
     function: Function | Evaluator | None = None,
@@ -170,17 +186,19 @@ def metric(
     *,
     name: str | None = None,
     threshold: float | None = None,
+    needs: Iterable[Unseen] | None = None,
 ) -> FunctionMetric | Callable[[Function | Evaluator], FunctionMetric]:
     """Make a function a metric: `@metric`, or `@metric(name="tone", threshold=0.8)`.
 
     A bool or number it returns passes at `threshold` (0.5 without one); a Score says itself
-    whether it passed.
+    whether it passed. `needs` says what a metric that takes the `ledger`, `events` or `steps` reads of
+    them, such as `["tools", "words"]`; without it, it is unmeasured where anything was not recorded.
     """
     if threshold is not None:
         checked_threshold(threshold, "@metric(...)")
     if function is None:
-        return partial(_from_function, name=name, threshold=threshold)
-    return _from_function(function, name, threshold)
+        return partial(_from_function, name=name, threshold=threshold, needs=needs)
+    return _from_function(function, name, threshold, needs)
 
 
 def as_metric(given: MetricLike) -> Metric:
@@ -207,7 +225,10 @@ def as_metric(given: MetricLike) -> Metric:
 
 
 def _from_function(
-    given: object, name: str | None = None, threshold: float | None = None
+    given: object,
+    name: str | None = None,
+    threshold: float | None = None,
+    needs: Iterable[Unseen] | None = None,
 ) -> FunctionMetric:
     if isinstance(given, type):
         given = _instance(cast("type[object]", given))
@@ -221,7 +242,15 @@ def _from_function(
     if threshold is None and own is not None:
         threshold = checked_threshold(own, f"metric {found!r}")
     critical = getattr(given, "critical", getattr(inner, "critical", False))
-    return FunctionMetric(function, found, threshold, wants_of(function, found), bool(critical))
+    needed = needs if needs is not None else getattr(inner, "needs", None)
+    return FunctionMetric(
+        function,
+        found,
+        threshold,
+        wants_of(function, found),
+        bool(critical),
+        None if needed is None else checked_needs(needed, f"metric {found!r}"),
+    )
 
 
 def _inner(given: object) -> object:

@@ -7,6 +7,7 @@ from greenroom.cases.scores import NotApplicable, Outcome, Score
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
 from greenroom.metrics.builtin import BuiltIn, checked_threshold, is_number, written
+from greenroom.metrics.needs import CALL_NAMES, Needs
 from greenroom.metrics.turns import scripted_turns
 from greenroom.world.world import World
 
@@ -17,7 +18,7 @@ USUAL_THRESHOLD = 0.5
 class Efficiency(BuiltIn, frozen=True, kw_only=True):
     """Counts the calls beyond the expected ones."""
 
-    counts_calls: ClassVar[bool] = True
+    needs: ClassVar[Needs] = CALL_NAMES
     calls: int | None
     penalty: float
     threshold: float

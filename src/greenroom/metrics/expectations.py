@@ -19,6 +19,7 @@ from greenroom.ledger.questions import state_after
 from greenroom.metrics.builtin import shown_value
 from greenroom.metrics.calls import call_text
 from greenroom.metrics.comparison import problems_of
+from greenroom.metrics.needs import NODES, STATE, WORDS, Needs, call_needs
 from greenroom.metrics.node_state import state_after_node
 from greenroom.metrics.response import cut, equal_texts, missing_texts, quoted, texts_of
 from greenroom.metrics.state import mismatches
@@ -43,6 +44,7 @@ class Expectation:
     name: str
     field: str
     covers: tuple[str, ...]
+    needs: ClassVar[Needs]
     heeds_empty: ClassVar[bool] = False
     """Whether an empty value is an expectation, too; usually anything would meet it."""
 
@@ -121,6 +123,10 @@ class ExpectedTools(Expectation):
     heeds_empty = True
     """None says nothing; [] says that no tool may be called."""
 
+    def needs_for(self, case: Case) -> Needs:
+        """Arguments only where some are expected."""
+        return call_needs(case)
+
     def needs_guard(self, case: Case) -> bool:
         """Whether an expected argument is a query or a function."""
         return any(
@@ -147,6 +153,7 @@ class ExpectedResponse(Expectation):
     __slots__ = ()
     name = "expected_response"
     field = "response"
+    needs = WORDS
 
     def met(self, turn: ScriptedTurn) -> Met | None:
         """1 if the texts are equal; None without a response to compare."""
@@ -165,6 +172,7 @@ class ExpectedContains(Expectation):
     __slots__ = ()
     name = "expected_contains"
     field = "contains"
+    needs = WORDS
 
     def met(self, turn: ScriptedTurn) -> Met | None:
         """The share found; None without a response to look in."""
@@ -187,6 +195,7 @@ class ExpectedState(Expectation):
     __slots__ = ()
     name = "expected_state"
     field = "state"
+    needs = STATE
 
     def needs_guard(self, case: Case) -> bool:
         """The expected state is a query."""
@@ -210,6 +219,7 @@ class ExpectedStateAfter(Expectation):
     __slots__ = ()
     name = "expected_state_after"
     field = "state_after"
+    needs = STATE | NODES
 
     def needs_guard(self, case: Case) -> bool:
         """The expected states are queries."""
@@ -243,6 +253,7 @@ class ExpectedStop(Expectation):
     __slots__ = ()
     name = "expected_stop"
     field = "stopped_by"
+    needs = NODES
 
     def met(self, turn: ScriptedTurn) -> Met:
         """1 if something stopped it that fits."""

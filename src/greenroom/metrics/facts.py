@@ -13,6 +13,7 @@ from greenroom.ledger import questions
 from greenroom.ledger.events import ModelReplied
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall, Usage
+from greenroom.metrics.needs import CALLS, MODELS, WORDS, lacking
 
 Fact = TypeVar("Fact")
 Missing = NotApplicable | Unmeasured
@@ -20,6 +21,8 @@ Missing = NotApplicable | Unmeasured
 
 def spoken(ledger: Ledger) -> str | Unmeasured:
     """The agent's last words."""
+    if (lacks := lacking(ledger, WORDS)) is not None:
+        return lacks
     # There are few paths, each with its last words, but there may be many events.
     said = ledger.index_of().spoken.values()
     if not said:
@@ -32,6 +35,8 @@ def spoken(ledger: Ledger) -> str | Unmeasured:
 
 def known_cost(ledger: Ledger) -> float | Unmeasured:
     """What the agent's models cost in USD; those of a replay, when they were recorded."""
+    if (lacks := lacking(ledger, MODELS)) is not None:
+        return lacks
     total = questions.cost(ledger)
     if total is not None:
         before = (r for r in ledger.index_of().replied if r.source == "replayed")
@@ -42,6 +47,8 @@ def known_cost(ledger: Ledger) -> float | Unmeasured:
 
 def known_usage(ledger: Ledger) -> Usage | Unmeasured:
     """The tokens of the agent's models."""
+    if (lacks := lacking(ledger, MODELS)) is not None:
+        return lacks
     total = questions.usage(ledger)
     if total is not None:
         return total
@@ -49,16 +56,9 @@ def known_usage(ledger: Ledger) -> Usage | Unmeasured:
     return Unmeasured(f"the usage is unknown: no token counts from {', '.join(sorted(silent))}")
 
 
-def unseen_calls(ledger: Ledger) -> Unmeasured | None:
-    """Why the tool calls of a run cannot be judged: there may be some that were not seen."""
-    if "tools" not in questions.unseen(ledger):
-        return None
-    return Unmeasured("the agent's tools run where they cannot be seen, so its calls are unknown")
-
-
 def seen_calls(ledger: Ledger) -> list[questions.CallRecord] | Unmeasured:
-    """The tool calls of a run, if they could be seen."""
-    return unseen_calls(ledger) or questions.asked_calls(ledger)
+    """The tool calls of a run with their ends, if they could be seen."""
+    return lacking(ledger, CALLS) or questions.asked_calls(ledger)
 
 
 def reference(case: Case) -> str | NotApplicable:

@@ -1,12 +1,14 @@
 """Did the agents hand the conversation over as they should?"""
 
+from typing import ClassVar
+
 from greenroom.cases.case import Case
-from greenroom.cases.scores import Outcome, Score, Unmeasured
+from greenroom.cases.scores import Outcome, Score
 from greenroom.errors import BadMetric
 from greenroom.ledger.handovers import handovers
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.questions import unseen
 from greenroom.metrics.builtin import BuiltIn, checked_text, written
+from greenroom.metrics.needs import NODES, Needs
 from greenroom.metrics.turns import checked_turn, turn_span
 from greenroom.world.world import World
 
@@ -14,6 +16,7 @@ from greenroom.world.world import World
 class HandedOver(BuiltIn, frozen=True, kw_only=True):
     """Looks whether an agent got the conversation from another."""
 
+    needs: ClassVar[Needs] = NODES
     to: str
     by: str | None
     turn: int | None
@@ -21,8 +24,6 @@ class HandedOver(BuiltIn, frozen=True, kw_only=True):
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """1 if it was handed over as it should be."""
-        if unseen(ledger):
-            return Unmeasured("what the agent does inside is not seen, hand-overs among it")
         found = handovers(ledger)
         if self.turn is not None:
             span = turn_span(case, ledger, self.turn)

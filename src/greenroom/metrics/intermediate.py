@@ -11,6 +11,7 @@ from greenroom.ledger.plain import Json
 from greenroom.metrics.builtin import BuiltIn, checked_switch, checked_threshold, written
 from greenroom.metrics.facts import spoken
 from greenroom.metrics.likeness import USUAL_THRESHOLD
+from greenroom.metrics.needs import MODELS, WORDS, Needs
 from greenroom.metrics.response import folded, quoted
 from greenroom.metrics.rouge import rouge
 from greenroom.metrics.turns import (
@@ -27,6 +28,7 @@ class IntermediateResponses(BuiltIn, frozen=True, kw_only=True):
     """Looks for the expected texts, in order, in what was said before the last response."""
 
     covers: ClassVar[tuple[str, ...]] = ("intermediate",)
+    needs: ClassVar[Needs] = WORDS | MODELS
 
     likeness: float
     stem: bool

@@ -1,6 +1,6 @@
 """Was the agent fast enough, turn by turn and model by model?"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -12,6 +12,7 @@ from greenroom.errors import BadMetric
 from greenroom.ledger.events import AgentSaid, Event, ModelReplied, RunEnded, RunResumed
 from greenroom.ledger.ledger import Ledger
 from greenroom.metrics.builtin import BuiltIn, is_number, written
+from greenroom.metrics.needs import MODELS, NOTHING, TIMES, WORDS, Needs
 from greenroom.world.world import World
 
 What = Literal["turn", "first answer", "first words", "model reply"]
@@ -29,6 +30,11 @@ class Within(BuiltIn, frozen=True, kw_only=True):
 
     what: What
     seconds: float
+
+    @property
+    def needs(self) -> Needs:
+        """Times, and that which is timed."""
+        return TIMES | _TIMED[self.what]
 
     @property
     def listens(self) -> bool:
@@ -115,6 +121,12 @@ def _first_words(ledger: Ledger) -> list[Wait]:
     ]
 
 
+_TIMED: Mapping[What, Needs] = {
+    "turn": NOTHING,
+    "first answer": WORDS,
+    "first words": MODELS,
+    "model reply": MODELS,
+}
 _WAITS = {
     "turn": _turns,
     "first answer": _first_answers,

@@ -14,6 +14,7 @@ from greenroom.metrics.builtin import (
     written,
 )
 from greenroom.metrics.facts import reference_of, spoken
+from greenroom.metrics.needs import WORDS, Needs
 from greenroom.metrics.response import quoted
 from greenroom.metrics.rouge import KINDS, RougeKind, rouge, words_in
 from greenroom.metrics.turns import (
@@ -36,6 +37,7 @@ class ResponseMatch(BuiltIn, frozen=True, kw_only=True):
     """Compares the last response of each turn with that turn's reference."""
 
     covers: ClassVar[tuple[str, ...]] = ("reference",)
+    needs: ClassVar[Needs] = WORDS
 
     kind: RougeKind
     mode: RougeMode

@@ -1,6 +1,7 @@
 """Was the run cheap and fast enough?"""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Outcome, Score, Unmeasured
@@ -9,6 +10,7 @@ from greenroom.ledger import questions
 from greenroom.ledger.ledger import Ledger
 from greenroom.metrics.builtin import BuiltIn, is_number, written
 from greenroom.metrics.facts import known_cost, known_usage
+from greenroom.metrics.needs import MODELS, TIMES, Needs
 from greenroom.world.world import World
 
 _CUT_SHORT = ("max_turns", "max_seconds", "error")
@@ -17,6 +19,7 @@ _CUT_SHORT = ("max_turns", "max_seconds", "error")
 class CostWithin(BuiltIn, frozen=True, kw_only=True):
     """Compares what the agent's models cost with a budget."""
 
+    needs: ClassVar[Needs] = MODELS
     usd: float
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
@@ -39,6 +42,7 @@ def cost_within(usd: float, *, name: str | None = None) -> CostWithin:
 class CompletedWithin(BuiltIn, frozen=True, kw_only=True):
     """Compares how long the run took with a limit."""
 
+    needs: ClassVar[Needs] = TIMES
     seconds: float
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Score:
@@ -63,6 +67,7 @@ def completed_within(seconds: float, *, name: str | None = None) -> CompletedWit
 class TokensWithin(BuiltIn, frozen=True, kw_only=True):
     """Compares the tokens of the agent's models with limits."""
 
+    needs: ClassVar[Needs] = MODELS
     limits: Mapping[str, int]
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:

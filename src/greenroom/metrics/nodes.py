@@ -1,6 +1,7 @@
 """Did the run pass through the nodes of the agent's graph as it should?"""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Outcome, Score, Unmeasured
@@ -9,6 +10,7 @@ from greenroom.ledger.events import NodeStarted
 from greenroom.ledger.ledger import Ledger
 from greenroom.metrics.builtin import BuiltIn, checked_texts, checked_threshold, written
 from greenroom.metrics.comparison import MatchType, Sides, checked_match
+from greenroom.metrics.needs import NODES, Needs
 from greenroom.metrics.node_state import NO_NODES
 from greenroom.metrics.turns import checked_turn, turn_span
 from greenroom.world.world import World
@@ -17,6 +19,7 @@ from greenroom.world.world import World
 class NodeSequence(BuiltIn, frozen=True, kw_only=True):
     """Compares the nodes of a run, or of one turn, with the expected ones."""
 
+    needs: ClassVar[Needs] = NODES
     nodes: tuple[str, ...]
     match: MatchType
     turn: int | None

@@ -67,6 +67,19 @@ from greenroom.metrics.facts import (
     seen_calls,
     spoken,
 )
+from greenroom.metrics.needs import (
+    CALLS,
+    EVERYTHING,
+    MODELS,
+    NOTHING,
+    STATE,
+    TIMES,
+    USER,
+    WORDS,
+    Needs,
+    unseen_facts,
+    without,
+)
 from greenroom.world.world import World
 
 
@@ -187,6 +200,17 @@ _ALIASES = {
     "ctx": "result",
 }
 
+_NEEDS: Mapping[str, Needs] = {
+    **dict.fromkeys(("ledger", "steps", "events", "result", "memory"), EVERYTHING),
+    **dict.fromkeys(("response", "responses"), WORDS),
+    "messages": WORDS | USER,
+    "tool_calls": CALLS,
+    "state": STATE,
+    **dict.fromkeys(("usage", "cost"), MODELS),
+    "seconds": TIMES,
+}
+"""What a metric needs that asks for this; of the others, nothing that may not have been recorded."""
+
 KNOWN: dict[str, Read] = {
     **_FACTS,
     **{alias: _FACTS[name] for alias, name in _ALIASES.items()},
@@ -200,16 +224,26 @@ class WantedValue(Struct, frozen=True):
     read: Read
     optional: bool
     default: object = None
+    needs: Needs = NOTHING
 
 
 WantedParameters = tuple[WantedValue, ...]
 
 
-def filled(wants: WantedParameters, run: Run) -> dict[str, object] | Missing:
-    """The arguments for one run, or the outcome that says which of them is missing and why."""
+def filled(
+    wants: WantedParameters, run: Run, *, declared: bool = False
+) -> dict[str, object] | Missing:
+    """The arguments for one run, or the outcome that says which of them is missing and why.
+
+    Who asks for the whole ledger needs everything, unless what it needs is `declared` elsewhere.
+    """
     given: dict[str, object] = {}
+    unseen = unseen_facts(run.ledger)
     for want in wants:
-        value = want.read(run)
+        missing = unseen & want.needs if unseen else NOTHING
+        if want.needs == EVERYTHING and declared:
+            missing = NOTHING
+        value = without(missing) if missing else want.read(run)
         if isinstance(value, Missing):
             if not want.optional:
                 return value
@@ -251,7 +285,9 @@ def _wanted(parameter: inspect.Parameter, hint: object, what: str) -> WantedValu
         )
     if parameter.kind is parameter.POSITIONAL_ONLY:
         raise BadMetric(f"metric {what!r} takes {name!r} by position only; remove the `/`.")
-    return WantedValue(name, KNOWN[name], optional, None if default is parameter.empty else default)
+    usual = None if default is parameter.empty else default
+    needs = _NEEDS.get(_ALIASES.get(name, name), NOTHING)
+    return WantedValue(name, KNOWN[name], optional, usual, needs)
 
 
 def _allows_none(hint: object) -> bool:

@@ -51,6 +51,15 @@ def metric_named(criterion: Criterion | str) -> object:
     return found if threshold is None else metric(found, name=asked.name, threshold=threshold)
 
 
+def first_option(name: str) -> str:
+    """The option of a metric that a bare value is meant for: `called:lookup` names the tool."""
+    found = METRICS.load(name)
+    names = list(inspect.signature(found).parameters) if _is_factory(found) else []
+    if not names:
+        raise BadMetric(f"metric {name!r} has no options.")
+    return names[0]
+
+
 def _is_factory(found: Callable[..., object]) -> bool:
     """Whether it has to be called to give a metric.
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 from unicodedata import normalize
 
 from greenroom.cases.case import Case
@@ -18,12 +18,14 @@ from greenroom.metrics.builtin import (
     written,
 )
 from greenroom.metrics.facts import reference, spoken
+from greenroom.metrics.needs import WORDS, Needs
 from greenroom.world.world import World
 
 
 class Exact(BuiltIn, frozen=True, kw_only=True):
     """Compares the last response with a text, or with the case's reference."""
 
+    needs: ClassVar[Needs] = WORDS
     text: str | None
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
@@ -51,6 +53,7 @@ def exact(text: str | None = None, *, name: str | None = None) -> Exact:
 class Contains(BuiltIn, frozen=True, kw_only=True):
     """Looks for texts in the last response."""
 
+    needs: ClassVar[Needs] = WORDS
     texts: tuple[str, ...]
     ignore_case: bool
     threshold: float
@@ -101,6 +104,7 @@ def contains(
 class Matches(BuiltIn, frozen=True, kw_only=True):
     """Searches the last response for a regular expression."""
 
+    needs: ClassVar[Needs] = WORDS
     pattern: re.Pattern[str]
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:

@@ -27,7 +27,7 @@ from greenroom.ledger.questions import started
 from greenroom.metrics.builtin import BuiltIn
 from greenroom.metrics.definition import OUTCOMES, as_metric, as_outcome, falls_short, is_critical
 from greenroom.metrics.expectations import expectations as expected_of
-from greenroom.metrics.facts import unseen_calls
+from greenroom.metrics.needs import needs_of, unseen_facts, without
 from greenroom.metrics.parameters import CancelToken, surrounded
 from greenroom.results.breakage import breakage, unscored
 from greenroom.world.world import World
@@ -83,7 +83,7 @@ async def measure_run(
         raise BadLedger("the ledger is empty: nothing happened that could be measured.")
     if (broke := breakage(run)) is not None:
         return unscored(metrics, broke.unmeasured)
-    unseen = unseen_calls(run)
+    unseen = unseen_facts(run)
     found: dict[str, Outcome] = {}
     failed = ""
     with surrounded(cancel, found):
@@ -94,8 +94,8 @@ async def measure_run(
                 found[name] = NotApplicable(why)
                 continue
             measure: Measure = partial(metric.measure, case, run, world)
-            if unseen is not None and _counts_calls(metric):
-                measure = partial(_of_unseen_calls, metric, measure, unseen)
+            if unseen and (missing := needs_of(metric, case) & unseen):
+                measure = partial(_of_unseen_facts, metric, measure, without(missing))
             guarded = partial(needs_guard, metric, case)
             found[name] = await _measured(
                 name, measure, guarded, limit, seconds_per_metric, attempts
@@ -235,15 +235,10 @@ def _broken(error: BaseException, attempts: int = 1) -> Unmeasured:
     raise error
 
 
-def _counts_calls(metric: Metric) -> bool:
-    """Whether a metric looks at tool calls, which this run may have made unseen."""
-    return "tools" in getattr(metric, "covers", ()) or getattr(metric, "counts_calls", False)
-
-
-def _of_unseen_calls(
+def _of_unseen_facts(
     metric: Metric, measure: Measure, unseen: Unmeasured
 ) -> NotApplicable | Unmeasured:
-    """The outcome of a metric that counts calls which could not be seen."""
+    """The outcome of a metric that needs what could not be seen."""
     # Only a metric of ours that asks no model can be called to learn whether it applies at all.
     if not isinstance(metric, BuiltIn) or inspect.iscoroutinefunction(metric.measure):
         return unseen

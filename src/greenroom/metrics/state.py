@@ -23,6 +23,7 @@ from greenroom.ledger.query import (
 )
 from greenroom.ledger.questions import state_after
 from greenroom.metrics.builtin import BuiltIn, checked_text, shown_value, written
+from greenroom.metrics.needs import NODES, STATE, Needs
 from greenroom.metrics.node_state import state_after_node
 from greenroom.metrics.response import cut
 from greenroom.metrics.turns import checked_turn, turn_span
@@ -38,6 +39,11 @@ class StateIs(BuiltIn, frozen=True, kw_only=True):
     where: Predicate | None
     query: Mapping[str, Json] | None
     after: str | None
+
+    @property
+    def needs(self) -> Needs:
+        """The state, and where it is looked at after a node, the nodes."""
+        return STATE if self.after is None else STATE | NODES
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """1 if it holds what it should; `measured` is what it holds."""
@@ -131,6 +137,11 @@ class StateMatches(BuiltIn, frozen=True, kw_only=True):
     query: Mapping[str, Mapping[str, Json]]
     turn: int | None
     after: str | None
+
+    @property
+    def needs(self) -> Needs:
+        """The state, and where it is looked at after a node, the nodes."""
+        return STATE if self.after is None else STATE | NODES
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """1 if every scope matches; the reason names the places that do not."""

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Outcome, Score, Unmeasured
@@ -12,6 +12,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.metrics.builtin import BuiltIn, written
 from greenroom.metrics.facts import spoken
+from greenroom.metrics.needs import WORDS, Needs
 from greenroom.metrics.response import quoted
 from greenroom.world.world import World
 
@@ -45,6 +46,7 @@ class NotJson(ValueError):
 class JsonSchema(BuiltIn, frozen=True, kw_only=True):
     """Reads the last response as JSON and checks it against a schema."""
 
+    needs: ClassVar[Needs] = WORDS
     schema: Json
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:

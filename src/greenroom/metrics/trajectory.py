@@ -29,6 +29,7 @@ from greenroom.metrics.builtin import (
 from greenroom.metrics.calls import call_text
 from greenroom.metrics.comparison import MatchType, Sides, checked_match
 from greenroom.metrics.facts import expected_calls
+from greenroom.metrics.needs import CALL_NAMES, MODELS, Needs, call_needs
 from greenroom.metrics.turns import (
     MeasuredTurn,
     ScriptedTurn,
@@ -49,6 +50,11 @@ class TrajectoryMatch(BuiltIn, frozen=True, kw_only=True):
     arguments: Arguments
     scope: Scope
     threshold: float
+
+    def needs_for(self, case: Case) -> Needs:
+        """Arguments only where some are compared; which calls one reply asked for, only if STRICT."""
+        found = CALL_NAMES if self.arguments.ignores_all else call_needs(case)
+        return found | MODELS if self.match is MatchType.STRICT else found
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """The mean over the turns that expect calls, or the share of the whole run."""

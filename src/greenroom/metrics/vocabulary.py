@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from typing import ClassVar
 from unicodedata import normalize
 
 from greenroom.cases.case import Case
@@ -20,6 +21,7 @@ from greenroom.metrics.builtin import (
 )
 from greenroom.metrics.facts import spoken
 from greenroom.metrics.likeness import USUAL_THRESHOLD
+from greenroom.metrics.needs import WORDS, Needs
 from greenroom.metrics.response import share_found
 from greenroom.world.world import World
 
@@ -31,6 +33,7 @@ _STEPS = 10
 class Keywords(BuiltIn, frozen=True, kw_only=True):
     """Looks for whole words in the last response."""
 
+    needs: ClassVar[Needs] = WORDS
     words: tuple[str, ...]
     ignore_case: bool
     threshold: float
@@ -77,6 +80,7 @@ def keywords(
 class Tone(BuiltIn, frozen=True, kw_only=True):
     """Looks for negative words in everything the agent said."""
 
+    needs: ClassVar[Needs] = WORDS
     negative_words: tuple[str, ...]
     threshold: float
 

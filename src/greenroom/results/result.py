@@ -10,7 +10,7 @@ from greenroom.cases.data import case_data
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadLedger, GreenroomError, Phase
 from greenroom.ledger import questions
-from greenroom.ledger.events import Calls, EndReason, ModelReplied, RunEnded, RunStarted
+from greenroom.ledger.events import EndReason, ModelReplied, RunEnded, RunStarted, Unseen
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.origin import place_of, words_of
@@ -26,11 +26,20 @@ EVALUATED: tuple[Status, ...] = ("passed", "failed", "terminated")
 """How a trial ends that shows something of the agent; errors and skipped trials do not."""
 _LIMITS = ("max_turns", "max_seconds")
 _UNMEASURED = "Unmeasured"
-UNSEEN: Mapping[Calls, str] = {
+UNSEEN: Mapping[Unseen, str] = {
     "models": "the agent's model calls were not seen: tokens and cost are unknown",
     "tools": "the agent's tool calls were not intercepted: no mock reached them, and none was seen",
 }
 """The note on a result whose agent made calls that Greenroom could not see."""
+_NOT_RECORDED: Mapping[Unseen, str] = {
+    "args": "the arguments of calls",
+    "results": "what tools returned",
+    "words": "what the agent said",
+    "user": "what the user said",
+    "state": "the state",
+    "nodes": "which part of the agent was at work",
+    "times": "when anything happened",
+}
 REPLAYED = "replayed"
 """How the note begins on a result that rests on answers which were recorded before."""
 UNKNOWN_CODE = ':unknown"'
@@ -241,7 +250,7 @@ def concluded(
         scores={**scores},
         ended=reason,
         error=error,
-        notes=(*(UNSEEN[calls] for calls in unseen), *_replayed(recorded_at, ledger, judging)),
+        notes=(*_not_seen(unseen), *_replayed(recorded_at, ledger, judging)),
         recorded_at=recorded_at,
         turns=len(index.rounds),
         seconds=questions.seconds(ledger),
@@ -256,6 +265,13 @@ def concluded(
     # Without its ledger, a failure keeps the trajectory without the details.
     steps = tuple(questions.trajectory(ledger, brief=True))
     return replace(made, steps=steps, blamed=blame(case, ledger, made.scores))
+
+
+def _not_seen(unseen: Sequence[Unseen]) -> list[str]:
+    """The notes on what the record does not hold."""
+    lacks = [what for name, what in _NOT_RECORDED.items() if name in unseen]
+    said = [UNSEEN[name] for name in unseen if name in UNSEEN]
+    return [*said, f"not recorded: {', '.join(lacks)}"] if lacks else said
 
 
 def _recorded_at(ledger: Ledger) -> float | None:

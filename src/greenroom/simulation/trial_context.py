@@ -17,7 +17,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.data import case_data
 from greenroom.cases.users import UserAgents
 from greenroom.errors import BadAgent, BadCase, BadLedger, FenceBreach, FenceNotHeld, NotFound
-from greenroom.ledger.events import Calls, EndReason, Event, Forked, RunResumed, RunStarted
+from greenroom.ledger.events import EndReason, Event, Forked, RunResumed, RunStarted, Unseen
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.questions import started
@@ -280,11 +280,11 @@ def begin(trial: TrialContext, recorded_at: float | None = None) -> None:
     trial.world.record(RunResumed())
 
 
-def _declared(backend: Backend, what: Interception) -> tuple[Calls, ...]:
+def _declared(backend: Backend, what: Interception) -> tuple[Unseen, ...]:
     """Which calls of its agent a backend declares to be seen in this way."""
     if what not in (backend.models, backend.tool_calls):
         return ()
-    declared: dict[Calls, str] = {"models": backend.models, "tools": backend.tool_calls}
+    declared: dict[Unseen, str] = {"models": backend.models, "tools": backend.tool_calls}
     return tuple(calls for calls, seen in declared.items() if seen == what)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from greenroom.suite.rescores import Rescored, rescore
     from greenroom.suite.shrinking import shrink_trial
     from greenroom.suite.sources import load_cases
+    from greenroom.suite.trace_scores import score_traces
 
 __all__ = [
     "Batch",
@@ -33,6 +34,7 @@ __all__ = [
     "rehearse",
     "rescore",
     "score",
+    "score_traces",
     "shrink_trial",
     "simulate_all",
     "stream",
@@ -49,6 +51,7 @@ _MODULES = {
     "rescores": ("Rescored", "rescore"),
     "shrinking": ("shrink_trial",),
     "sources": ("load_cases",),
+    "trace_scores": ("score_traces",),
 }
 
 

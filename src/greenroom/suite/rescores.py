@@ -112,11 +112,11 @@ async def rescore(
     if known is not None:  # by the ids under which the store knows them, too
         clean = clean_ids(evalset.ids, redactor())
         by_id = {name: case for case in evalset for name in (clean[case.id], case.id)}
-    return await _Rescoring(report, measuring, by_id).run(concurrency)
+    return await Rescoring(report, measuring, by_id).run(concurrency)
 
 
 @dataclass(slots=True)
-class _Rescoring:
+class Rescoring:
     """One report being measured anew."""
 
     report: Report

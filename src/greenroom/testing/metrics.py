@@ -17,7 +17,7 @@ The tests are plain functions, so no plug-in for async tests is needed.
 
 import asyncio
 import inspect
-from typing import Any
+from typing import Any, get_args
 
 from msgspec import structs
 
@@ -25,12 +25,13 @@ from greenroom.cases.case import Case
 from greenroom.cases.data import case_data
 from greenroom.cases.parts import Metric
 from greenroom.cases.scores import Outcome, Score, Unmeasured
-from greenroom.ledger.events import Event, ModelReplied, RunStarted, ToolCalled, ToolReturned
+from greenroom.ledger.events import Event, Unseen
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import plain
 from greenroom.metrics.definition import OUTCOMES, as_metric, as_outcome
 from greenroom.metrics.scores import await_in_time, measure_run
 from greenroom.simulation.conversation import simulate
+from greenroom.testing.unseen import unseen_in
 from greenroom.world.live import LiveWorld
 
 _AT_ONCE = 16
@@ -114,18 +115,22 @@ class MetricContract:
                     assert 0 <= found.value <= 1, f"event {cut}: {found.value} is not from 0 to 1"
                     plain(found.details, "details")
 
-    def test_calls_that_could_not_be_seen_change_no_verdict(self) -> None:
-        """Without them the outcome is the same, or none.
+    def test_what_could_not_be_seen_changes_no_verdict(self) -> None:
+        """Without it the outcome is the same, or none.
 
-        A metric that reads tool calls from the ledger says so by `counts_calls = True`.
+        A metric says by `needs = {"tools", "words"}` what it reads; one that does not say needs everything.
         """
         for case, ledger in (self.good(), self.bad()):
-            seen, unseen = self._outcome(case, ledger), self._outcome(case, _blind(ledger))
-            if isinstance(unseen, Score):
-                assert isinstance(seen, Score), "a score comes only of what was not seen"
-                assert (unseen.value, unseen.passed) == (seen.value, seen.passed), (
-                    "the calls were not seen, and it measures all the same"
+            for name in get_args(Unseen):
+                seen, unseen = (
+                    self._outcome(case, ledger),
+                    self._outcome(case, unseen_in(ledger, [name])),
                 )
+                if isinstance(unseen, Score):
+                    assert isinstance(seen, Score), f"a score comes only of unseen {name}"
+                    assert (unseen.value, unseen.passed) == (seen.value, seen.passed), (
+                        f"{name} could not be seen, and it measures all the same"
+                    )
 
     def _outcome(self, case: Case, ledger: Ledger, metric: Metric | None = None) -> Outcome:
         return asyncio.run(_measured(metric or as_metric(self.metric()), case, ledger))
@@ -148,19 +153,3 @@ async def _called(metric: Metric, case: Case, ledger: Ledger) -> object:
 
 def _without(ledger: Ledger, at: int) -> list[Event]:
     return [structs.replace(event, seq=-1) for event in ledger if event.seq != at]
-
-
-def _blind(ledger: Ledger) -> Ledger:
-    """The run as it would be recorded if the agent's tools could not be seen."""
-    found: list[Event] = []
-    for event in ledger:
-        match event:
-            case RunStarted():
-                found.append(structs.replace(event, opaque=("tools",)))
-            case ToolCalled() | ToolReturned():
-                continue
-            case ModelReplied():
-                found.append(structs.replace(event, calls=()))
-            case _:
-                found.append(event)
-    return Ledger([structs.replace(event, seq=-1) for event in found])

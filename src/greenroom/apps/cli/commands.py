@@ -14,6 +14,7 @@ from greenroom.apps.cli.perform_commands import perform_command
 from greenroom.apps.cli.runs_commands import runs_group
 from greenroom.apps.cli.serve_commands import serve_command
 from greenroom.apps.cli.simulate_commands import simulate_group
+from greenroom.apps.cli.traces_commands import traces_group
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -36,6 +37,7 @@ main.add_command(eval_group)
 main.add_command(evalset_group)
 main.add_command(simulate_group)
 main.add_command(runs_group)
+main.add_command(traces_group)
 main.add_command(perform_command)
 main.add_command(serve_command)
 

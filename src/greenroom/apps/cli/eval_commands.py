@@ -444,6 +444,92 @@ def eval_rescore(
     return rescore_run(run, cases, config, store, no_cache, Showing(**given))
 
 
+@eval_group.command(
+    "score",
+    epilog=examples(
+        "greenroom eval score traces/*.json --metrics safety_v1,called:lookup",
+        "greenroom eval score helm.json --cases helm.evalset.json --metrics tool_trajectory_avg_score",
+        "greenroom eval score ledgers/ --metrics metrics.py:polite -f html -o scored.html",
+        "greenroom eval score prod/ --metrics 'turns_within={\"at_most\": 6}' --baseline last-week.json",
+    )
+    + f"\n\n{EXIT_CODES}",
+)
+@click.argument("files", nargs=-1, required=True, type=FILE)
+@options.metrics
+@click.option(
+    "--cases",
+    type=FILE,
+    default="",
+    metavar="CASES",
+    help="Hold each conversation against its case in these: by id, else by the user's first words.",
+)
+@options.config
+@options.trace_reader
+@click.option(
+    "--baseline",
+    "baselines",
+    multiple=True,
+    type=FILE,
+    metavar="REPORT",
+    help="The report or run to compare with; several count together.",
+)
+@click.option(
+    "--min-pass-rate",
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="The share of evaluated conversations that has to pass (default: all, or as many as in the "
+    "baseline).",
+)
+@_against
+@options.max_errors
+@options.formats
+@options.stored
+@options.no_cache
+@options.verbose
+@options.quiet
+@options.as_json
+def eval_score(
+    files: tuple[str, ...],
+    metrics: tuple[str, ...],
+    cases: str,
+    config: str,
+    reader: str,
+    baselines: tuple[str, ...],
+    min_pass_rate: float | None,
+    threshold: float,
+    gate_tags: tuple[str, ...],
+    max_errors: int,
+    store: str,
+    no_cache: bool,
+    **given: Any,
+) -> int:
+    """Measure conversations that were recorded elsewhere, in FILES or folders of them.
+
+    They may be traces (OTLP, Jaeger), logs of other tools, or ledgers; which, is found by looking. No
+    agent runs. What a record does not hold is unknown: a metric that needs it is unmeasured, which is an
+    error (--max-errors). A file that cannot be read leads to exit code 3, after the others were measured.
+    """
+    options.loudness(given)
+    from greenroom.apps.cli.report_output import Showing
+    from greenroom.apps.cli.score import ScoreRequest, score_files
+    from greenroom.results import Gate
+
+    gate = Gate(
+        min_pass_rate=min_pass_rate, threshold=threshold, tags=gate_tags, max_errors=max_errors
+    )
+    asked = ScoreRequest(
+        files=files,
+        metrics=metrics,
+        cases=cases,
+        config=config,
+        reader=reader,
+        baselines=baselines,
+        store=store,
+        no_cache=no_cache,
+    )
+    return score_files(asked, gate, Showing(**given))
+
+
 @eval_group.command("clear-cache")
 def eval_clear_cache() -> int:
     """Delete the cached answers of judges, in $GREENROOM_JUDGES or .greenroom/judges."""

@@ -197,6 +197,28 @@ stored = declared(
 config = declared("config")
 
 
+def metrics(command: F) -> F:
+    """By what conversations are measured."""
+    return click.option(
+        "-m",
+        "--metrics",
+        multiple=True,
+        metavar="METRICS",
+        help="Measure by these: names with commas between them, name:VALUE for the first option, "
+        "'name={\"option\": 1}' for several, or file.py:name; may be repeated.",
+    )(command)
+
+
+def trace_reader(command: F) -> F:
+    """How files of traces are read."""
+    return click.option(
+        "--reader",
+        default="",
+        metavar="NAME",
+        help="Read the files in this format, instead of finding it by looking at them.",
+    )(command)
+
+
 def formats(command: F) -> F:
     """In which formats reports are written, and where."""
     command = output(help="Where reports go: a file, or a folder if there are several formats.")(

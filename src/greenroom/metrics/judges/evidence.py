@@ -26,6 +26,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message
 from greenroom.ledger.plain import Json, is_array, is_object, plain
 from greenroom.metrics.facts import Missing, expected_calls, reference, seen_calls, spoken
+from greenroom.metrics.needs import STATE, USER, WORDS, lacking
 
 Fields = dict[str, Json]
 Evidence = Mapping[str, Json]
@@ -46,7 +47,23 @@ class Field(Struct, frozen=True):
     """What a judge reads if this could not be seen; "" for a field that is then left out."""
 
 
+def _messages(_: Case, ledger: Ledger) -> Json | Missing:
+    lacks = lacking(ledger, WORDS | USER)
+    return lacks or [_message(message) for message in questions.messages(ledger)]
+
+
+def _user_messages(_: Case, ledger: Ledger) -> Json | Missing:
+    said: list[Json] = [m.text for m in questions.messages(ledger) if m.role == "user"]
+    return lacking(ledger, USER) or said
+
+
+def _final_state(_: Case, ledger: Ledger) -> Json | Missing:
+    return lacking(ledger, STATE) or {**questions.state(ledger)}
+
+
 def _responses(_: Case, ledger: Ledger) -> Json | Missing:
+    if (lacks := lacking(ledger, WORDS)) is not None:
+        return lacks
     said: list[Json] = [text for text in questions.responses(ledger) if text.strip()]
     return said or Unmeasured("the agent said nothing, so there is no response to judge")
 
@@ -92,12 +109,12 @@ def _message(message: Message) -> dict[str, Json]:
 
 FIELDS: dict[str, Field] = {
     "messages": Field(
-        lambda _, ledger: [_message(message) for message in questions.messages(ledger)],
+        _messages,
         "what the user and the agent said",
+        "not seen: what the user and the agent said was not recorded",
     ),
     "user_messages": Field(
-        lambda _, ledger: [m.text for m in questions.messages(ledger) if m.role == "user"],
-        "what the user said",
+        _user_messages, "what the user said", "not seen: what the user said was not recorded"
     ),
     "response": Field(lambda _, ledger: spoken(ledger), "the agent's last words"),
     "responses": Field(_responses, "everything the agent said"),
@@ -111,10 +128,12 @@ FIELDS: dict[str, Field] = {
     "reference": Field(lambda case, _: reference(case), "a response known to be right"),
     "context": Field(_context, "what the case tells about itself"),
     "initial_state": Field(_initial_state, "the state before the run"),
-    "final_state": Field(lambda _, ledger: {**questions.state(ledger)}, "the state after the run"),
+    "final_state": Field(
+        _final_state, "the state after the run", "not seen: the state was not recorded"
+    ),
 }
 
-RECORD = ("messages", "tool_calls?", "final_state")
+RECORD = ("messages", "tool_calls?", "final_state?")
 """What a judge sees by default."""
 
 

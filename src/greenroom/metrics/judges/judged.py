@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import fsum
-from typing import TypedDict
+from typing import ClassVar, TypedDict
 
 from msgspec import Struct, structs
 
@@ -19,6 +19,7 @@ from greenroom.metrics.judges.bench import Bench, Hearing, NoVerdict, together
 from greenroom.metrics.judges.evidence import Fields, gathered
 from greenroom.metrics.judges.options import checked_threshold
 from greenroom.metrics.judges.poll import Item, Votes, deciding, reaches
+from greenroom.metrics.needs import NOTHING, WORDS, Needs, lacking
 from greenroom.metrics.turns import turn_spans
 from greenroom.models.model import model_name
 from greenroom.world.world import World
@@ -63,6 +64,8 @@ def _events(ledger: Ledger, spans: Mapping[int, Span], index: int) -> Ledger:
 class Judged(BuiltIn, frozen=True, kw_only=True):
     """A metric that asks a model; without a usable answer it is unmeasured, never a number."""
 
+    needs: ClassVar[Needs] = NOTHING
+    """What is not seen, the evidence leaves out or says so; what must be there makes it unmeasured."""
     bench: Bench
     threshold: float
 
@@ -103,6 +106,8 @@ class Judged(BuiltIn, frozen=True, kw_only=True):
         """What the judge gets to see; a single turn without a response is shown with an empty one."""
         if not self.bench.every_turn or "response" not in names:
             return gathered(names, case, ledger)
+        if (lacks := lacking(ledger, WORDS)) is not None:
+            return lacks
         found = gathered([f"{n}?" if n == "response" else n for n in names], case, ledger)
         return {"response": "", **found} if isinstance(found, dict) else found
 

@@ -1,7 +1,7 @@
 """Several judges on one question, and how far they agree."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
@@ -19,6 +19,7 @@ from greenroom.metrics.judges.options import (
 )
 from greenroom.metrics.judges.poll import reaches
 from greenroom.metrics.judges.prompted import judge
+from greenroom.metrics.needs import NOTHING, Needs
 from greenroom.models.model import Model, model_name
 from greenroom.world.world import World
 
@@ -26,6 +27,7 @@ from greenroom.world.world import World
 class Jury(BuiltIn, frozen=True, kw_only=True):
     """Asks every judge; the value is their mean, or what most of them say."""
 
+    needs: ClassVar[Needs] = NOTHING
     judges: tuple[Judged, ...]
     aggregate: Aggregate
     threshold: float

@@ -21,6 +21,7 @@ from greenroom.metrics.judges.options import (
     takes_options,
 )
 from greenroom.metrics.judges.poll import Item, Poll, Votes, reaches
+from greenroom.metrics.needs import USER, WORDS, Needs
 from greenroom.metrics.turns import ScriptedTurn, scripted_turns
 
 _WORDS = """\
@@ -39,6 +40,7 @@ class Matching(Judged, frozen=True, kw_only=True):
 
     words: str
     covers: ClassVar[tuple[str, ...]] = ("reference",)
+    needs: ClassVar[Needs] = WORDS | USER
 
     async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """The mean over the turns of the share of votes; a turn never reached counts as 0."""

@@ -1,0 +1,52 @@
+"""Metrics as they are typed at the command line."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from greenroom.cases.criteria import Criterion
+from greenroom.cases.parts import MetricLike
+from greenroom.errors import BadMetric
+from greenroom.ledger.plain import is_object
+from greenroom.metrics.registry import first_option
+from greenroom.suite.judge_models import with_judge_models
+from greenroom.suite.references import load_value
+
+
+def metrics_named(given: Sequence[str]) -> list[MetricLike]:
+    """Metrics as they are typed: `safety_v1,turns_within`, `called={"tool": "lookup"}`, `called:lookup`.
+
+    What stands behind a colon is the metric's first option, behind a sign of equality all of them.
+    `metrics.py:polite` is a metric of your own.
+    """
+    found: list[MetricLike] = []
+    for typed in given:
+        name, has_options, options = typed.partition("=")
+        if has_options and options.lstrip().startswith("{"):
+            found.append(_with_options(name, options))
+        else:
+            found += [_short(one.strip()) for one in typed.split(",") if one.strip()]
+    return found
+
+
+def _with_options(name: str, options: str) -> MetricLike:
+    try:
+        data = json.loads(options)
+    except ValueError as error:
+        raise BadMetric(
+            f"--metrics {name}={options}: its options are not JSON: {error}."
+        ) from error
+    if not is_object(data):
+        raise BadMetric(f"--metrics {name}={options}: give its options as a JSON object.")
+    threshold: Any = data.pop("threshold", None)
+    return with_judge_models(Criterion(name, threshold=threshold, options=data))
+
+
+def _short(typed: str) -> MetricLike:
+    name, colon, value = typed.partition(":")
+    if not colon:
+        return typed
+    if name.endswith(".py"):
+        return load_value(typed)
+    read = json.loads(value) if value.replace(".", "", 1).isdecimal() else value
+    return Criterion(name, options={first_option(name): read})

@@ -1,0 +1,25 @@
+"""Traces and logs of other tools, read as ledgers: what happened elsewhere can be measured here.
+
+    from greenroom.traces import read_traces
+
+    for found in read_traces("traces/helm.json"):
+        print(found.conversation, found.ledger)
+
+What a source does not hold is unknown, and no metric takes it for nothing.
+"""
+
+from greenroom.traces.files import Document, TraceFile
+from greenroom.traces.readers import TraceReader, read_traces
+from greenroom.traces.records import Flaw, Imported, Span
+from greenroom.traces.writer import LedgerWriter
+
+__all__ = [
+    "Document",
+    "Flaw",
+    "Imported",
+    "LedgerWriter",
+    "Span",
+    "TraceFile",
+    "TraceReader",
+    "read_traces",
+]

@@ -1,0 +1,376 @@
+"""Spans put together to conversations, whichever tool wrote them and in whichever order they came."""
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct, field, structs
+
+from greenroom.errors import BadTrace
+from greenroom.ledger.events import Question, ToolCalled
+from greenroom.ledger.messages import Message, ToolCall
+from greenroom.ledger.plain import is_object
+from greenroom.ledger.questions import TRACE
+from greenroom.traces.acts import (
+    Kind,
+    ModelAct,
+    ToolAct,
+    conversation_of,
+    kind_of,
+    model_act,
+    reply_of,
+    tool_act,
+)
+from greenroom.traces.messages import messages_in, parsed
+from greenroom.traces.records import Flaw, Imported, Span
+from greenroom.traces.writer import LedgerWriter
+
+SILENT = ""
+"""What an agent says that ends its turn without words."""
+
+
+class Turn(Struct, kw_only=True):
+    """One invocation of an agent: the span that stands for it, and what was asked and called below it."""
+
+    top: Span
+    is_agent: bool
+    conversation: str
+    models: list[ModelAct] = field(default_factory=list[ModelAct])
+    tools: list[ToolAct] = field(default_factory=list[ToolAct])
+
+
+def assembled(
+    spans: Iterable[Span], format: str, source: str, refused: Iterable[str] = ()
+) -> Iterator[Imported | Flaw]:
+    """The conversations that these spans tell of; those of `refused` traces are left out.
+
+    Spans without an agent, a model or a tool in their trace are no conversation, and are not mentioned.
+    """
+    out = set(refused)
+    traces: dict[str, list[Span]] = {}
+    for span in spans:
+        traces.setdefault(span.trace, []).append(span)
+    turns: dict[str, list[Turn]] = {}
+    for trace, members in traces.items():
+        if trace in out:
+            continue
+        try:
+            for turn in _turns(_unique(members)):
+                turns.setdefault(turn.conversation, []).append(turn)
+        except BadTrace as error:
+            yield Flaw(place=f"trace {trace}", why=str(error), trace=trace, source=source)
+            out.add(trace)
+    for name, found in turns.items():
+        try:
+            yield _conversation(
+                name, sorted(found, key=lambda turn: turn.top.start), format, source
+            )
+        except BadTrace as error:
+            yield Flaw(place=f"conversation {name}", why=str(error), source=source)
+
+
+def _unique(spans: list[Span]) -> dict[str, Span]:
+    """The spans of a trace by id; one that was sent twice counts once."""
+    found: dict[str, Span] = {}
+    for span in spans:
+        known = found.get(span.id)
+        if known is None:
+            found[span.id] = span
+        elif structs.replace(known, place="") != structs.replace(span, place=""):
+            raise BadTrace(
+                f"two different spans have the id {span.id!r}: {known.name!r} ({known.place}) and "
+                f"{span.name!r} ({span.place})."
+            )
+    return found
+
+
+def _ancestors(span: Span, spans: dict[str, Span]) -> list[Span]:
+    """The spans around one, the nearest first."""
+    found: list[Span] = []
+    seen = {span.id}
+    while span.parent and span.parent in spans:
+        span = spans[span.parent]
+        if span.id in seen:
+            raise BadTrace(f"span {span.id!r} ({span.place}) is its own ancestor.")
+        seen.add(span.id)
+        found.append(span)
+    return found
+
+
+def _turns(spans: dict[str, Span]) -> list[Turn]:
+    """The turns of one trace: its outermost agents, else its roots."""
+    kinds: dict[str, Kind] = {span.id: kind_of(span) for span in spans.values()}
+    above = {span.id: _ancestors(span, spans) for span in spans.values()}
+    usual = next((c for span in spans.values() if (c := conversation_of(span))), "")
+    turns: dict[str, Turn] = {}
+    acts = [span for span in spans.values() if kinds[span.id]]
+    for span in sorted(acts, key=lambda span: span.start):
+        around = above[span.id]
+        agents = [one for one in (span, *around) if kinds[one.id] == "agent"]
+        top = agents[-1] if agents else (around[-1] if around else span)
+        if top.id not in turns:
+            named = conversation_of(top) or conversation_of(span) or usual or span.trace
+            turns[top.id] = Turn(top=top, is_agent=bool(agents), conversation=named)
+        turn = turns[top.id]
+        if kinds[span.id] == "model":
+            _add_model(turn, span, around, kinds)
+        elif kinds[span.id] == "tool":
+            act = tool_act(span)
+            if not any(kinds[one.id] == "tool" and _is_same(act, one) for one in around):
+                turn.tools.append(act)
+    return list(turns.values())
+
+
+def _is_same(act: ToolAct, outer: Span) -> bool:
+    """Whether a span around a call tells of the same call, written by another instrumentation."""
+    return tool_act(outer).tool == act.tool
+
+
+def _add_model(turn: Turn, span: Span, above: list[Span], kinds: dict[str, Kind]) -> None:
+    """Add a question; where two instrumentations tell of one, the inner is the call, the outer fills gaps."""
+    act = model_act(span)
+    agents = (one.attributes.get("gen_ai.agent.name") for one in (span, *above))
+    act.agent = next((name for name in agents if isinstance(name, str) and name), "")
+    around = next((one.id for one in above if kinds[one.id] == "model"), None)
+    outer = next((known for known in turn.models if known.span.id == around), None)
+    if outer is None:
+        turn.models.append(act)
+        return
+    turn.models.remove(outer)
+    filled = ("model", "agent", "heard", "said", "instructions", "usage", "cost")
+    for name in filled:
+        if getattr(act, name) in (None, ""):
+            setattr(act, name, getattr(outer, name))
+    turn.models.append(act)
+
+
+class _Moment(Struct, frozen=True):
+    """Something that happened in a turn, in the order in which it is told."""
+
+    at: float
+    began: float
+    number: int
+    rank: int
+
+
+def _conversation(name: str, turns: list[Turn], format: str, source: str) -> Imported:
+    agent = next(
+        (str(a) for turn in turns if (a := turn.top.attributes.get("gen_ai.agent.name"))), ""
+    )
+    agent = agent or next((act.agent for turn in turns for act in turn.models if act.agent), "")
+    writer = LedgerWriter(name, agent=agent)
+    for trace in dict.fromkeys((turn.top.trace, turn.top.id) for turn in turns):
+        writer.note(TRACE, {"trace_id": trace[0], "span_id": trace[1]}, turns[0].top.start)
+    if not any(turn.models for turn in turns):
+        writer.miss("models")
+    for turn in turns:
+        _write(writer, turn)
+    ends = [_end(span) for turn in turns for span in _spans(turn)]
+    case_id = str(turns[0].top.attributes.get("greenroom.case.id", "") or "")
+    is_over = turns[-1].top.end is not None
+    return writer.imported(
+        format,
+        source,
+        at=max(ends),
+        reason="completed" if is_over else None,
+        case_id=case_id,
+    )
+
+
+def _spans(turn: Turn) -> list[Span]:
+    return [turn.top, *(act.span for act in turn.models), *(act.span for act in turn.tools)]
+
+
+def _end(span: Span) -> float:
+    return span.start if span.end is None else max(span.start, span.end)
+
+
+def _write(writer: LedgerWriter, turn: Turn) -> None:
+    """One turn: what the user said, what was asked and called in the order of time, the last words."""
+    turn.models.sort(key=lambda act: act.span.start)
+    turn.tools.sort(key=lambda act: act.span.start)
+    writer.user(_user(turn), turn.top.start)
+    if turn.top.failed:
+        kind = turn.top.attributes.get("error.type")
+        writer.broke(turn.top.error, kind if isinstance(kind, str) else "")
+    told = _matched(turn)
+    if not turn.tools and not turn.is_agent and any(act.said is None for act in turn.models):
+        writer.miss("tools")  # calls of tools would only stand in what the model said
+    if any(act.said is None and not act.span.failed for act in turn.models):
+        writer.miss("words")
+    moments: list[tuple[_Moment, ModelAct | ToolAct]] = []
+    for number, act in enumerate((*turn.models, *told)):
+        start = act.span.start
+        end = _reply_time(act, told) if isinstance(act, ModelAct) else _end(act.span)
+        moments.append((_Moment(start, start, number, 0), act))
+        moments.append((_Moment(max(start, end), start, number, 1), act))
+    moments.sort(key=lambda one: structs.astuple(one[0]))
+    open_calls: dict[int, ToolCalled] = {}
+    open_questions: dict[int, int] = {}
+    for moment, act in moments:
+        if isinstance(act, ModelAct):
+            _write_model(writer, act, moment, open_questions)
+        else:
+            _write_tool(writer, act, moment, open_calls)
+    words = _last_words(turn)
+    if words != SILENT and not (turn.top.failed and words is None):
+        writer.said(words, _end(turn.top))
+
+
+def _write_model(
+    writer: LedgerWriter, act: ModelAct, moment: _Moment, asked: dict[int, int]
+) -> None:
+    if moment.rank == 0:
+        heard = tuple(one for one in act.heard or () if one.role != "system")
+        question = Question(messages=heard, instructions=act.instructions) if heard else None
+        asked[moment.number] = writer.asked(
+            moment.at, model=act.model, agent=act.agent, question=question
+        )
+    elif act.span.failed:
+        kind = act.span.attributes.get("error.type")
+        error = act.span.error or (kind if isinstance(kind, str) else "") or "the model failed"
+        writer.model_failed(
+            asked[moment.number], error, kind if isinstance(kind, str) else "", moment.at
+        )
+    else:
+        said = act.said or Message("assistant")
+        writer.replied(
+            asked[moment.number],
+            said.text,
+            said.calls,
+            moment.at,
+            usage=act.usage,
+            cost=act.cost,
+            seconds=max(_end(act.span) - act.span.start, 0.0),
+        )
+
+
+def _write_tool(
+    writer: LedgerWriter, act: ToolAct, moment: _Moment, calls: dict[int, ToolCalled]
+) -> None:
+    if moment.rank == 0:
+        calls[moment.number] = writer.called(act.tool, act.args, act.call_id, moment.at)
+    elif act.span.failed:
+        kind = act.span.attributes.get("error.type")
+        named = kind if isinstance(kind, str) else ""
+        writer.failed(calls[moment.number], act.span.error or named or "failed", named, moment.at)
+    elif act.span.end is not None:
+        writer.returned(calls[moment.number], act.result, moment.at, known=act.has_result)
+
+
+def _reply_time(act: ModelAct, tools: list[ToolAct]) -> float:
+    """When a reply was there: before the first call that it asked for, whatever its span's end says."""
+    end = _end(act.span)
+    wanted = {call.id for call in act.said.calls} - {""} if act.said is not None else set[str]()
+    for tool in tools:
+        is_asked = tool.call_id in wanted or (
+            not wanted and tool.span.parent in (act.span.id, act.span.parent)
+        )
+        if is_asked and act.span.start <= tool.span.start < end:
+            end = tool.span.start
+    return end
+
+
+def _matched(turn: Turn) -> list[ToolAct]:
+    """The calls of a turn, with what their spans lack taken from what models said and heard.
+
+    A call that only a model's reply tells of, because tools have no spans, is one as well.
+    """
+    results = {
+        one.call_id: one
+        for act in turn.models
+        for one in act.heard or ()
+        if one.role == "tool" and one.call_id
+    }
+    left = list(turn.tools)
+    made: list[ToolAct] = []
+    has_spans = bool(turn.tools)
+    for act in turn.models:
+        for call in act.said.calls if act.said is not None else ():
+            span = _span_of(call, left, act)
+            if span is not None:
+                left.remove(span)
+                made.append(_filled(span, call, results))
+            elif not has_spans:
+                made.append(_told(act, call, results, turn))
+    made += [_filled(tool, None, results) for tool in left]
+    return sorted(made, key=lambda tool: tool.span.start)
+
+
+def _span_of(call: ToolCall, left: list[ToolAct], act: ModelAct) -> ToolAct | None:
+    """The span of a call: by its id, else the next one of this name."""
+    by_id = [tool for tool in left if call.id and tool.call_id == call.id]
+    by_name = [
+        tool for tool in left if tool.tool == call.tool and tool.span.start >= act.span.start
+    ]
+    return next(iter((*by_id, *by_name)), None)
+
+
+def _filled(tool: ToolAct, call: ToolCall | None, results: dict[str, Message]) -> ToolAct:
+    call_id = (call.id if call is not None else "") or tool.call_id
+    heard = results.get(call_id)
+    args = tool.args
+    if args is None and call is not None:
+        args = dict(call.args)
+    if tool.has_result or heard is None:
+        return structs.replace(tool, args=args, call_id=call_id)
+    return structs.replace(
+        tool, args=args, call_id=call_id, result=parsed(heard.text), has_result=True
+    )
+
+
+def _told(act: ModelAct, call: ToolCall, results: dict[str, Message], turn: Turn) -> ToolAct:
+    """A call that was only told of: it was made once the model had answered."""
+    after = [other.span.start for other in turn.models if other.span.start >= _end(act.span)]
+    begun, over = _end(act.span), min(after, default=_end(turn.top))
+    heard = results.get(call.id)
+    span = Span(trace=act.span.trace, id="", name=call.tool, start=begun, end=max(begun, over))
+    result = None if heard is None else parsed(heard.text)
+    return ToolAct(
+        span=span,
+        tool=call.tool,
+        call_id=call.id,
+        args=dict(call.args),
+        result=result,
+        has_result=heard is not None,
+    )
+
+
+def _user(turn: Turn) -> str | None:
+    """What the user said in this turn; None if that was not recorded."""
+    for act in turn.models:
+        if act.heard is not None:
+            said = [one.text for one in act.heard if one.role == "user"]
+            return said[-1] if said else None
+    had = turn.top.attributes
+    for name in ("gen_ai.input.messages", "input.value", "traceloop.entity.input"):
+        if (value := had.get(name)) is None:
+            continue
+        messages = messages_in(value)
+        said = [one.text for one in messages or () if one.role == "user"]
+        if said:
+            return said[-1]
+        whole = parsed(value)
+        if isinstance(whole, str) and whole:
+            return whole
+    return None
+
+
+def _last_words(turn: Turn) -> str | None:
+    """What the agent said at the end of its turn; None if that was not recorded."""
+    if turn.models:
+        last = max(turn.models, key=lambda act: _end(act.span))
+        if last.said is not None and last.said.text:
+            return last.said.text
+    had = turn.top.attributes
+    for name in ("gen_ai.output.messages", "output.value", "traceloop.entity.output"):
+        if (value := had.get(name)) is None:
+            continue
+        said = reply_of(messages_in(value))
+        if said is not None:
+            return said.text
+        whole = parsed(value)
+        if isinstance(whole, str) and whole:
+            return whole
+        if is_object(whole) and isinstance(output := whole.get("output"), str):
+            return output
+    is_known = bool(turn.models) and all(act.said is not None for act in turn.models)
+    return SILENT if is_known else None

@@ -1,0 +1,110 @@
+"""A file of traces: its bytes, and the JSON documents in it."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+from msgspec import Struct
+
+from greenroom.cases.files.bounds import Unreadable
+from greenroom.cases.files.json_text import parsed_json
+from greenroom.errors import BadTrace
+from greenroom.ledger.plain import Json, is_object
+from greenroom.ledger.text_files import MAX_KEPT, read_regular
+from greenroom.traces.records import Flaw
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class Document(Struct, frozen=True):
+    """One JSON value of a file, and where it stands: "" if it is the whole file, else "line 3"."""
+
+    data: Json
+    place: str = ""
+
+    def at(self, place: str) -> str:
+        """A place inside it."""
+        return ", ".join(part for part in (self.place, place) if part)
+
+
+class TraceFile:
+    """A file whose format is found by looking at it."""
+
+    def __init__(self, path: Path, raw: bytes) -> None:
+        self.path = path
+        self.raw = raw
+        self.flaws: list[Flaw] = []
+        """The lines that are no JSON, where the others are."""
+
+    @classmethod
+    def open(cls, path: str | Path) -> "TraceFile":
+        """The file at this path; BadFile if there is none, or it is too large."""
+        return cls(Path(path), read_regular(Path(path), MAX_KEPT, "split it").removeprefix(_BOM))
+
+    @property
+    def source(self) -> str:
+        """The file's name in messages."""
+        return str(self.path)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it may be JSON: it begins like that."""
+        return self.raw.lstrip()[:1] in (b"{", b"[")
+
+    @cached_property
+    def documents(self) -> tuple[Document, ...]:
+        """Its JSON: one value, or one on each line; none if it is not JSON at all.
+
+        BadTrace says where it is cut or broken. Of JSON lines, those that can be read are read, and
+        the others are `flaws`.
+        """
+        if not self.is_text:
+            return ()
+        try:
+            text = self.raw.decode()
+        except UnicodeDecodeError as error:
+            line = self.raw.count(b"\n", 0, error.start) + 1
+            raise BadTrace(f"{self.source}, line {line}: not UTF-8 ({error.reason}).") from error
+        lines = [line for line in text.splitlines() if line.strip()]
+        if len(lines) > 1 and _is_whole(lines[0]):
+            return tuple(self._lines(text))
+        try:
+            return (Document(parsed_json(text)),)
+        except Unreadable as error:
+            raise BadTrace(f"{_placed(self.source, error)}: {error}.") from error
+
+    def _lines(self, text: str) -> Iterator[Document]:
+        for number, line in enumerate(text.split("\n"), start=1):
+            if not line.strip():
+                continue
+            try:
+                yield Document(parsed_json(line), f"line {number}")
+            except Unreadable as error:
+                column = f", column {error.column}" if error.column else ""
+                place = f"line {number}{column}"
+                self.flaws.append(Flaw(place=place, why=f"{error}.", source=self.source))
+
+    @property
+    def first(self) -> dict[str, Json]:
+        """The first JSON object in it, or the first of a list; empty if there is none."""
+        for document in self.documents[:1]:
+            data = document.data
+            if isinstance(data, list) and data:
+                data = data[0]
+            if is_object(data):
+                return data
+        return {}
+
+
+def _is_whole(line: str) -> bool:
+    """Whether a first line is JSON by itself, so that others may follow it."""
+    try:
+        parsed_json(line)
+    except Unreadable:
+        return False
+    return True
+
+
+def _placed(source: str, error: Unreadable) -> str:
+    line = f", line {error.line}" if error.line else ""
+    return f"{source}{line}" + (f", column {error.column}" if error.column and line else "")

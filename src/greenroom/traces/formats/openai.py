@@ -1,0 +1,155 @@
+"""Conversations as OpenAI's messages: a list of them, or an object with `messages`."""
+
+from collections.abc import Iterable, Iterator
+
+from greenroom.errors import BadTrace
+from greenroom.ledger.events import Question
+from greenroom.ledger.plain import Json, is_array, is_object
+from greenroom.traces.files import TraceFile
+from greenroom.traces.messages import message_of
+from greenroom.traces.records import Flaw, Found, Imported
+from greenroom.traces.writer import LedgerWriter
+
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+
+
+class OpenAIMessages:
+    """Reads `[{"role": ..., "content": ...}]`: one conversation a file, a line, or an entry of a list."""
+
+    name = "openai"
+
+    def recognises(self, file: TraceFile) -> bool:
+        """Whether its first entry is a message, or holds some."""
+        first = file.first
+        if is_array(file.documents[0].data if file.documents else None) and not first:
+            inner = file.documents[0].data
+            first_list = inner[0] if is_array(inner) and inner else None
+            return is_array(first_list) and _is_messages(first_list)
+        return first.get("role") in ROLES or _is_messages(first.get("messages"))
+
+    def read(self, file: TraceFile) -> Iterator[Found]:
+        """Each conversation."""
+        for document in file.documents:
+            for number, (place, data) in enumerate(_conversations(document.data)):
+                where = document.at(place)
+                fallback = f"{file.path.stem}-{document.place.removeprefix('line ')}".rstrip("-")
+                yield from _read(
+                    file, where, data, fallback if not number else f"{fallback}-{number + 1}"
+                )
+
+
+def _is_messages(value: Json) -> bool:
+    return is_array(value) and bool(value) and is_object(value[0]) and value[0].get("role") in ROLES
+
+
+def _conversations(data: Json) -> Iterator[tuple[str, Json]]:
+    if is_array(data) and data and not (is_object(data[0]) and "role" in data[0]):
+        yield from ((f"[{number}]", one) for number, one in enumerate(data))
+    else:
+        yield "", data
+
+
+def _read(file: TraceFile, place: str, data: Json, fallback: str) -> Iterator[Found]:
+    held = data if is_object(data) else {}
+    names = ("conversation_id", "session_id", "thread_id", "id")
+    named = next((str(held[name]) for name in names if held.get(name)), fallback)
+    try:
+        messages = held.get("messages") if held else data
+        yield conversation(named, messages, "openai", file.source)
+    except BadTrace as error:
+        yield Flaw(place=place, why=str(error), source=file.source)
+
+
+def conversation(
+    name: str,
+    messages: Json,
+    format: str,
+    source: str,
+    *,
+    case_id: str = "",
+    trial: int = 1,
+    verdicts: dict[str, Json] | None = None,
+    notes: Iterable[str] = (),
+) -> Imported:
+    """A list of OpenAI's messages as a ledger; BadTrace names the message that cannot be read."""
+    if not is_array(messages):
+        raise BadTrace(f"the messages should be a list, not {type(messages).__name__}.")
+    if not messages:
+        raise BadTrace("there are no messages.")
+    writer = LedgerWriter(name)
+    writer.miss("times")
+    reading = _Reading(writer)
+    for number, message in enumerate(messages):
+        try:
+            reading.take(message)
+        except BadTrace as error:
+            raise BadTrace(f"message {number}: {error}") from error
+    return writer.imported(
+        format,
+        source,
+        case_id=case_id,
+        trial=trial,
+        verdicts=verdicts,
+        notes=(*notes, *reading.notes),
+    )
+
+
+class _Reading:
+    """A conversation message by message; each question to the model refers to what came before."""
+
+    def __init__(self, writer: LedgerWriter) -> None:
+        self.writer = writer
+        self.notes: list[str] = []
+        self._instructions = ""
+        self._new: list[str] = []
+        self._heard = 0
+        self._said = 0
+        self._before: int | None = None
+        self._path = ""
+
+    def take(self, message: Json) -> None:
+        """Take the next one in."""
+        if not is_object(message) or message.get("role") not in ROLES:
+            raise BadTrace(f"it should be an object with a role, one of {', '.join(ROLES)}.")
+        content = message.get("content")
+        if content is not None and not isinstance(content, str | list):
+            raise BadTrace(f"its content should be a text, not {type(content).__name__}.")
+        if is_array(content) and any(is_object(p) and "image_url" in p for p in content):
+            self.notes.append("pictures in messages are left out")
+        (one,) = message_of(message)
+        if one.role == "system":
+            self._instructions = "\n".join(part for part in (self._instructions, one.text) if part)
+        elif one.role == "user":
+            self.writer.user(one.text)
+            self._new.append(f"said:{self._said}")
+            self._said += 1
+        elif one.role == "tool":
+            call = self.writer.open_call(one.call_id, one.tool)
+            if call is None:
+                raise BadTrace(
+                    f"it answers a call {one.call_id!r} that no message before it makes."
+                )
+            self.writer.returned(call, one.text)
+            self._new.append(f"result:{call.call_id}")
+        else:
+            number = self.writer.asked(question=self._question())
+            self.writer.replied(number, one.text, one.calls)
+            self._before = number
+            self._new = ["reply"]
+            for call in one.calls:
+                self.writer.called(call.tool, call.args, call.id)
+            if not one.calls:
+                self.writer.said(one.text)
+
+    def _question(self) -> Question:
+        """What the model was asked: all that was said so far."""
+        kept = [f"kept:0-{self._heard}"] if self._heard else []
+        question = Question(
+            messages=(*kept, *self._new),
+            instructions="" if self._before is not None else self._instructions,
+            after=self._before,
+            after_path=self.writer.path_of(self._before),
+            same_setting=self._before is not None,
+        )
+        self._heard += len(self._new)
+        return question

@@ -1,0 +1,211 @@
+"""Messages as other tools write them: one look at each shape, and Greenroom's messages come out.
+
+Known are those of OpenAI (also of LangSmith and Langfuse), of OpenTelemetry's conventions, of
+google-adk, and of LangChain as it writes its objects.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from msgspec import structs
+
+from greenroom.errors import BadTrace
+from greenroom.ledger.messages import Message, Role, ToolCall
+from greenroom.ledger.plain import Json, as_text, is_array, is_object
+
+CUT = "…[cut]"
+"""Ends a text that was too long to be written whole, as Greenroom's own spans have it."""
+_ROLES: Mapping[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "human": "user",
+    "humanmessage": "user",
+    "systemmessage": "system",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "model": "assistant",
+    "aimessage": "assistant",
+    "aimessagechunk": "assistant",
+    "tool": "tool",
+    "function": "tool",
+    "toolmessage": "tool",
+}
+
+
+def messages_in(value: Json) -> list[Message] | None:
+    """The messages that a value holds, in whatever shape; None if it holds none or was cut."""
+    value = parsed(value)
+    if is_object(value):
+        for name in ("messages", "contents", "input", "choices"):
+            inner = value.get(name)
+            if is_array(inner) or (name == "messages" and isinstance(inner, str)):
+                return messages_in(inner)
+        return messages_in([value]) if _role(value) else None
+    if is_array(value):
+        # LangChain asks models with lists of conversations, each one a list of messages.
+        if len(value) == 1 and is_array(value[0]):
+            return messages_in(value[0])
+        found = [message for one in value for message in message_of(one)]
+        return found or None
+    return None
+
+
+def message_of(value: Json) -> list[Message]:
+    """One entry of a conversation: several messages if it holds several results of tools."""
+    if not is_object(value):
+        return []
+    if is_object(inner := value.get("message")):  # a choice of OpenAI
+        return message_of(inner)
+    if is_object(kwargs := value.get("kwargs")) and is_array(value.get("id")):  # LangChain's own
+        kind = str(cast("list[Json]", value["id"])[-1])
+        return message_of({**kwargs, "role": kind.lower()})
+    if value.get("type") in ("human", "ai", "tool", "system") and "data" in value:
+        data = value["data"]
+        return message_of({**data, "role": value["type"]}) if is_object(data) else []
+    role = _role(value)
+    if role is None:
+        return []
+    parts = value.get("parts")
+    if is_array(parts):
+        return _by_parts(role, parts)
+    if role == "tool":
+        call_id = _text(value.get("tool_call_id")) or _text(value.get("id"))
+        return [
+            Message("tool", text_in(value.get("content")), (), call_id, _text(value.get("name")))
+        ]
+    calls = [*_calls(value.get("tool_calls")), *_calls_in_blocks(value.get("content"))]
+    if is_object(old := value.get("function_call")):
+        calls.append(_call(old))
+    return [Message(role, text_in(value.get("content")), tuple(calls))]
+
+
+def _role(value: Mapping[str, Json]) -> Role | None:
+    named = value.get("role", value.get("type"))
+    return _ROLES.get(named.lower()) if isinstance(named, str) else None
+
+
+def text_in(content: Json) -> str:
+    """What a message says: a text, or the texts among its parts."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if is_array(content):
+        return "".join(
+            part if isinstance(part, str) else _text(part.get("text") or part.get("content"))
+            for part in content
+            if isinstance(part, str)
+            or (is_object(part) and part.get("type") in ("text", "input_text", "output_text", None))
+        )
+    return as_text(content)
+
+
+def parsed(value: Json) -> Json:
+    """What a text of JSON says; anything else as it is. A text that was cut is None."""
+    if not isinstance(value, str):
+        return value
+    if value.endswith(CUT):
+        return None
+    if value.lstrip()[:1] not in ("{", "[", '"'):
+        return value
+    try:
+        return json.loads(value, parse_constant=str)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else "" if value is None else as_text(value)
+
+
+def _by_parts(role: Role, parts: list[Json]) -> list[Message]:
+    """A message of the conventions or of google-adk, which come in parts."""
+    said: list[str] = []
+    calls: list[ToolCall] = []
+    results: list[Message] = []
+    for part in parts:
+        if not is_object(part):
+            continue
+        kind = part.get("type")
+        asked = part.get("function_call") or part.get("functionCall")
+        answer = part.get("function_response") or part.get("functionResponse")
+        if is_object(asked):
+            calls.append(_call(asked))
+        elif kind == "tool_call":
+            calls.append(_call(part))
+        elif is_object(answer):
+            results.append(_result(answer))
+        elif kind == "tool_call_response":
+            results.append(_result(part))
+        elif part.get("thought") is True or kind in ("reasoning", "thinking"):
+            continue
+        elif kind in ("text", None):
+            said.append(_text(part.get("content", part.get("text"))))
+    if results:
+        return results
+    return [Message(role, "".join(said), tuple(calls))]
+
+
+def is_hollow(value: Json) -> bool:
+    """Whether messages were written without what they say, as `{"type": "text"}`."""
+    value = parsed(value)
+    messages = value if is_array(value) else []
+    parts = [
+        part
+        for message in messages
+        if is_object(message) and is_array(listed := message.get("parts"))
+        for part in listed
+        if is_object(part)
+    ]
+    return any(
+        (part.get("type") == "text" and "content" not in part and "text" not in part)
+        or (part.get("type") == "tool_call" and "arguments" not in part)
+        for part in parts
+    )
+
+
+def _result(part: Mapping[str, Json]) -> Message:
+    value = next((part[name] for name in ("response", "result") if name in part), None)
+    return Message("tool", _text(value), (), _text(part.get("id")), _text(part.get("name")))
+
+
+def _calls(value: Json) -> Iterable[ToolCall]:
+    return [_call(one) for one in value if is_object(one)] if is_array(value) else []
+
+
+def _calls_in_blocks(content: Json) -> list[ToolCall]:
+    """The calls among the parts of a message, as Anthropic and LangChain write them."""
+    parts = content if is_array(content) else []
+    return [_call(one) for one in parts if is_object(one) and one.get("type") == "tool_use"]
+
+
+def _call(value: Mapping[str, Json]) -> ToolCall:
+    inner = value.get("function")
+    named = inner if is_object(inner) else value
+    given: Json = next((named[n] for n in ("arguments", "args", "input") if n in named), None)
+    name = _text(named.get("name"))
+    if not name:
+        raise BadTrace("a call of a tool has no name.")
+    return ToolCall(name, arguments_of(given, name), _text(value.get("id")))
+
+
+def arguments_of(value: Json, tool: str) -> dict[str, Json]:
+    """The arguments of a call, as an object or as a text of one."""
+    value = parsed(value)
+    if value is None or value == "":
+        return {}
+    if is_object(value):
+        return value
+    raise BadTrace(f"the arguments of {tool!r} should be a JSON object, not {_short(value)}.")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def with_id(call: ToolCall, call_id: str) -> ToolCall:
+    """The same call under another id."""
+    return structs.replace(call, id=call_id)

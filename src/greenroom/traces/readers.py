@@ -1,0 +1,173 @@
+"""Files of traces and logs, read by whichever reader knows their format.
+
+A reader is one object with `name`, `recognises` and `read`, offered by the entry-point group
+`greenroom.traces`; Greenroom's own come in by the same door.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from greenroom.errors import BadFile, BadInput, BadTrace
+from greenroom.plugins import Plugins
+from greenroom.traces.assembly import assembled
+from greenroom.traces.files import TraceFile
+from greenroom.traces.records import Flaw, Found, Imported, Span
+
+
+class TraceReader(Protocol):
+    """Reads one format of traces or logs."""
+
+    @property
+    def name(self) -> str:
+        """What `--reader` calls it."""
+        ...
+
+    def recognises(self, file: TraceFile) -> bool:
+        """Whether a file is of this format, by a look at how it begins."""
+        ...
+
+    def read(self, file: TraceFile) -> Iterable[Found]:
+        """What is in it: spans, which are put together to conversations, or whole conversations.
+
+        What cannot be read is a `Flaw`, so that the rest is not lost.
+        """
+        ...
+
+
+def _accept(found: object, _name: str) -> TraceReader | None:
+    made: Any = found() if isinstance(found, type) else found
+    is_reader = all(callable(getattr(made, name, None)) for name in ("recognises", "read"))
+    return cast(TraceReader, made) if is_reader and hasattr(made, "name") else None
+
+
+READERS = Plugins(
+    "greenroom.traces",
+    "reader of traces",
+    accept=_accept,
+    wanted="an object or class with name, recognises and read",
+    unknown=BadInput,
+)
+
+
+def read_traces(*paths: str | Path, format: str = "") -> Iterator[Imported]:
+    """The conversations in these files and folders; their formats are found by looking.
+
+    BadTrace says at the end what could not be read, after everything else was given.
+    """
+    flaws: list[Flaw] = []
+    for found in conversations(paths, format):
+        if isinstance(found, Flaw):
+            flaws.append(found)
+        else:
+            yield found
+    if flaws:
+        raise BadTrace(told(flaws))
+
+
+def told(flaws: Iterable[Flaw]) -> str:
+    """What could not be read, a line each."""
+    lines = list(dict.fromkeys(map(str, flaws)))
+    more = f"\nand {len(lines) - 20} more" if len(lines) > 20 else ""
+    return "\n".join(lines[:20]) + more
+
+
+def conversations(paths: Iterable[str | Path], format: str = "") -> Iterator[Imported | Flaw]:
+    """What is in these files: the conversations, and what could not be read.
+
+    Spans of one conversation may stand in several files, so they are put together at the end.
+    """
+    spans: dict[str, list[Span]] = {}
+    refused: set[str] = set()
+    files: list[str] = []
+    for path in _files(paths):
+        own: list[Span] = []
+        try:
+            file = TraceFile.open(path)
+            reader = reader_of(file, format)
+            found = _checked(reader, file)
+        except BadInput as error:
+            yield Flaw(place="", why=str(error).removeprefix(f"{path}: "), source=str(path))
+            continue
+        is_whole = True
+        empty = True
+        for one in found:
+            empty = False
+            if isinstance(one, Span):
+                own.append(one)
+                continue
+            if isinstance(one, Flaw):
+                is_whole = is_whole and bool(one.trace)
+                refused.add(one.trace)
+            yield one
+        if empty:
+            why = f"there is nothing in it that the reader {reader.name!r} knows."
+            yield Flaw(place="", why=why, source=file.source)
+        if own and is_whole:
+            spans.setdefault(reader.name, []).extend(own)
+            files.append(file.source)
+        elif own:
+            lost = ", ".join(sorted({span.trace for span in own})[:3])
+            why = f"its spans are left out with what could not be read: trace {lost}."
+            yield Flaw(place="", why=why, source=file.source)
+    for name, known in spans.items():
+        source = files[0] if len(files) == 1 else f"{len(files)} files"
+        count = 0
+        for one in assembled(known, name, source, refused):
+            count += 1
+            yield one
+        if not count and not refused:
+            why = f"none of its {len(known)} spans tells of an agent, a model or a tool."
+            yield Flaw(place="", why=why, source=source)
+
+
+def _checked(reader: TraceReader, file: TraceFile) -> list[Found]:
+    """What a reader finds, read to the end: an error in the middle keeps what came before it."""
+    found: list[Found] = []
+    try:
+        found.extend(reader.read(file))
+    except BadInput as error:
+        found.append(Flaw(place="", why=str(error), source=file.source))
+    except (RecursionError, TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
+        # A shape that a reader did not think of is the file's fault as well, and no crash.
+        why = (
+            f"the reader {reader.name!r} cannot make sense of it ({type(error).__name__}: {error})."
+        )
+        found.append(Flaw(place="", why=why, source=file.source))
+    return [*file.flaws, *found]
+
+
+def reader_of(file: TraceFile, format: str = "") -> TraceReader:
+    """The reader that knows a file; BadTrace if none does, or several do."""
+    if format:
+        return READERS.load(format)
+    if not file.raw.strip():
+        raise BadTrace(f"{file.source}: it is empty.")
+    readers = [READERS.load(name) for name in READERS.names()]
+    fitting = [reader for reader in readers if reader.recognises(file)]
+    if len(fitting) == 1:
+        return fitting[0]
+    names = ", ".join(reader.name for reader in fitting or readers)
+    if fitting:
+        raise BadTrace(
+            f"{file.source}: it may be read as {names}. Say which is meant: --reader {fitting[0].name}."
+        )
+    begins = file.raw.lstrip()[:60].decode(errors="replace")
+    raise BadTrace(
+        f"{file.source}: its format is not known. It begins with {begins!r}; known formats are {names}."
+    )
+
+
+def _files(paths: Iterable[str | Path]) -> Iterator[Path]:
+    """The files, those of folders among them, in order of their names."""
+    for given in paths:
+        path = Path(given)
+        if path.is_dir():
+            inside = sorted(
+                p for p in path.rglob("*") if p.is_file() and not p.name.startswith(".")
+            )
+            if not inside:
+                raise BadFile(f"the folder {given} holds no files.")
+            yield from inside
+        else:
+            yield path

@@ -1,0 +1,67 @@
+"""What readers of traces and logs give: spans that are still to be put together, and whole conversations."""
+
+from msgspec import Struct, field
+
+from greenroom.errors import BadTrace
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json
+
+
+class Span(Struct, frozen=True, kw_only=True):
+    """A span as another tool wrote it; attributes are those of OpenTelemetry's conventions or alike.
+
+    Times are seconds since the epoch. `place` is where in its file it stands, for errors.
+    """
+
+    trace: str
+    id: str
+    name: str
+    start: float
+    end: float | None = None
+    parent: str = ""
+    attributes: dict[str, Json] = field(default_factory=dict[str, Json])
+    failed: bool = False
+    error: str = ""
+    scope: str = ""
+    place: str = ""
+
+
+class Imported(Struct, frozen=True, kw_only=True):
+    """A conversation that was recorded elsewhere, as a ledger.
+
+    `verdicts` are what the other tool said of it, by name: kept, and never taken for a measurement.
+    """
+
+    conversation: str
+    ledger: Ledger
+    format: str = ""
+    source: str = ""
+    case_id: str = ""
+    """The case or task it was recorded for, if the source names one."""
+    trial: int = 1
+    verdicts: dict[str, Json] = field(default_factory=dict[str, Json])
+    notes: tuple[str, ...] = ()
+
+
+class Flaw(Struct, frozen=True, kw_only=True):
+    """Something in a file that cannot be read, and where; what belongs to `trace` is left out with it.
+
+    Without a trace it takes along all spans of its file; whole conversations are read all the same.
+    """
+
+    place: str
+    why: str
+    trace: str = ""
+    source: str = ""
+
+    def __str__(self) -> str:
+        where = ", ".join(part for part in (self.source, self.place) if part)
+        return f"{where}: {self.why}"
+
+    def error(self) -> BadTrace:
+        """The same as an error."""
+        return BadTrace(f"{self}")
+
+
+Found = Span | Imported | Flaw
+"""What a reader finds in a file."""

@@ -1,0 +1,74 @@
+"""Fields of foreign JSON, checked where they are read: each error names the field and what it should be."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from math import isfinite
+
+from greenroom.errors import BadTrace
+from greenroom.ledger.plain import Json, is_array, is_object
+
+
+def obj(value: Json, what: str) -> dict[str, Json]:
+    """The value, if it is an object."""
+    if is_object(value):
+        return value
+    raise BadTrace(f"{what} should be an object, not {shown(value)}.")
+
+
+def array(value: Json, what: str) -> list[Json]:
+    """The value, if it is a list; nothing is an empty one."""
+    if value is None:
+        return []
+    if is_array(value):
+        return value
+    raise BadTrace(f"{what} should be a list, not {shown(value)}.")
+
+
+def text(value: Json, what: str, *, empty: bool = False) -> str:
+    """The value, if it is a text; with `empty` it may be missing."""
+    if isinstance(value, str) and (value or empty):
+        return value
+    if empty and value is None:
+        return ""
+    raise BadTrace(f"{what} should be a text, not {shown(value)}.")
+
+
+def number(value: Json, what: str) -> float:
+    """The value, if it is a finite number or a text of one."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            raise BadTrace(f"{what} should be a number, not {shown(value)}.") from None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        found = float(value)
+        if isfinite(found) and found >= 0:
+            return found
+    raise BadTrace(f"{what} should be a number from 0 on, not {shown(value)}.")
+
+
+def moment(value: Json, what: str) -> float:
+    """Seconds since the epoch, from an ISO date or a number of seconds or milliseconds."""
+    if isinstance(value, str):
+        try:
+            made = datetime.fromisoformat(value)
+        except ValueError:
+            return number(value, what)
+        if made.tzinfo is None:
+            from datetime import UTC
+
+            made = made.replace(tzinfo=UTC)
+        return made.timestamp()
+    found = number(value, what)
+    return found / 1000 if found > 1e11 else found
+
+
+def first(held: Mapping[str, Json], names: Iterable[str]) -> Json:
+    """What stands under the first of these names that has a value."""
+    return next((held[name] for name in names if held.get(name) is not None), None)
+
+
+def shown(value: object) -> str:
+    """A value in a message."""
+    written = repr(value)
+    return written if len(written) <= 60 else f"{written[:59]}…"

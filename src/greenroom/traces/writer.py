@@ -1,0 +1,311 @@
+"""Writes a ledger of what another tool recorded: the one place where both logs and spans become events."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, get_args
+
+from msgspec import structs
+
+from greenroom.errors import BadTrace, BadValue
+from greenroom.ledger.events import (
+    AgentSaid,
+    EndReason,
+    Event,
+    InvocationEnded,
+    InvocationStarted,
+    ModelCalled,
+    ModelFailed,
+    ModelReplied,
+    Noted,
+    Question,
+    RunEnded,
+    RunStarted,
+    ToolCalled,
+    ToolFailed,
+    ToolReturned,
+    Unseen,
+    UserSaid,
+)
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import ToolCall, Usage
+from greenroom.ledger.plain import Json, plain
+from greenroom.traces.records import Imported
+
+VERDICTS = "greenroom:recorded-verdicts"
+"""The note of what another tool said of a conversation."""
+ORIGIN = "greenroom:imported"
+"""The note of where a ledger was read from."""
+ALWAYS_UNSEEN: tuple[Unseen, ...] = ("state", "nodes")
+"""What no format records as a ledger does."""
+
+
+class LedgerWriter:
+    """Takes what happened in order. A message of the user begins a turn; the rest belongs to it.
+
+    Ids of calls that repeat are made unique: `id~2`.
+    """
+
+    def __init__(self, conversation: str, *, agent: str = "") -> None:
+        self.conversation = conversation
+        self._agent = agent
+        self._events: list[Event] = []
+        self._unseen: set[Unseen] = set()
+        self._path = ""
+        self._turns = 0
+        self._questions: list[ModelCalled] = []
+        self._counts: dict[str, int] = {}
+        self._ids: dict[str, int] = {}
+        self._open: list[tuple[str, ToolCalled]] = []
+        self._failed: tuple[str, str] | None = None
+
+    def miss(self, *what: Unseen) -> None:
+        """Say that the source does not hold this."""
+        self._unseen.update(what)
+
+    def user(self, text: str | None, at: float = 0.0) -> None:
+        """The user said something, which begins a turn; None if it is not known what."""
+        self._close(at)
+        if text is None:
+            self.miss("user")
+        self._events.append(UserSaid(text=text or "", at=at))
+        self._begin(at)
+
+    def asked(
+        self, at: float = 0.0, *, model: str = "", agent: str = "", question: Question | None = None
+    ) -> int:
+        """A model is asked; the number is that of its reply."""
+        self._begin(at)
+        number = len(self._questions)
+        made = ModelCalled(
+            path=f"{self._path}/{agent or self._agent or 'agent'}",
+            node=agent or self._agent,
+            agent=agent or self._agent,
+            model=model,
+            n=number,
+            at=at,
+            question=question,
+        )
+        self._questions.append(made)
+        self._events.append(made)
+        return number
+
+    def path_of(self, number: int | None) -> str:
+        """Where a question was asked."""
+        return "" if number is None else self._questions[number].path
+
+    def replied(
+        self,
+        number: int,
+        text: str = "",
+        calls: Iterable[ToolCall] = (),
+        at: float = 0.0,
+        **more: Any,
+    ) -> None:
+        """A model answered; `more` are fields of ModelReplied, such as its usage."""
+        asked = self._questions[number]
+        self._events.append(
+            ModelReplied(
+                path=asked.path,
+                node=asked.node,
+                agent=asked.agent,
+                model=more.pop("model", "") or asked.model or "unnamed",
+                n=number,
+                text=text,
+                calls=tuple(calls),
+                at=at,
+                **more,
+            )
+        )
+
+    def model_failed(self, number: int, error: str, error_type: str = "", at: float = 0.0) -> None:
+        """A model did not answer."""
+        asked = self._questions[number]
+        self._events.append(
+            ModelFailed(
+                path=asked.path,
+                node=asked.node,
+                agent=asked.agent,
+                model=asked.model,
+                n=number,
+                error=error,
+                error_type=error_type,
+                at=at,
+            )
+        )
+
+    def called(
+        self, tool: str, args: Mapping[str, Json] | None, call_id: str = "", at: float = 0.0
+    ) -> ToolCalled:
+        """A tool is called; without arguments they are not known."""
+        self._begin(at)
+        if args is None:
+            self.miss("args")
+        made = ToolCalled(
+            path=self._path,
+            call_id=self._unique(call_id or f"{tool}-{self._counts.get(tool, 0) + 1}"),
+            tool=tool,
+            args=_plain(args or {}, f"the arguments of {tool}"),
+            n=self._counts.get(tool, 0),
+            at=at,
+        )
+        self._counts[tool] = made.n + 1
+        self._events.append(made)
+        self._open.append((call_id, made))
+        return made
+
+    def returned(
+        self, call: ToolCalled, value: Json, at: float = 0.0, *, known: bool = True
+    ) -> None:
+        """A call ended with a value, or with one that is not `known`."""
+        if not known:
+            self.miss("results")
+        seconds = max(at - call.at, 0.0)
+        self._end(
+            call,
+            ToolReturned(
+                path=call.path,
+                call_id=call.call_id,
+                tool=call.tool,
+                source="live",
+                value=_plain(value, f"the result of {call.tool}"),
+                seconds=seconds,
+                at=at,
+            ),
+        )
+
+    def failed(self, call: ToolCalled, error: str, error_type: str = "", at: float = 0.0) -> None:
+        """A call ended with an error."""
+        self._end(
+            call,
+            ToolFailed(
+                path=call.path,
+                call_id=call.call_id,
+                tool=call.tool,
+                source="live",
+                error=error,
+                error_type=error_type,
+                seconds=max(at - call.at, 0.0),
+                at=at,
+            ),
+        )
+
+    def _end(self, call: ToolCalled, event: Event) -> None:
+        self._open = [(known, one) for known, one in self._open if one is not call]
+        self._events.append(event)
+
+    def open_call(self, call_id: str, tool: str = "") -> ToolCalled | None:
+        """The oldest call without an end that is meant: by its id; without one by its name, or any."""
+        for known, one in self._open:
+            if known == call_id if call_id else tool in ("", one.tool):
+                return one
+        return None
+
+    def said(self, text: str | None, at: float = 0.0) -> None:
+        """The agent said something to its user; None if it is not known what."""
+        self._begin(at)
+        if text is None:
+            self.miss("words")
+        else:
+            self._events.append(AgentSaid(path=self._path, text=text, at=at))
+
+    def broke(self, error: str, error_type: str = "") -> None:
+        """The agent failed, which ends the conversation."""
+        self._failed = (error or error_type or "the agent failed", error_type)
+
+    def note(self, name: str, data: Json, at: float = 0.0) -> None:
+        """Keep a named fact."""
+        self._events.append(Noted(name=name, data=_plain(data, name), at=at))
+
+    def imported(
+        self,
+        format: str,
+        source: str = "",
+        *,
+        at: float = 0.0,
+        reason: EndReason | None = "completed",
+        case_id: str = "",
+        trial: int = 1,
+        verdicts: Mapping[str, Json] | None = None,
+        notes: Sequence[str] = (),
+    ) -> Imported:
+        """The whole conversation, ended at `at`; one that is not over has no `reason`."""
+        lacks = {*self._unseen, *ALWAYS_UNSEEN}
+        unseen: tuple[Unseen, ...] = tuple(name for name in get_args(Unseen) if name in lacks)
+        began = min((event.at for event in self._events), default=at)
+        origin: dict[str, Json] = {"format": format, "conversation": self.conversation}
+        begun: tuple[Event, Event] = (
+            RunStarted(
+                run_id=self.conversation,
+                case={"id": case_id or self.conversation},
+                agent={"name": self._agent} if self._agent else None,
+                opaque=unseen,
+                trial=trial,
+                at=began,
+            ),
+            Noted(name=ORIGIN, data=origin, at=began),
+        )
+        if verdicts:
+            told: dict[str, Json] = {name: plain(value) for name, value in verdicts.items()}
+            self.note(VERDICTS, told, at)
+        if reason is not None:
+            self._close(at)
+            self._events.append(self._ended(reason, at))
+        return Imported(
+            conversation=self.conversation,
+            ledger=Ledger([*begun, *self._events]),
+            format=format,
+            source=source,
+            case_id=case_id,
+            trial=trial,
+            verdicts=dict(verdicts or {}),
+            notes=tuple(notes),
+        )
+
+    def _ended(self, reason: EndReason, at: float) -> RunEnded:
+        if self._failed is None:
+            return RunEnded(reason=reason, at=at)
+        error, kind = self._failed
+        return RunEnded(reason="error", phase="agent", error=error, error_type=kind, at=at)
+
+    def _begin(self, at: float) -> None:
+        if not self._path:
+            self._turns += 1
+            self._path = f"@{self._turns}"
+            self._events.append(InvocationStarted(path=self._path, at=at))
+
+    def _close(self, at: float) -> None:
+        if not self._path:
+            return
+        made = InvocationEnded(path=self._path, outcome="turn_over", at=at)
+        if self._failed is not None:
+            error, kind = self._failed
+            made = structs.replace(made, outcome="failed", error=error, error_type=kind)
+        self._events.append(made)
+        self._path = ""
+
+    def _unique(self, call_id: str) -> str:
+        self._ids[call_id] = count = self._ids.get(call_id, 0) + 1
+        return call_id if count == 1 else f"{call_id}~{count}"
+
+
+def _plain(value: Any, where: str) -> Any:
+    try:
+        return plain(value, where)
+    except BadValue as error:
+        raise BadTrace(f"{error}") from error
+
+
+def usage_of(input: object, output: object) -> Usage | None:
+    """Tokens, if both directions are known as numbers or as texts of them."""
+    read, wrote = whole_number(input), whole_number(output)
+    return None if read is None or wrote is None else Usage(read, wrote)
+
+
+def whole_number(given: object) -> int | None:
+    """A count; None if it is none."""
+    if isinstance(given, bool):
+        return None
+    if isinstance(given, str) and given.strip().isdecimal():
+        return int(given)
+    if isinstance(given, int | float) and given >= 0 and given == int(given):
+        return int(given)
+    return None
