@@ -34,6 +34,7 @@ ROOMS = (
     "greenroom.backends.a2a",
     "greenroom.store",
     "greenroom.telemetry",
+    "greenroom.traces",
     "greenroom.testing",
     "greenroom.plugins",
     "greenroom.errors",

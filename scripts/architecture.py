@@ -27,6 +27,7 @@ PURPOSES = {
     "backends": "how agents run, ours and others'",
     "agents": "the expression language",
     "world": "the seam for every effect",
+    "traces": "what others recorded, as ledgers",
     "models": "models and their prices",
     "store": "runs kept on disk",
     "reports": "results shown to a reader",

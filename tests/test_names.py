@@ -34,6 +34,7 @@ ROOMS = [
     "backends.a2a",
     "errors",
     "telemetry",
+    "traces",
     "testing",
     "reports.reporters",
     "cases.files",

@@ -23,8 +23,9 @@ from greenroom.metrics.registry import METRICS
 from greenroom.models import as_model
 from greenroom.models.named import PROVIDERS
 from greenroom.results.rendering import REPORTERS
+from greenroom.traces.readers import READERS
 
-DOORS = [METRICS, SHAPES, REPORTERS, PROVIDERS, BACKENDS, CHECKS]
+DOORS = [METRICS, SHAPES, REPORTERS, PROVIDERS, BACKENDS, CHECKS, READERS]
 GROUPS = {door.group: door for door in DOORS}
 CODE = """
 from greenroom.cases.files import Shape

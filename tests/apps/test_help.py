@@ -76,5 +76,6 @@ def test_a_shell_that_asks_gets_the_words(tmp_path):
         "plain,merge",
         "plain,rescore",
         "plain,run",
+        "plain,score",
         "plain,watch",
     ]

@@ -49,7 +49,7 @@ from greenroom.world import LiveWorld
 from metrics.judges.asked import Asked, evidence_in
 
 KINDS: tuple[Unseen, ...] = get_args(Unseen)
-SUBSETS = [
+SUBSETS: list[tuple[Unseen, ...]] = [
     *((one,) for one in KINDS),
     *combinations(KINDS, 2),
     KINDS,
@@ -95,7 +95,7 @@ def reply(n: int, text: str, *calls: ToolCall) -> list[Any]:
 
 
 def whole(case: Case = CASE) -> Ledger:
-    at = {"path": "@1/desk"}
+    at: dict[str, Any] = {"path": "@1/desk"}
     events: list[Any] = [
         RunStarted(run_id="r", case=case_data(case), state={"session": {"place": ""}}),
         UserSaid(text="Where is order 7?"),
@@ -109,7 +109,7 @@ def whole(case: Case = CASE) -> Ledger:
             tool="track",
             source="live",
             value={"place": "Lyon"},
-            changes=(Change("session", "place", "Lyon"),),
+            changes=(Change("session", ("place",), "set", "Lyon"),),
             seconds=2.0,
         ),
         ToolCalled(**at, call_id="b", tool="mail", args={"to": "ann@example.com"}),
@@ -196,6 +196,7 @@ MADE: dict[str, list[Callable[[str], Any]]] = {
         {"scope": "session", "key": "place", "value": "Rome"},
     ),
     "kept_contract": plainly({}),
+    "recorded_verdict": plainly({}),
     "response_match_score": plainly({}, {"kind": "rougeL"}),
     "reference_recall": plainly({}),
     "intermediate_responses": plainly({}),

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from greenroom.metrics.likeness import reference_recall, response_match_score
     from greenroom.metrics.limits import completed_within, cost_within, tokens_within
     from greenroom.metrics.nodes import node_sequence
+    from greenroom.metrics.recorded import recorded_verdict
     from greenroom.metrics.registry import criterion_names
     from greenroom.metrics.response import contains, exact, matches
     from greenroom.metrics.simulator import simulator_quality
@@ -60,6 +61,7 @@ _FILES = {
     "intermediate": ("intermediate_responses",),
     "latency": ("first_answer_within", "first_words_within", "model_within", "turn_within"),
     "likeness": ("reference_recall", "response_match_score"),
+    "recorded": ("recorded_verdict",),
     "limits": ("completed_within", "cost_within", "tokens_within"),
     "nodes": ("node_sequence",),
     "registry": ("criterion_names",),
@@ -104,6 +106,7 @@ __all__ = [
     "metric",
     "model_within",
     "node_sequence",
+    "recorded_verdict",
     "reference_recall",
     "response_evaluation_score",
     "response_match_score",
