@@ -26,6 +26,7 @@ from greenroom.ledger.events import (
     ToolReturned,
     Unseen,
     UserSaid,
+    changes_by,
 )
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall
@@ -48,9 +49,11 @@ def unseen_in(ledger: Ledger, unseen: Collection[Unseen]) -> Ledger:
     for event in ledger:
         kept = event
         if isinstance(event, gone):
-            if not isinstance(event, NodeEnded) or not event.changes or "state" in lacks:
+            # Who does not see the part that changed the state may still see the state.
+            changes = changes_by(event)
+            if not changes or "state" in lacks:
                 continue
-            kept = StateChanged(changes=event.changes, at=event.at)
+            kept = StateChanged(changes=changes, at=event.at)
         kept = _without(kept, lacks)
         found.append(structs.replace(kept, seq=-1, at=0.0 if "times" in lacks else kept.at))
     return Ledger(found)
