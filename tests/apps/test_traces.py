@@ -78,7 +78,11 @@ def test_ledgers_are_written_and_scored_like_their_source(greenroom, logs):
 
 
 def test_a_case_s_expectations_are_held_against_its_conversation(greenroom, logs):
-    cases = {"version": 1, "id": "set", "cases": [{"id": "c", "turns": [{"says": "Where is order 7?"}]}]}
+    cases = {
+        "version": 1,
+        "id": "set",
+        "cases": [{"id": "c", "turns": [{"says": "Where is order 7?"}]}],
+    }
     cases["cases"][0]["turns"][0]["expect"] = {"tools": [{"tool": "track", "args": {"order": 7}}]}  # type: ignore[index]
     (logs / "cases.json").write_text(json.dumps(cases))
     done = greenroom("eval", "score", "good.json", "--cases", "cases.json")
