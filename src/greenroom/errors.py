@@ -3,6 +3,7 @@
 GreenroomError
 ├── BadInput                    what the author wrote cannot be used (exit code 3)
 │   ├── BadAgent                an agent expression, tool or step that cannot work
+│   │   └── CannotCompile       a flow of which parts have no form in google-adk
 │   ├── BadAttachment           bytes that are missing, too large, or not what they are said to be
 │   ├── BadCase                 a case, turn, mock, stop condition or user that cannot be run
 │   ├── BadFile                 a file that cannot be read as what it should be
@@ -77,6 +78,23 @@ class BadAgent(BadInput):
     The message names the part of the expression. `greenroom agent check AGENT` lists everything that is
     wrong with an agent at once, before a model is asked.
     """
+
+
+class CannotCompile(BadAgent):
+    """A flow of which parts have no form in google-adk; `parts` has each with its place and the reason.
+
+    The message lists all of them at once, and for each what to write instead. What has no form there can
+    still be run by Greenroom: `perform(flow, ...)`.
+    """
+
+    def __init__(self, parts: Sequence[tuple[str, str]]) -> None:
+        self.parts = tuple(parts)
+        count = "1 part has" if len(self.parts) == 1 else f"{len(self.parts)} parts have"
+        lines = [f"- {place}: {why}" for place, why in self.parts]
+        super().__init__("\n".join([f"{count} no form in google-adk:", *lines]))
+
+    def __reduce__(self) -> tuple[type["CannotCompile"], tuple[Any, ...]]:
+        return type(self), (self.parts,)
 
 
 class BadAttachment(BadInput):

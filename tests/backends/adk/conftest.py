@@ -2,7 +2,14 @@
 
 from backends.adk.versions import HAS_GRAPHS
 
-_ABOUT_GRAPHS = ["test_graphs.py", "test_graph_bypasses.py", "test_inside_graphs.py"]
+_ABOUT_GRAPHS = [
+    "test_graphs.py",
+    "test_graph_bypasses.py",
+    "test_inside_graphs.py",
+    "test_to_adk.py",
+    "test_to_adk_apps.py",
+    "test_to_adk_random.py",
+]
 collect_ignore = [] if HAS_GRAPHS else _ABOUT_GRAPHS
 
 

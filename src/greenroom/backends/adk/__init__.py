@@ -17,6 +17,7 @@ from google.adk.memory import InMemoryMemoryService
 from google.adk.runners import Runner
 from msgspec import structs
 
+from greenroom.backends.adk.compiled import to_adk
 from greenroom.backends.adk.copies import Copier
 from greenroom.backends.adk.facts import (
     described,
@@ -42,6 +43,8 @@ from greenroom.backends.backend import Feature, ToolFacts
 from greenroom.backends.foreign import ForeignBackend, held
 from greenroom.backends.invocation import Invocation, Progress
 from greenroom.ledger.plain import Json
+
+__all__ = ["AdkBackend", "to_adk"]
 
 _APP = _USER = _SESSION = RUN_AS
 

@@ -17,6 +17,7 @@ from google.adk.tools.preload_memory_tool import PreloadMemoryTool
 from google.adk.tools.set_model_response_tool import SetModelResponseTool
 from google.adk.tools.transfer_to_agent_tool import TransferToAgentTool, transfer_to_agent
 
+from greenroom.backends.adk.compiled.turn import Question
 from greenroom.backends.adk.nodes import (
     check_node,
     children_of,
@@ -58,7 +59,7 @@ _RELIED_ON = (
     "canonical_tools",
 )
 # Tools that only steer the framework or add to the prompt: they act on nothing outside.
-_CONTROL = (FinishTaskTool, ExampleTool, PreloadMemoryTool)
+_CONTROL = (FinishTaskTool, ExampleTool, PreloadMemoryTool, Question)
 
 
 _DELEGATING = frozenset(

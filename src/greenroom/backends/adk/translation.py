@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from greenroom.backends.attached import with_references
 from greenroom.backends.foreign import Spec, jsonable
-from greenroom.ledger.attachments import Attachment
+from greenroom.ledger.attachments import Attachment, message_value
 from greenroom.ledger.blobs import given_blob
 from greenroom.ledger.messages import Message, Role, ToolCall, Usage
 from greenroom.ledger.plain import Json, as_object, as_text, plain
@@ -141,6 +141,31 @@ def _messages(content: types.Content) -> list[Message]:
             text = as_text(jsonable(answer.response))
             files = _given(getattr(answer, "parts", None) or [])
             found.append(Message("tool", text, (), answer.id or "", answer.name or "", files))
+    return found
+
+
+def said_in(content: types.Content | None) -> Json:
+    """What a message says, as one value: its text, and what is attached."""
+    return message_value(_said(_parts(content))[0], attached_to(content))
+
+
+def contents_of(messages: Iterable[Message]) -> list[types.Content]:
+    """Messages of ours as the framework has them; results of calls made at once are one content."""
+    found: list[types.Content] = []
+    for message in messages:
+        if message.role != "tool":
+            role = "model" if message.role == "assistant" else "user"
+            said = response_of(ModelReply(message.text, message.calls, None)).content
+            parts = [*_parts(said), *map(part_of, message.attachments)]
+            found.append(types.Content(role=role, parts=parts))
+            continue
+        answer = types.FunctionResponse(
+            id=message.call_id, name=message.tool, response={"result": message.text}
+        )
+        parts = [types.Part(function_response=answer), *map(part_of, message.attachments)]
+        if found and _parts(found[-1]) and _parts(found[-1])[0].function_response:
+            parts = [*_parts(found.pop()), *parts]
+        found.append(types.Content(role="user", parts=parts))
     return found
 
 

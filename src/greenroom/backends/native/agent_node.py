@@ -71,26 +71,22 @@ class AgentRun(Struct, eq=False):
                 last = steps[-1]
                 if isinstance(last, ModelReplied):
                     if not last.calls:
-                        if self._has_answered(last):
+                        if self.has_answered(last):
                             return ()
                     elif waits := await self._settle(last.calls):
                         return waits
-                    elif to := handed_over(last.calls, self._transfers):
+                    elif to := handed_over(last.calls, self.transfers):
                         self.handed_to = to
                         return ()
                 elif isinstance(last, ModelFailed):
                     raise raised_before(last.error, last.error_type, last.ours)
             asked = index.replies.get(path, 0)
-            if asked >= agent.max_steps:
-                raise LoopLimit(
-                    f"agent {agent.name!r} asked its model {asked} times at {path} and is not done. "
-                    f"Raise max_steps, or look why it goes round in circles."
-                )
+            self.check_steps(asked)
             # An agent that was given a model's name has found the model when it was made.
             model: Model = agent.model  # pyright: ignore[reportAssignmentType]
             on_delta = None if self.outlet is None else self.outlet.open(path)
             try:
-                reply = await world.call_model(await self._request(asked), model.respond, on_delta)
+                reply = await world.call_model(await self.request(asked), model.respond, on_delta)
             except GreenroomError:
                 raise
             except Exception as error:
@@ -99,7 +95,16 @@ class AgentRun(Struct, eq=False):
             if self.outlet is not None and reply.calls:
                 self.outlet.close_reply()
 
-    async def _request(self, asked: int) -> ModelRequest:
+    def check_steps(self, asked: int) -> None:
+        """Refuse to ask the model once more when it was asked as often as it may be."""
+        if asked >= self.agent.max_steps:
+            raise LoopLimit(
+                f"agent {self.agent.name!r} asked its model {asked} times at {self.path} and is not "
+                f"done. Raise max_steps, or look why it goes round in circles."
+            )
+
+    async def request(self, asked: int) -> ModelRequest:
+        """What the model is asked next, when it has been asked so often in this run."""
         agent, index, node, path = self.agent, self.index, self.node, self.path
         summary = ("", 0)
         if (rule := rule_that_summarises(agent)) is not None:
@@ -130,7 +135,8 @@ class AgentRun(Struct, eq=False):
         return {agent.name: agent for agent in self.team.values()}
 
     @property
-    def _transfers(self) -> Mapping[str, str]:
+    def transfers(self) -> Mapping[str, str]:
+        """The tools by which its model hands over, and to whom each leads."""
         return transfers(self.agent, self._by_name) if self.team else {}
 
     def _instructions(self) -> str:
@@ -141,7 +147,7 @@ class AgentRun(Struct, eq=False):
         state = self.world.ledger.fold(self.world.voice, branch_of(self.path))
         return filled(agent.instructions, agent.reads, state, f"agent {agent.name!r}")
 
-    def _has_answered(self, reply: ModelReplied) -> bool:
+    def has_answered(self, reply: ModelReplied) -> bool:
         """Take the model's answer, or write down for the model what is wrong with it."""
         text = reply.text
         self.agent.check_modalities(reply.attachments, "gives")
@@ -169,9 +175,15 @@ class AgentRun(Struct, eq=False):
 
     async def _settle(self, calls: tuple[ToolCall, ...]) -> Waits:
         """Bring every call of a reply to its end; what waits for the user is returned."""
-        index, path = self.index, self.path
         # Handing over is no tool call: it waits until the calls beside it have ended.
-        calls = tuple(call for call in calls if call.tool not in self._transfers)
+        calls = tuple(call for call in calls if call.tool not in self.transfers)
+        self.take_answers(calls)
+        due = [self.call(call) for call in calls if call.id not in self.index.results]
+        return tuple(wait for waits in await together(due) for wait in waits)
+
+    def take_answers(self, calls: tuple[ToolCall, ...]) -> None:
+        """Write down what the user has answered to calls that were theirs to answer."""
+        index, path = self.index, self.path
         for call in calls:
             if call.id in index.answers and call.id not in index.results:
                 value = index.answers[call.id].value
@@ -180,13 +192,12 @@ class AgentRun(Struct, eq=False):
                         path=path, call_id=call.id, tool=call.tool, value=value, source="user"
                     )
                 )
-        due = [self._call(call) for call in calls if call.id not in index.results]
-        return tuple(wait for waits in await together(due) for wait in waits)
 
-    async def _call(self, call: ToolCall) -> Waits:
+    async def call(self, call: ToolCall) -> Waits:
+        """Bring one call to its end, which the index has then; or give what it waits for."""
         tool = self.agent.tool(call.tool)
         if tool is None:
-            names = (*(tool.name for tool in self.agent.toolbox), *self._transfers)
+            names = (*(tool.name for tool in self.agent.toolbox), *self.transfers)
             known = ", ".join(names) or "none"
             return self._reject(call, f"there is no tool {call.tool!r}; the tools are: {known}")
         try:

@@ -21,6 +21,18 @@ _UNASKED, _ASKED, _APPROVED, _DENIED = "unasked", "asked", "approved", "denied"
 
 async def run_approved(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:
     """Ask if it must be asked; then what is guarded, or what happens instead."""
+    settled = await decide_approval(walk, node, path, given)
+    if isinstance(settled, Yield):
+        return Paused((settled,))
+    key, given = settled
+    walked = await walk.walk(node.children[key], f"{path}.{key}", given)
+    return walked if isinstance(walked, Paused) else walk.end(node, path, walked.output)
+
+
+async def decide_approval(
+    walk: GraphWalk, node: Node, path: str, given: Json
+) -> Yield | tuple[str, Json]:
+    """The wait for the user's answer; or which part runs, and on what."""
     flow, decided = node.flow, walk.index.decided
     assert isinstance(flow, Approved)
     if path not in decided:
@@ -29,7 +41,7 @@ async def run_approved(walk: GraphWalk, node: Node, path: str, given: Json) -> W
     if decided[path] == _ASKED:
         wait = await _ask(walk, flow, path, given)
         if wait is not None:
-            return Paused((wait,))
+            return wait
         is_approved, _ = _answer(walk, flow, path)
         walk.world.record(Decided(path=path, choice=_APPROVED if is_approved else _DENIED))
     key = "otherwise" if decided[path] == _DENIED else "body"
@@ -42,8 +54,7 @@ async def run_approved(walk: GraphWalk, node: Node, path: str, given: Json) -> W
                 f"happens then."
             )
         given = {"input": given, "reason": reason}
-    walked = await walk.walk(node.children[key], f"{path}.{key}", given)
-    return walked if isinstance(walked, Paused) else walk.end(node, path, walked.output)
+    return key, given
 
 
 async def _holds(walk: GraphWalk, flow: Approved, path: str, given: Json) -> bool:

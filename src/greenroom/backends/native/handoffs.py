@@ -20,7 +20,9 @@ async def run_team(walk: GraphWalk, node: Node, path: str, given: Json) -> Walke
     """Let one agent after the other have the conversation, until one of them has answered."""
     team = node.flow
     assert isinstance(team, Team)
-    name, visits = _first(walk, node, path), Counter[str]()
+    if path not in walk.index.decided:
+        walk.world.record(Decided(path=path, choice=first_speaker(walk.index, node, path)))
+    name, visits = walk.index.decided[path], Counter[str]()
     for _ in range(team.leader.max_steps + 1):
         visits[name] += 1
         here = node.children[name]
@@ -38,16 +40,12 @@ async def run_team(walk: GraphWalk, node: Node, path: str, given: Json) -> Walke
     )
 
 
-def _first(walk: GraphWalk, node: Node, path: str) -> str:
-    """Who begins: the one who answered last, decided once; at first the one that leads the team."""
-    index = walk.index
-    if path not in index.decided:
-        runs = [run for child in node.children.values() for run in index.runs.get(child.id, ())]
-        over = [run for run in runs if _has_answered(index, run, path)]
-        last = max(over, key=lambda run: index.ended[run.path].seq, default=None)
-        name = node.segment if last is None else last.node.rpartition("/")[2]
-        walk.world.record(Decided(path=path, choice=name))
-    return index.decided[path]
+def first_speaker(index: VoiceIndex, node: Node, path: str) -> str:
+    """Who begins: the one who answered last; at first the one that leads the team."""
+    runs = [run for child in node.children.values() for run in index.runs.get(child.id, ())]
+    over = [run for run in runs if _has_answered(index, run, path)]
+    last = max(over, key=lambda run: index.ended[run.path].seq, default=None)
+    return node.segment if last is None else last.node.rpartition("/")[2]
 
 
 def _has_answered(index: VoiceIndex, run: NodeStarted, path: str) -> bool:

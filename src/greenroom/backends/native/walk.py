@@ -103,7 +103,7 @@ class GraphWalk(Struct, frozen=True, eq=False):
         if path in index.started:
             given = index.started[path].input
         else:
-            items = self._items(node.flow, path)
+            items = self.items(node.flow, path)
             begun = NodeStarted(path=path, node=node.id, input=given, items=items)
             given = self.world.record(begun).input
         try:
@@ -144,7 +144,7 @@ class GraphWalk(Struct, frozen=True, eq=False):
             here = f"{path}~{attempt}"
         return here, attempt
 
-    def _items(self, flow: Flow, path: str) -> Json:
+    def items(self, flow: Flow, path: str) -> Json:
         """The list that a map has from the state, as it is now."""
         if not isinstance(flow, MapOver) or not flow.over:
             return None
@@ -333,14 +333,19 @@ async def run_loop(walk: GraphWalk, node: Node, path: str, given: Json) -> Walke
         if isinstance(walked, Paused):
             return walked
         given = walked.output
-        if await _stops(walk, loop, here, given) or _is_last(loop, number, path):
+        if await is_last_round(walk, loop, path, number, given):
             return walk.end(node, path, given)
         if loop.awaits_input:
-            wanted = _await_message(walk, here, given)
+            wanted = await_message(walk, here, given)
             if wanted is not None:
                 return Paused((wanted,))
             given = walk.index.answers[walk.world.new_id(here)].value
     raise AssertionError("a loop ends by its own decision")
+
+
+async def is_last_round(walk: GraphWalk, loop: Loop, path: str, number: int, output: Json) -> bool:
+    """Whether a loop ends with this round: its `until` holds, or it has gone its rounds."""
+    return await _stops(walk, loop, f"{path}#{number}", output) or _is_last(loop, number, path)
 
 
 def _is_last(loop: Loop, number: int, path: str) -> bool:
@@ -365,7 +370,7 @@ async def _stops(walk: GraphWalk, loop: Loop, here: str, output: Json) -> bool:
     return walk.index.decided[here] == "stop"
 
 
-def _await_message(walk: GraphWalk, here: str, output: Json) -> Yield | None:
+def await_message(walk: GraphWalk, here: str, output: Json) -> Yield | None:
     """The wait for the user's next message, or None when it is there."""
     key = walk.world.new_id(here)
     if key in walk.index.answers:
@@ -380,6 +385,13 @@ def _await_message(walk: GraphWalk, here: str, output: Json) -> Yield | None:
 
 async def run_route(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:
     """Choose once, and go that way."""
+    key = await choose_branch(walk, node, path, given)
+    walked = await walk.walk(node.children[key], f"{path}.{key}", given)
+    return walked if isinstance(walked, Paused) else walk.end(node, path, walked.output)
+
+
+async def choose_branch(walk: GraphWalk, node: Node, path: str, given: Json) -> str:
+    """The branch of a route that is taken, decided once."""
     route = node.flow
     assert isinstance(route, Route)
     if path not in walk.index.decided:
@@ -391,9 +403,7 @@ async def run_route(walk: GraphWalk, node: Node, path: str, given: Json) -> Walk
                 f"{sorted(node.children)}. Add that branch, or `otherwise=`."
             )
         walk.world.record(Decided(path=path, choice=key))
-    key = walk.index.decided[path]
-    walked = await walk.walk(node.children[key], f"{path}.{key}", given)
-    return walked if isinstance(walked, Paused) else walk.end(node, path, walked.output)
+    return walk.index.decided[path]
 
 
 def _retries(flow: Flow) -> int:

@@ -1,0 +1,72 @@
+"""What of a flow has no form in google-adk, all of it at once."""
+
+from collections.abc import Iterator
+
+from greenroom.agents.agent import Agent
+from greenroom.agents.approvals import Approved
+from greenroom.agents.context import History
+from greenroom.agents.flow import Loop, Sequence, Step
+from greenroom.agents.forks import Race
+from greenroom.agents.graph import Graph, Node
+from greenroom.backends.adk.compiled.kinds import KINDS
+from greenroom.errors import CannotCompile
+
+_OF_THE_FRAMEWORK = ("transfer_to_agent", "set_model_response", "finish_task")
+_PREFIX = "adk_request_"
+
+
+def check_forms(graph: Graph) -> None:
+    """Refuse a flow that cannot be compiled, with everything that stands in the way."""
+    found = [(node.id, why) for node in graph.nodes() for why in _problems(node)]
+    if found:
+        raise CannotCompile(found)
+
+
+def _problems(node: Node) -> Iterator[str]:
+    flow = node.flow
+    if type(flow) not in KINDS:
+        yield (
+            f"{flow.kind}(...) has no node there. Put a step or a tool in its place, or run the flow as "
+            f"it is: perform(flow, ...)."
+        )
+    elif isinstance(flow, Agent):
+        yield from _of_agent(flow)
+    elif isinstance(flow, Step) and "chunks" in flow.wants:
+        yield "it takes `chunks`, but nodes there hand over whole outputs. Take `input`."
+    elif isinstance(flow, Sequence) and flow.cuts():
+        yield "it cuts what its parts say into pieces, by(...). Leave that out."
+    elif isinstance(flow, Race):
+        yield from _of_race(node)
+
+
+def _of_agent(agent: Agent) -> Iterator[str]:
+    for tool in agent.toolbox:
+        if tool.name in _OF_THE_FRAMEWORK or tool.name.startswith(_PREFIX):
+            yield f"its tool {tool.name!r} is called as one of google-adk's own. Rename it."
+        if tool.required_resources:
+            names = ", ".join(tool.required_resources)
+            yield (
+                f"its tool {tool.name!r} wants to be lent {names}, and nothing lends there. Open it in "
+                f"the body, or give the parameter a default."
+            )
+    if any(isinstance(rule, History) and rule.summarise is not None for rule in agent.context):
+        yield (
+            "its context is summarised by a model, history(summarise=...). Use history(last=...), or "
+            "App.events_compaction_config of google-adk."
+        )
+
+
+def _of_race(node: Node) -> Iterator[str]:
+    waiting = [below for below in Graph(node).nodes() if _waits(below)]
+    for below in waiting:
+        yield (
+            f"{below.id} waits for the user inside a race, which google-adk would stop as a whole. "
+            f"Ask before or after the race."
+        )
+
+
+def _waits(node: Node) -> bool:
+    flow = node.flow
+    if isinstance(flow, Agent):
+        return any(tool.yields for tool in flow.toolbox)
+    return isinstance(flow, Approved) or (isinstance(flow, Loop) and flow.awaits_input)

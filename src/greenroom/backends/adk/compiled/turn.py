@@ -1,0 +1,89 @@
+"""A turn of an agent: what its model is asked, as the flow has it, through google-adk."""
+
+from collections.abc import AsyncGenerator
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any
+
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
+from google.adk.tools.base_tool import BaseTool
+from google.genai import types
+from msgspec import Struct
+
+from greenroom.backends.adk.compiled.visit import Visit
+from greenroom.backends.adk.translation import contents_of, request_of, response_of
+from greenroom.backends.native.agent_node import AgentRun
+from greenroom.errors import GreenroomError
+from greenroom.models.model import Model, ModelRequest
+from greenroom.world.records import RecordedFailure, describe_error
+
+
+class Turn(Struct, eq=False):
+    """One attempt of an agent to answer."""
+
+    visit: Visit
+    run: AgentRun
+    asked: ModelRequest | None = None
+    """What its model is asked now, as the flow has it."""
+    contents: list[types.Content] = []
+    """The same messages, as google-adk was given them."""
+
+    async def ask(self) -> ModelRequest:
+        """What the model is asked next, by the native agent node."""
+        asked = self.run.index.replies.get(self.run.path, 0)
+        self.run.check_steps(asked)
+        self.asked = await self.run.request(asked)
+        self.contents = contents_of(self.asked.messages)
+        return self.asked
+
+    def question(self, request: LlmRequest) -> ModelRequest:
+        """What the model is asked: as the flow has it, unless a plug-in or a callback changed it."""
+        asked = self.asked
+        assert asked is not None
+        seen = request_of(request, asked.agent)
+        if request.contents == self.contents and seen.instructions == asked.instructions:
+            return asked
+        return replace(asked, messages=seen.messages, instructions=seen.instructions)
+
+
+TURN: ContextVar[Turn] = ContextVar("greenroom_adk_turn")
+
+
+class CompiledModel(BaseLlm):
+    """The model of an agent of the flow, whichever provider's it is."""
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        """Its reply, in one piece."""
+        del stream
+        turn = TURN.get()
+        # An agent that was given a model's name has found the model when it was made.
+        model: Model = turn.run.agent.model  # pyright: ignore[reportAssignmentType]
+        try:
+            reply = await turn.visit.world.call_model(turn.question(llm_request), model.respond)
+        except GreenroomError:
+            raise
+        except Exception as error:
+            raise RecordedFailure(**describe_error(error)) from error
+        yield response_of(reply)
+
+
+class Question(BaseTool):
+    """No tool to be called: it puts into google-adk's request what the flow asks, before plug-ins see it."""
+
+    def __init__(self) -> None:
+        super().__init__(name="greenroom_question", description="Asks as the flow does.")
+
+    async def process_llm_request(self, *, tool_context: Any, llm_request: LlmRequest) -> None:
+        """Let google-adk ask what the flow asks."""
+        del tool_context
+        turn = TURN.get()
+        request = await turn.ask()
+        llm_request.contents = list(turn.contents)
+        llm_request.config.system_instruction = request.instructions or None
+        if request.output_schema is not None:
+            llm_request.config.response_mime_type = "application/json"
+            llm_request.config.response_json_schema = dict(request.output_schema)
