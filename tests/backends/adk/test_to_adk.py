@@ -277,8 +277,8 @@ async def test_agents_are_llm_agents_in_a_workflow_whose_edges_can_be_seen() -> 
 
     app = to_adk(said("a", "1") >> route("kind", b=said("b", "2"), otherwise=said("c", "3")))
     assert isinstance(app, App)
+    assert isinstance(app.root_agent, Workflow)
     root: Any = app.root_agent
-    assert isinstance(root, Workflow)
     sequence = next(node for node in root.graph.nodes if node.name == "sequence")
     names = [node.name for node in sequence.graph.nodes]
     assert names == ["__START__", "a", "route"]
