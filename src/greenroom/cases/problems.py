@@ -47,8 +47,14 @@ def as_json(example: Json) -> str:
     return json.dumps(example, ensure_ascii=False).replace('"..."', "...")
 
 
+def as_yaml_line(example: Json) -> str:
+    """An example as a line of a YAML file."""
+    written = as_yaml(example)
+    return written[1:-1] if isinstance(example, dict) and len(example) == 1 else written
+
+
 def as_yaml(example: Json) -> str:
-    """An example as it is written in YAML, on one line."""
+    """An example as it is written inside a line of YAML."""
     if isinstance(example, dict):
         return f"{{{', '.join(f'{key}: {as_yaml(value)}' for key, value in example.items())}}}"
     if isinstance(example, list):

@@ -316,7 +316,7 @@ def test_keys_given_twice_and_numbers_that_are_none_are_told_with_the_rest(tmp_p
 @pytest.mark.parametrize(
     "name, written",
     [
-        ("s.yaml", "{mocks: {refund: {value: ...}}}"),
+        ("s.yaml", " mocks: {refund: {value: ...}}"),
         ("s.json", '{"mocks": {"refund": {"value": ...}}}'),
     ],
 )

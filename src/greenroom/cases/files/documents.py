@@ -8,13 +8,13 @@ from pathlib import Path
 from greenroom.cases.files.bounds import Unreadable, check_bounds
 from greenroom.cases.files.csv_text import cell_positions, rows_with_flaws, text_lines
 from greenroom.cases.files.json_text import check_weight, json_positions, json_with_flaws
-from greenroom.cases.files.yaml_text import yaml_positions, yaml_with_flaws
+from greenroom.cases.files.yaml_text import without_item, yaml_positions, yaml_with_flaws
 from greenroom.cases.problems import (
     Branches,
     Found,
     Problem,
     as_json,
-    as_yaml,
+    as_yaml_line,
     at,
     branches_to,
     invalid,
@@ -27,6 +27,7 @@ from greenroom.ledger.text_files import text_of
 
 TABLES = (".jsonl", ".ndjson", ".csv", ".tsv")
 SUFFIXES = (".json", ".yaml", ".yml", *TABLES)
+_MOST_BROKEN = 20
 _ENDINGS = (".evalset", ".test", ".scenarios")
 
 
@@ -68,7 +69,7 @@ class Document:
             line, column = position_of(problem.where, found)
         fix = problem.fix
         if problem.example is not None:
-            written = as_yaml if self.source.suffix in (".yaml", ".yml") else as_json
+            written = as_yaml_line if self.source.suffix in (".yaml", ".yml") else as_json
             fix = f"{fix} {written(problem.example)}"
         return replace(problem, line=line, column=column, fix=fix, example=None)
 
@@ -109,7 +110,8 @@ def _opened(source: Path, text: str) -> Document:
         return _READERS[kind](source, text)
     except Unreadable as error:
         why = f"Invalid {_NAMES[kind]}: {error}"
-        last = Problem("", why, line=error.line, column=error.column)
+        rest = "What follows was not read" if error.line else ""
+        last = Problem("", why, rest, line=error.line, column=error.column)
         line = f", line {error.line}" if error.line else ""
         column = f", column {error.column}" if error.column else ""
         message = f"Invalid {_NAMES[kind]} in {source}{line}{column}: {error}."
@@ -125,8 +127,22 @@ def _json(source: Path, text: str) -> Document:
 
 
 def _yaml(source: Path, text: str) -> Document:
-    data, flaws = yaml_with_flaws(text)
-    return Document(source, data, lambda branches: yaml_positions(text, branches), flaws)
+    """A case that cannot be parsed is a flaw and left out, so that the others are looked at."""
+    broken: list[Problem] = []
+    while True:
+        try:
+            data, flaws = yaml_with_flaws(text)
+        except Unreadable as error:
+            rest = without_item(text, error.line) if len(broken) < _MOST_BROKEN else None
+            if rest is None:
+                error.flaws = [*broken, *error.flaws]
+                raise
+            why = f"Invalid YAML: {error}"
+            broken.append(Problem("", why, line=error.line, column=error.column))
+            text = rest
+        else:
+            find = partial(yaml_positions, text)
+            return Document(source, data, find, [*broken, *flaws])
 
 
 def _json_lines(source: Path, text: str) -> Document:

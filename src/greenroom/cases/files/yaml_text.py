@@ -46,6 +46,7 @@ _SOME_NUMBER = re.compile(
     r"|\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)"
 )
 _SUSPECT = frozenset("+-.0123456789~nNtTfFyYoO")
+_ITEM = re.compile(r"( *)- ")
 _MISSING: Any = object()
 _MOST_FLAWS = 1000
 
@@ -58,6 +59,35 @@ def yaml_with_flaws(text: str) -> tuple[Json, list[Problem]]:
     except Unreadable as error:
         error.flaws = building.flaws
         raise
+
+
+def without_item(text: str, line: int | None) -> str | None:
+    """The text with the item of its outermost list that has this line blanked; None if there is none."""
+    if line is None:
+        return None
+    lines = text.splitlines()
+    first = next((found for each in lines if (found := _ITEM.match(each))), None)
+    if first is None:
+        return None
+    indent = first[1]
+    begins = [
+        number
+        for number, each in enumerate(lines[:line])
+        if (found := _ITEM.match(each)) and found[1] == indent
+    ]
+    if not begins:
+        return None
+    end = begins[-1] + 1
+    while end < len(lines) and _belongs(lines[end], len(indent)):
+        end += 1
+    if line > end:
+        return None  # what is wrong comes after the list
+    lines[begins[-1] : end] = [""] * (end - begins[-1])
+    return "\n".join(lines) + "\n"
+
+
+def _belongs(line: str, indent: int) -> bool:
+    return not line.strip() or len(line) - len(line.lstrip(" ")) > indent
 
 
 def yaml_positions(text: str, branches: Branches) -> Found:
@@ -88,6 +118,8 @@ def _events(text: str) -> Iterator[Any]:
             yield event
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
+        if "end of stream" in (error.problem or "") and error.context_mark:
+            mark = error.context_mark  # where it was opened, not the end of the file
         if mark is None:
             raise Unreadable(_told(error)) from error
         raise Unreadable(_told(error), mark.line + 1, mark.column + 1) from error
