@@ -52,3 +52,60 @@ def test_a_scope_that_looks_misspelt_is_noted() -> None:
     case = Case("a", "Hi", state={"sesion": {"order": 7}}, expect=Expect(contains="Hello"))
     report = rehearse(clerk("Hello"), [case])
     assert any("'sesion'" in note and "Did you mean 'session'?" in note for note in report.notes)
+
+
+def pay_back(order: int) -> str:
+    """Pay back."""
+    raise AssertionError(f"a real call for {order}")
+
+
+def of_adk() -> Any:
+    agents = pytest.importorskip("google.adk.agents")
+    return agents.LlmAgent(name="clerk", model="gemini-2.5-flash", tools=[pay_back])
+
+
+def of_openai() -> Any:
+    agents = pytest.importorskip("agents")
+    return agents.Agent("clerk", model="gpt-4o", tools=[agents.function_tool(pay_back)])
+
+
+def of_pydantic_ai() -> Any:
+    return pytest.importorskip("pydantic_ai").Agent(name="clerk", tools=[pay_back])
+
+
+def of_langchain() -> Any:
+    agents, models = map(
+        pytest.importorskip, ("langchain.agents", "langchain_core.language_models")
+    )
+    model = type("Bound", (models.FakeListChatModel,), {"bind_tools": lambda self, *_, **__: self})
+    return agents.create_agent(model(responses=[]), [pay_back], name="clerk")
+
+
+FRAMEWORKS = pytest.mark.parametrize("make", [of_adk, of_openai, of_pydantic_ai, of_langchain])
+
+
+@FRAMEWORKS
+def test_it_is_found_in_agents_of_every_framework(make: Any) -> None:
+    misspelt = Case("a", "Pay", mocks={"pay_back": "ok"}, expect=Expect(tools=["pay_bakc"]))
+    with pytest.raises(BadCase, match="Did you mean 'pay_back'"):
+        rehearse(make(), [misspelt], model=Scripted("No."))
+
+
+@FRAMEWORKS
+def test_in_every_framework_a_tool_that_was_not_called_is_another_matter(make: Any) -> None:
+    cases = [
+        Case(name, "Pay", mocks={"pay_back": "ok"}, expect=Expect(tools=[name]))
+        for name in ("pay_back", "send_letter")
+    ]
+    report = rehearse(make(), cases, model=Scripted("No."))
+    called, unknown = report["pay_back"].blame, report["send_letter"].blame
+    assert called is not None
+    assert unknown is not None
+    assert called.whom == "agent"
+    assert (unknown.whom, "the agent offers ['pay_back']" in str(unknown)) == ("expectation", True)
+
+
+def test_a_tool_of_an_inner_agent_that_the_case_mocks_is_no_misspelt_one() -> None:
+    case = Case("a", "Pay", mocks={"refunds": "ok"}, expect=Expect(tools=["refunds"]))
+    [result] = rehearse(lambda message: "No.", [case])
+    assert result.status == "failed"

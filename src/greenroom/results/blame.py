@@ -112,9 +112,18 @@ def _tool_lists(graph: Json) -> Iterator[list[str]]:
     elif is_object(graph):
         for key, part in graph.items():
             if key == "tools" and is_array(part):
-                yield [str(tool.get("name") if is_object(tool) else tool) for tool in part]
+                yield [*_names(part)]
             else:
                 yield from _tool_lists(part)
+
+
+def _names(tools: Sequence[Json]) -> Iterator[str]:
+    """The names of tools, which some frameworks keep in sets."""
+    for tool in tools:
+        if is_array(tool):
+            yield from _names(tool)
+        else:
+            yield str(tool.get("name") if is_object(tool) else tool)
 
 
 def _mock_failures(ledger: Ledger) -> list[str]:
