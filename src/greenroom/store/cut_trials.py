@@ -94,6 +94,25 @@ def left_over(folder: Path, under_way: Path | None = None) -> CutTrials:
     return found
 
 
+def being_written(folder: Path) -> list[CutTrial]:
+    """What a process has under way now, read beside it: nothing is held or removed.
+
+    What is half written or half wiped in this moment is left out.
+    """
+    found = CutTrials()
+    for path in folder.glob("*"):
+        with suppress(OSError):  # it may have just been removed
+            if path.suffix == ALONE:
+                found.take(path, 0, path.read_bytes())
+            elif path.suffix == SLOTS:
+                _in_slots(path, found)
+    # A trial that moves from a slot into a file of its own is in both for a moment.
+    whole = sorted(
+        (one for one in found.trials if not one.damage), key=lambda one: len(one.ledger)
+    )
+    return list({one.key: one for one in whole}.values())
+
+
 def _in_slots(path: Path, found: CutTrials) -> list[CutTrial]:
     with path.open("rb") as file:
         pieces = enumerate(iter(partial(file.read, SLOT), b""))

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from greenroom.errors import StoreFailed
 from greenroom.ledger.plain import Json
-from greenroom.results.result import Status
+from greenroom.results.result import CaseResult, Status
 
 RunStatus = Literal["running", "interrupted", "finished"]
 """Whether a run goes on, was cut off, or has ended."""
@@ -148,6 +148,16 @@ class Change(Struct, frozen=True):
     run_id: str
     key: Key | None = None
     status: str = ""
+
+
+class Kept(Struct, frozen=True):
+    """A finished trial in the store."""
+
+    position: int
+    place: int
+    """Where it stands in the report; `ASIDE` if it stands in none."""
+    key: Key
+    result: CaseResult
 
 
 class Row(Struct, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.results.data import verdict_from
 from greenroom.results.report import UNFINISHED, Report
 from greenroom.results.result import CaseResult
+from greenroom.store.cut_trials import CutTrial, being_written
 from greenroom.store.database import JOURNALS, Database, transaction
 from greenroom.store.failpoints import failpoint
 from greenroom.store.journal import Journal
@@ -35,6 +36,7 @@ from greenroom.store.runs import (
     ASIDE,
     COUNTED,
     Change,
+    Kept,
     Key,
     Plan,
     Row,
@@ -208,12 +210,13 @@ class Store:
 
     # Reading
 
-    def runs(self) -> list[Run]:
-        """Every run, the latest first. No trial is read for it."""
+    def runs(self, *, unfinished: bool = False) -> list[Run]:
+        """Every run, the latest first, or those that have not come to their end. No trial is read."""
         if not self.database.path.exists():
             return []
+        wanted = " where status <> 'finished'" if unfinished else ""
         with self.database.connected() as connection:
-            rows = connection.execute(f"{_RUN} order by begun desc, id desc").fetchall()
+            rows = connection.execute(f"{_RUN}{wanted} order by begun desc, id desc").fetchall()
         return list(map(self._run, rows))
 
     def _run(self, row: tuple[Any, ...]) -> Run:
@@ -269,6 +272,10 @@ class Store:
         with self.database.connected() as connection:
             store_id, position = connection.execute("select id, position from store").fetchone()
         return store_id, position
+
+    def under_way(self, run_id: str) -> list[CutTrial]:
+        """The trials that a process has under way now, up to their last event."""
+        return being_written(self._folder(run_id))
 
     def _folder(self, run_id: str) -> Path:
         return self.place / JOURNALS / run_id
@@ -341,19 +348,33 @@ class Store:
 
     def results(self, run_id: str) -> Iterator[tuple[Key, CaseResult]]:
         """The results of a run in the order of its cases; their ledgers are read when asked for."""
+        for kept in self._kept(run_id, "place >= 0 order by place, trial"):
+            yield kept.key, kept.result
+
+    def results_after(self, run_id: str, position: int) -> Iterator[Kept]:
+        """What was kept of a run after this position, as it was written; trials set aside too."""
+        return self._kept(run_id, "position > ? order by position", position)
+
+    def results_of(self, run_id: str, case_id: str) -> list[CaseResult]:
+        """The trials of one case."""
+        wanted = "case_id = ? and place >= 0 order by trial"
+        return [kept.result for kept in self._kept(run_id, wanted, to_column(case_id))]
+
+    def _kept(self, run_id: str, wanted: str, *values: object) -> Iterator[Kept]:
         ledgers = RunLedgers(self, run_id)
         query = (
-            "select case_id, trial, verdict, ledger_size, digest, covers_code from trials "
-            "where run_id = ? and place >= 0 order by place, trial"
+            "select position, place, case_id, trial, verdict, ledger_size, digest, covers_code "
+            f"from trials where run_id = ? and {wanted}"
         )
         with self.database.connected() as connection:
-            rows = connection.execute(query, (run_id,))
-            for case_id, trial, verdict, size, digest, covers_code in rows:
+            rows = connection.execute(query, (run_id, *values))
+            for position, place, case_id, trial, verdict, size, digest, covers_code in rows:
                 key = Key(from_column(case_id), trial)
                 ledger = StoredLedger(ledgers, key, size) if size else None
                 where = f"run {run_id!r}, case {key.case_id!r}"
                 asks = digest if covers_code else ""
-                yield key, verdict_from(verdict_json(verdict, where), where, ledger, asks)
+                result = verdict_from(verdict_json(verdict, where), where, ledger, asks)
+                yield Kept(position, place, key, result)
 
     def report(self, given: str) -> Report:
         """What a run has come to so far."""

@@ -1,0 +1,206 @@
+"""What changes in the store, as a stream that a page can take up again after any break.
+
+A listener's place is a position in the store, not a count of this process: each one asks the store for
+what comes after the last row it sent. So nothing can be sent twice or left out, whichever process writes,
+and whether or not the server was restarted in between. Watching the files only says when to ask.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from greenroom.errors import GreenroomError
+from greenroom.ledger.plain import Json
+from greenroom.store import Store
+from greenroom.store.runs import Change, Run
+
+_MOMENT = 0.05
+"""Seconds in which changes gather before they are sent together."""
+_LOOK = 1.0
+"""Seconds after which a listener looks even if no file seems to have changed: a process that was killed
+writes nothing, and some disks cannot be watched."""
+_SIGN_OF_LIFE = 15.0
+_MANY = 2_000
+"""A page that has missed more than this many changes does better to ask for everything anew."""
+
+
+class Message(Struct, frozen=True):
+    """One event of the stream."""
+
+    event: str
+    data: dict[str, Json]
+    position: str = ""
+    """Where to take the stream up again after this event."""
+
+    def text(self) -> str:
+        """The event as a browser reads it."""
+        place = f"id: {self.position}\n" if self.position else ""
+        return f"{place}event: {self.event}\ndata: {json.dumps(self.data)}\n\n"
+
+
+class Feed:
+    """Wakes everyone who listens when the files of a store change."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._changed = asyncio.Event()
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        """Watch for as long as the server runs."""
+        task = asyncio.create_task(self._watch())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _watch(self) -> None:
+        from watchfiles import awatch
+
+        while True:
+            if self._store.place.is_dir():
+                with suppress(OSError):
+                    async for _ in awatch(
+                        self._store.place, debounce=40, step=10, watch_filter=_is_of_the_store
+                    ):
+                        self._wake()
+            await asyncio.sleep(_LOOK)  # the folder is not there yet, or not any more
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def listen(self, since: str, run: str = "") -> AsyncIterator[str]:
+        """What was written after `since`, and then whatever is written, for as long as someone reads.
+
+        With `run`, also how far its trials under way have come.
+        """
+        listener = _Listener(self._store, run)
+        quiet = 0.0
+        async for message in listener.taken_up(since):
+            yield message.text()
+        while True:
+            changed = self._changed
+            sent = False
+            async for message in listener.news():
+                sent = True
+                yield message.text()
+            quiet = 0.0 if sent else quiet
+            try:
+                async with asyncio.timeout(_LOOK):
+                    await changed.wait()
+                await asyncio.sleep(_MOMENT)
+            except TimeoutError:
+                quiet += _LOOK
+                if quiet >= _SIGN_OF_LIFE:
+                    quiet = 0.0
+                    yield ": still here\n\n"
+
+
+def _is_of_the_store(_: object, path: str) -> bool:
+    return not path.endswith(("-shm", "lock")) or Path(path).name == "lock"
+
+
+class _Listener:
+    """One page that follows the store."""
+
+    def __init__(self, store: Store, run: str) -> None:
+        self._store = store
+        self._run = run
+        self._id = ""
+        self._at = 0
+        self._open: dict[str, str] = {}
+        self._going: dict[str, int] = {}
+
+    async def taken_up(self, since: str) -> AsyncIterator[Message]:
+        """Begin after `since`; if that is no place in this store, say that everything is to be asked for."""
+        self._id, latest = await asyncio.to_thread(_latest, self._store)
+        store_id, _, position = since.rpartition(":")
+        at = int(position) if position.isdecimal() else -1
+        if store_id == self._id and latest - _MANY <= at <= latest:
+            self._at = at
+            return
+        self._at = latest
+        yield Message("again" if since else "here", {}, self._place())
+
+    def _place(self) -> str:
+        return f"{self._id}:{self._at}"
+
+    async def news(self) -> AsyncIterator[Message]:
+        """What has been written since the last time."""
+        try:
+            store_id, _ = await asyncio.to_thread(_latest, self._store)
+            if store_id != self._id:
+                async for message in self.taken_up(f"{self._id}:{self._at}"):
+                    yield message
+            while changes := await asyncio.to_thread(self._store.changes, self._at, 500):
+                for change in changes:
+                    self._at = change.position
+                    yield Message(*_told(change), self._place())
+            for message in await asyncio.to_thread(self._states):
+                yield message
+        except GreenroomError as error:
+            yield Message("broken", {"error": str(error)})
+
+    def _states(self) -> list[Message]:
+        """Runs that are no longer what their rows say, and how far trials under way have come."""
+        found: list[Message] = []
+        open_now = {run.id: run for run in self._store.runs(unfinished=True)}
+        for run in open_now.values():
+            if self._open.get(run.id, run.status) != run.status:
+                found.append(Message("run", run_data(run)))
+        self._open = {run.id: run.status for run in open_now.values()}
+        if self._run in open_now:
+            found += self._trials(self._run)
+        return found
+
+    def _trials(self, run_id: str) -> list[Message]:
+        going = {
+            f"{one.key.case_id}#{one.key.trial}": one for one in self._store.under_way(run_id)
+        }
+        found = [
+            Message(
+                "going",
+                {
+                    "run": run_id,
+                    "case": one.key.case_id,
+                    "trial": one.key.trial,
+                    "events": len(one.ledger),
+                },
+            )
+            for name, one in going.items()
+            if self._going.get(name) != len(one.ledger)
+        ]
+        self._going = {name: len(one.ledger) for name, one in going.items()}
+        return found
+
+
+def _latest(store: Store) -> tuple[str, int]:
+    if not store.database.path.exists():
+        return "", 0
+    return store.latest_position()
+
+
+def _told(change: Change) -> tuple[str, dict[str, Json]]:
+    data: dict[str, Json] = {"run": change.run_id, "status": change.status}
+    if change.key is not None:
+        data |= {"case": change.key.case_id, "trial": change.key.trial}
+    return change.kind, data
+
+
+def run_data(run: Run) -> dict[str, Json]:
+    """A run as the page's script reads it."""
+    return {
+        "run": run.id,
+        "status": run.status,
+        "done": run.done,
+        "total": run.total,
+        "counts": dict(run.counts),
+        "cost": run.cost,
+    }
