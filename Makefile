@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python3 -m pip install -qq --disable-pip-version-check -c constraints.txt
-EXTRAS := dev,adk,pydantic-ai,langgraph,openai-agents,openai,google,anthropic,watch,docs
+EXTRAS := dev,adk,pydantic-ai,langgraph,openai-agents,openai,google,anthropic,watch,web,docs
 
 # Compiled code is what users run, so it is what we test and time.
 unexport PYTHONDONTWRITEBYTECODE

@@ -107,9 +107,7 @@ def being_written(folder: Path) -> list[CutTrial]:
             elif path.suffix == SLOTS:
                 _in_slots(path, found)
     # A trial that moves from a slot into a file of its own is in both for a moment.
-    whole = sorted(
-        (one for one in found.trials if not one.damage), key=lambda one: len(one.ledger)
-    )
+    whole = sorted((one for one in found.trials if not one.damage), key=lambda one: len(one.ledger))
     return list({one.key: one for one in whole}.values())
 
 

@@ -8,7 +8,7 @@ from greenroom import __version__
 from greenroom.apps.cli import options
 from greenroom.apps.cli.eval_commands import eval_group
 from greenroom.apps.cli.evalset_commands import evalset_group
-from greenroom.apps.cli.exits import CommandGroup
+from greenroom.apps.cli.exits import RootGroup
 from greenroom.apps.cli.options import FILE, examples
 from greenroom.apps.cli.perform_commands import perform_command
 from greenroom.apps.cli.runs_commands import runs_group
@@ -17,7 +17,7 @@ from greenroom.apps.cli.simulate_commands import simulate_group
 from greenroom.apps.cli.traces_commands import traces_group
 
 
-@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=RootGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="greenroom")
 def main() -> None:
     """Where an AI agent rehearses before it meets real people.

@@ -14,6 +14,7 @@ import click
 from greenroom.errors import BadInput, GreenroomError, StoreFailed
 
 if TYPE_CHECKING:
+    from greenroom.plugins import Plugins
     from greenroom.results import Report
 
 PASSED = 0
@@ -70,12 +71,43 @@ class CommandGroup(click.Group):
         sys.exit(code)
 
 
+class RootGroup(CommandGroup):
+    """The root of the command line, with the commands that other doors and installed packages offer."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Our own commands, and those of others."""
+        return sorted({*super().list_commands(ctx), *_offered().names()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name; ours come first."""
+        if (own := super().get_command(ctx, cmd_name)) is not None:
+            return own
+        offered = _offered()
+        return offered.load(cmd_name) if cmd_name in offered.names() else None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; what it raises becomes a message and an exit code."""
+        with telling(verbose=False):
+            return super().invoke(ctx)
+
+
+def _offered() -> "Plugins[click.Command]":
+    from greenroom.plugins import Plugins
+
+    return Plugins(
+        "greenroom.commands",
+        "command",
+        accept=lambda found, _: found if isinstance(found, click.Command) else None,
+        wanted="a click command",
+    )
+
+
 @contextmanager
 def telling(verbose: bool) -> Generator[None]:
     """Turn what a command raises into a message and an exit code; with -v also print the traceback."""
     try:
         yield
-    except (click.ClickException, click.exceptions.Abort):
+    except (click.ClickException, click.exceptions.Abort, click.exceptions.Exit):
         raise
     except Interrupted as stop:
         raise Stopped(str(stop), stop.exit_code) from None

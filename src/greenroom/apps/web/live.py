@@ -161,9 +161,7 @@ class _Listener:
         return found
 
     def _trials(self, run_id: str) -> list[Message]:
-        going = {
-            f"{one.key.case_id}#{one.key.trial}": one for one in self._store.under_way(run_id)
-        }
+        going = {f"{one.key.case_id}#{one.key.trial}": one for one in self._store.under_way(run_id)}
         found = [
             Message(
                 "going",

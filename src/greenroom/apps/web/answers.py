@@ -1,0 +1,92 @@
+"""How routes answer: JSON without secrets, and errors that say what to do."""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from greenroom.apps.web.access import TooLarge
+from greenroom.errors import BadInput, GreenroomError, NotFound, StoreFailed
+from greenroom.ledger.plain import Json
+from greenroom.ledger.redaction import redactor
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def answer(value: object, status: int = 200) -> Response:
+    """Whatever leaves the server goes through here, and so without secrets."""
+    data = redactor().value(msgspec.to_builtins(value))
+    body = msgspec.json.encode(data)
+    return Response(body, status, media_type="application/json")
+
+
+def reading(make: Callable[[Request], object]) -> Handler:
+    """A route that reads: in a thread, since the store and the runs take a while to read."""
+
+    async def route(request: Request) -> Response:
+        found = await run_in_threadpool(make, request)
+        return found if isinstance(found, Response) else await run_in_threadpool(answer, found)
+
+    return route
+
+
+async def body_of(request: Request) -> dict[str, Json]:
+    """The JSON object that a page sent."""
+    try:
+        found = msgspec.json.decode(await request.body())
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadInput(f"the request is not JSON: {error}. Send an object.") from error
+    if not isinstance(found, dict):
+        raise BadInput("the request is not a JSON object. Send an object.")
+    return found
+
+
+def whole_number(request: Request, name: str, usual: int) -> int:
+    """A number in the query of a request."""
+    given = request.query_params.get(name, "")
+    if not given:
+        return usual
+    if not given.isascii() or not given.isdecimal() or len(given) > 9:
+        raise BadInput(f"{name}={given!r} should be a whole number.")
+    return int(given)
+
+
+def amount(request: Request, name: str) -> float | None:
+    """An amount in the query of a request; None if it is not given."""
+    given = request.query_params.get(name, "")
+    if not given:
+        return None
+    try:
+        found = float(given)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < 1e12:
+        raise BadInput(f"{name}={given!r} should be an amount of at least 0.")
+    return found
+
+
+async def failed(_: Request, error: Exception) -> Response:
+    """What went wrong, as the page shows it."""
+    match error:
+        case HTTPException():
+            return _error(error.status_code, error.detail, "Go back to the list of runs.")
+        case NotFound():
+            return _error(404, str(error))
+        case BadInput():
+            return _error(400, str(error))
+        case TooLarge():
+            return _error(413, str(error), "Send less at once.")
+        case StoreFailed() | GreenroomError():
+            return _error(500, str(error))
+        case _:
+            what = f"{type(error).__name__}: {error}"
+            return _error(500, what, "This is a defect of the page; the terminal shows where.")
+
+
+def _error(status: int, text: str, next_step: str = "") -> Response:
+    """Our own errors say what to do in their last sentence."""
+    data = redactor().value({"error": text, "next": next_step})
+    return JSONResponse(data, status)

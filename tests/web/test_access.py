@@ -1,0 +1,142 @@
+"""Who may ask: every route, asked as no page of ours would."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.web.serving import Server
+
+from greenroom.apps.web.app import routes
+from greenroom.apps.web.live import Feed
+from greenroom.apps.web.site import Settings, Site
+from greenroom.store import Store
+
+SITE = Site(Store("nowhere"), Settings())
+ROUTES = sorted(
+    (route.path, method)
+    for route in routes(SITE, Feed(SITE.store))
+    for method in sorted(route.methods or ())
+    if method != "HEAD"
+)
+DATA = [(path, method) for path, method in ROUTES if path.startswith("/api")]
+
+
+@pytest.fixture(scope="module")
+def server(rehearsed: Path) -> Iterator[Server]:
+    started = Server(rehearsed).start()
+    yield started
+    assert started.stop() == 0
+
+
+def asked(server: Server, path: str, method: str, **headers: str) -> int:
+    """The status of a request with exactly these headers; `_` stands for `-`."""
+    given = {"Host": f"127.0.0.1:{server.port}", "Connection": "close"}
+    if method != "GET":
+        given |= {
+            "Origin": server.origin,
+            "Content-Type": "application/json",
+            "Content-Length": "2",
+        }
+    given["Authorization"] = f"Bearer {server.token}"
+    given |= {name.replace("_", "-"): value for name, value in headers.items()}
+    lines = [f"{name}: {value}" for name, value in given.items() if value]
+    body = "{}" if method != "GET" else ""
+    path = path.replace("{run}", "nothing").replace("{", "").replace("}", "")
+    return server.raw("\n".join([f"{method} {path} HTTP/1.1", *lines, "", body]))[0]
+
+
+def test_routes_are_looked_at() -> None:
+    assert ("/api/runs", "GET") in DATA
+
+
+@pytest.mark.parametrize("path, method", DATA)
+def test_data_is_given_to_our_own_page_alone(server: Server, path: str, method: str) -> None:
+    if path != "/api/stream":
+        assert asked(server, path, method) not in (401, 403, 415, 421)
+    assert asked(server, path, method, Authorization="") == 401
+    assert asked(server, path, method, Authorization="Bearer wrong") == 401
+    assert asked(server, path, method, Authorization=f"Basic {server.token}") == 401
+    assert asked(server, path, method, Host="evil.example:80") == 421
+    assert asked(server, path, method, Host=f"evil.example:{server.port}") == 421
+    assert asked(server, path, method, Host="") in (400, 421)
+    assert asked(server, path, method, Sec_Fetch_Site="cross-site") == 403
+    assert asked(server, path, method, Sec_Fetch_Site="same-site") == 403
+
+
+@pytest.mark.parametrize("path, method", [one for one in DATA if one[1] != "GET"])
+def test_what_acts_must_come_from_our_page_as_json(server: Server, path: str, method: str) -> None:
+    assert asked(server, path, method, Origin="") == 403
+    assert asked(server, path, method, Origin="null") == 403
+    assert asked(server, path, method, Origin="https://evil.example") == 403
+    assert asked(server, path, method, Origin=f"http://localhost:{server.port}") == 403
+    assert asked(server, path, method, Content_Type="text/plain") == 415
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/..%2f..%2fetc/passwd", "/api/runs/%00", "/api/runs/../here"]
+)
+def test_a_path_leads_nowhere_else(server: Server, path: str) -> None:
+    assert asked(server, path, "GET") == 404
+
+
+def test_two_hosts_are_none(server: Server) -> None:
+    host = f"127.0.0.1:{server.port}"
+    token = f"Authorization: Bearer {server.token}"
+    lines = f"GET /api/here HTTP/1.1\nHost: {host}\nHost: {host}\n{token}\nConnection: close\n\n"
+    assert server.raw(lines)[0] in (400, 421)
+
+
+def test_no_answer_lets_a_browser_do_more_than_our_page_does(server: Server) -> None:
+    _, answer = server.raw(
+        f"GET /api/here HTTP/1.1\nHost: 127.0.0.1:{server.port}\nConnection: close\n"
+        f"Authorization: Bearer {server.token}\n\n"
+    )
+    head = answer.partition("\r\n\r\n")[0].lower()
+    for header in (
+        "content-security-policy: default-src 'none'; script-src 'self';",
+        "x-content-type-options: nosniff",
+        "referrer-policy: no-referrer",
+        "cross-origin-opener-policy: same-origin",
+        "cross-origin-resource-policy: same-origin",
+        "cache-control: no-store",
+    ):
+        assert header in head
+    assert "access-control" not in head
+    assert "set-cookie" not in head
+    assert "server: " not in head
+
+
+def test_the_token_is_for_this_user_alone(server: Server) -> None:
+    note = server.folder / "runs" / "web" / "server.json"
+    assert note.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_name_given_by_a_stranger_is_not_believed(
+    rehearsed: Path, serve: Callable[..., Server]
+) -> None:
+    trusting = serve(rehearsed, "--auth-header", "X-Forwarded-User", "--proxy", "127.0.0.1")
+    named = {"Authorization": "", "X_Forwarded_User": "ana"}
+    assert asked(trusting, "/api/here", "GET", **named) == 200
+    assert trusting.request("/api/here", headers={"X-Forwarded-User": "ana"})[1]["user"] == "ana"
+    trusting.stop()
+    strict = serve(rehearsed, "--auth-header", "X-Forwarded-User", "--proxy", "10.0.0.5")
+    assert asked(strict, "/api/here", "GET", **named) == 401
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (["--host", "0.0.0.0"], "--allow-host"),
+        (["--host", "0.0.0.0", "--allow-host", "evals.example.com"], "--auth-header"),
+        (["--token-file", "missing"], "missing"),
+        (["--port", "99999"], "--port 0"),
+    ],
+)
+def test_a_door_that_nobody_watches_is_not_opened(
+    rehearsed: Path, options: list[str], said: str
+) -> None:
+    server = Server(rehearsed, tuple(options))
+    with pytest.raises(AssertionError, match=said):
+        server.start()
+    assert server.process is not None
+    assert server.process.wait(10) == 3
