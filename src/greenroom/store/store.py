@@ -346,6 +346,13 @@ class Store:
             spent, dearest = connection.execute(query, (run_id,)).fetchone()
         return spent, dearest
 
+    def costs(self, run_id: str) -> list[tuple[Key, float | None]]:
+        """What each trial of a run cost in USD; None if a price is unknown."""
+        query = "select case_id, trial, cost from trials where run_id = ? and place >= 0"
+        with self.database.connected() as connection:
+            rows = connection.execute(query, (run_id,)).fetchall()
+        return [(Key(from_column(case_id), trial), cost) for case_id, trial, cost in rows]
+
     def results(self, run_id: str) -> Iterator[tuple[Key, CaseResult]]:
         """The results of a run in the order of its cases; their ledgers are read when asked for."""
         for kept in self._kept(run_id, "place >= 0 order by place, trial"):

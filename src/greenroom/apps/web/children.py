@@ -1,0 +1,164 @@
+"""Commands that the page starts: children that play, while the server reads.
+
+A child gets a list of arguments, never a shell, and the page shows that very line. Agent and set are those
+of the server's own command line. What a child prints goes into a file beside the store, so a child goes on
+if the server is killed; a run that is stopped can be resumed.
+"""
+
+import asyncio
+import shlex
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import time
+
+from greenroom.errors import BadInput, NotFound
+from greenroom.reports.page.shapes import Child
+from greenroom.store import Store
+
+_SAID = 4_000
+_PATIENCE = 10.0
+"""Seconds in which a child that was told to stop may write down what it has."""
+
+
+@dataclass(slots=True, eq=False)
+class Started:
+    """A child that was asked for."""
+
+    id: str
+    argv: Sequence[str]
+    queue: str
+    """Children of one queue run one after the other: those of one set."""
+    log: Path
+    process: asyncio.subprocess.Process | None = None
+    exit_code: int | None = None
+    run: str = ""
+    begun: float = 0.0
+    known: frozenset[str] = frozenset()
+    """The runs that were there before it."""
+    is_stopped: bool = False
+
+    @property
+    def command(self) -> str:
+        """The line to type for the same."""
+        return command_line(self.argv)
+
+    def data(self) -> Child:
+        """As the page shows it."""
+        state = "waiting" if self.process is None else "running"
+        if self.exit_code is not None:
+            state = "ended"
+        return Child(
+            id=self.id,
+            command=self.command,
+            state=state,
+            run=self.run,
+            exit_code=self.exit_code,
+            said=self.said(),
+        )
+
+    def said(self) -> str:
+        """The end of what it printed."""
+        with suppress(OSError), self.log.open("rb") as file:
+            file.seek(max(file.seek(0, 2) - _SAID, 0))
+            return file.read().decode(errors="replace")
+        return ""
+
+
+def command_line(argv: Sequence[str]) -> str:
+    """What a person would type."""
+    return shlex.join(["greenroom", *argv])
+
+
+@dataclass(slots=True)
+class Children:
+    """All children of one server."""
+
+    store: Store
+    all: dict[str, Started] = field(default_factory=dict[str, Started])
+    _locks: dict[str, asyncio.Lock] = field(default_factory=dict[str, asyncio.Lock])
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+
+    def start(self, argv: Sequence[str], queue: str) -> Started:
+        """Run a command as soon as no other of its queue runs."""
+        number = str(len(self.all) + 1)
+        log = self.store.place / "web" / f"child-{int(time())}-{number}.log"
+        child = Started(number, list(argv), queue, log)
+        self.all[number] = child
+        task = asyncio.create_task(self._run(child))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return child
+
+    async def _run(self, child: Started) -> None:
+        async with self._locks.setdefault(child.queue, asyncio.Lock()):
+            if child.is_stopped:
+                child.exit_code = 130
+                return
+            child.known = frozenset(run.id for run in await asyncio.to_thread(self.store.runs))
+            child.begun = time()
+            child.log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with child.log.open("wb") as log:
+                child.process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    "-m",
+                    "greenroom",
+                    *child.argv,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,  # Ctrl-C for the server is passed on by it, once
+                )
+            while child.exit_code is None:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(0.5):
+                        child.exit_code = await child.process.wait()
+                child.run = child.run or await asyncio.to_thread(self._run_of, child)
+
+    def _run_of(self, child: Started) -> str:
+        """The run that a child has begun or resumed; there is one child of a set at a time."""
+        if "--resume" in child.argv:
+            return child.argv[child.argv.index("--resume") + 1]
+        new = [run.id for run in self.store.runs() if run.id not in child.known]
+        taken = {other.run for other in self.all.values()}
+        return next((one for one in new if one not in taken), "")
+
+    def mine(self) -> list[str]:
+        """The runs that this server's children have under way."""
+        return [child.run for child in self.all.values() if child.run and child.exit_code is None]
+
+    def stop(self, run_id: str) -> Started:
+        """Tell the child that plays this run, or that has this number, to stop; its run can be resumed."""
+        for child in self.all.values():
+            if run_id in (child.run, child.id) and child.exit_code is None:
+                child.is_stopped = True
+                self._tell(child)
+                return child
+        raise NotFound(
+            f"run {run_id!r} was not started here, or has ended. Stop it where it was started: Ctrl-C."
+        )
+
+    def _tell(self, child: Started) -> None:
+        if child.process is not None and child.exit_code is None:
+            with suppress(ProcessLookupError):
+                child.process.send_signal(signal.SIGINT)
+
+    async def close(self) -> None:
+        """Stop all of them, and wait until they have written down what they have."""
+        for child in self.all.values():
+            child.is_stopped = True
+            self._tell(child)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_PATIENCE)
+
+
+def check_model(name: str) -> None:
+    """Refuse a model that is not one of a provider: the page may name no code."""
+    if name and (".py" in name or "/" in name or ":" not in name):
+        raise BadInput(
+            f"model {name!r} should be a provider's, such as openai:gpt-4o-mini. Models of your own are "
+            f"named in the terminal: --model."
+        )

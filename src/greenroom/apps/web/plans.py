@@ -1,0 +1,159 @@
+"""What a run would cost, asked before it begins."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import sqrt
+from statistics import fmean, pstdev
+from time import monotonic
+from typing import Any
+
+from greenroom.apps.web.children import check_model, command_line
+from greenroom.apps.web.runs_page import evalset_of
+from greenroom.errors import BadInput
+from greenroom.ledger.plain import Json
+from greenroom.reports.page.shapes import Estimated
+from greenroom.store import Store
+
+_GOOD_FOR = 600.0
+"""Seconds for which an estimate may be acted on."""
+_MOST_TRIALS = 1_000
+_LEARNT_FROM = 5
+"""As many of the latest runs of a set say what a trial costs."""
+_Z90 = 1.2816
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A command that was shown with its price, and may be started once."""
+
+    argv: Sequence[str]
+    queue: str
+    made: float
+
+
+@dataclass(slots=True)
+class Plans:
+    """The estimates that were shown and not yet acted on."""
+
+    store: Store
+    agents: Sequence[str]
+    sets: Mapping[str, str]
+    """The file of each set, by its id."""
+    budget: float
+    _shown: dict[str, Planned] = field(default_factory=dict[str, Planned])
+
+    def plan(self, asked: Mapping[str, Json], cases: Mapping[str, Sequence[str]]) -> Estimated:
+        """What a run would cost and which command it is; `cases` are the ids of each set."""
+        wish = _Wish(asked, self)
+        chosen = wish.cases(cases[wish.set_id])
+        argv = wish.argv(chosen, self.sets[wish.set_id], len(cases[wish.set_id]))
+        found = self._learnt(wish.set_id)
+        trials = len(chosen) * wish.trials
+        known = [cost for cost in found.costs if cost is not None]
+        is_priced = bool(known) and len(known) == len(found.costs)
+        cost = fmean(known) * trials if is_priced else None
+        spread = _Z90 * pstdev(known) * sqrt(trials) if is_priced else 0.0
+        plan_id = secrets.token_urlsafe(12)
+        self._shown[plan_id] = Planned(argv, wish.set_id, monotonic())
+        return Estimated(
+            plan=plan_id,
+            command=command_line(argv),
+            cases=len(chosen),
+            trials=wish.trials,
+            cost=cost,
+            cost_high=None if cost is None else cost + spread,
+            seconds=found.seconds * trials if found.seconds else None,
+            based_on=len(found.costs),
+            warnings=list(_warnings(found, cost, wish.budget)),
+        )
+
+    def take(self, plan_id: str) -> Planned:
+        """What may be started now; each estimate holds once, and not for long."""
+        planned = self._shown.pop(plan_id, None)
+        if planned is None:
+            raise BadInput("this estimate was used already, or never given. Ask for it again.")
+        if monotonic() - planned.made > _GOOD_FOR:
+            raise BadInput("this estimate is older than ten minutes. Ask for it again.")
+        return planned
+
+    def _learnt(self, set_id: str) -> "_Learnt":
+        """What trials of this set cost and took lately."""
+        name = set_id
+        found = _Learnt()
+        runs = [run for run in self.store.runs() if run.done and evalset_of(run) == name]
+        for run in runs[:_LEARNT_FROM]:
+            found.seconds = found.seconds or run.seconds / run.done
+            found.costs += [cost for _, cost in self.store.costs(run.id)]
+        return found
+
+
+@dataclass(slots=True)
+class _Learnt:
+    costs: list[float | None] = field(default_factory=list[float | None])
+    seconds: float = 0.0
+
+
+def _warnings(found: _Learnt, cost: float | None, budget: float) -> list[str]:
+    if not found.costs:
+        return ["No earlier run of this set says what it costs."]
+    if cost is None:
+        return ["The price of a model is unknown, so the cost is as well."]
+    if cost > budget:
+        return ["It will probably stop before its end: the budget is smaller than the estimate."]
+    return []
+
+
+class _Wish:
+    """What the page asks for, checked."""
+
+    def __init__(self, asked: Mapping[str, Json], plans: Plans) -> None:
+        agent, self.set_id = asked.get("agent"), str(asked.get("set") or "")
+        if type(agent) is not int or not 0 <= agent < len(plans.agents):
+            raise BadInput(f"agent {agent!r} was not given when the server was started.")
+        if self.set_id not in plans.sets:
+            raise BadInput(f"set {self.set_id!r} was not given when the server was started.")
+        self.agent = plans.agents[agent]
+        self.trials = _number(asked, "trials", 1, _MOST_TRIALS)
+        self.model = str(asked.get("model") or "")
+        check_model(self.model)
+        budget: Any = asked.get("budget", plans.budget)
+        if not isinstance(budget, int | float) or not 0 <= budget <= plans.budget:
+            raise BadInput(
+                f"budget {budget!r} should be from 0 to {plans.budget:g} USD, the most that this server "
+                f"may spend on one action. `greenroom web --budget USD` raises it."
+            )
+        self.budget = float(budget)
+        self.baseline = str(asked.get("baseline") or "")
+        if self.baseline:
+            self.baseline = plans.store.run(self.baseline).id
+        given: Any = asked.get("cases") or []
+        if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+            raise BadInput("cases should be a list of ids.")
+        self._cases: list[str] = given
+        self._store = plans.store
+
+    def cases(self, known: Sequence[str]) -> list[str]:
+        """The ids that are wanted: all, or some."""
+        missing = [one for one in self._cases if one not in known]
+        if missing:
+            raise BadInput(f"the set has no case {missing[0]!r}. Reload the page.")
+        return self._cases or list(known)
+
+    def argv(self, chosen: Sequence[str], file: str, total: int) -> list[str]:
+        """The command."""
+        listed = file if len(chosen) == total else f"{file}:{','.join(chosen)}"
+        argv = ["eval", "run", self.agent, listed, "--trials", str(self.trials)]
+        argv += ["--budget", f"{self.budget:g}"]
+        if self.model:
+            argv += ["--model", self.model]
+        if self.baseline:
+            argv += ["--baseline", self.baseline]
+        return [*argv, "--store", str(self._store.place)]
+
+
+def _number(asked: Mapping[str, Json], name: str, usual: int, most: int) -> int:
+    found = asked.get(name, usual)
+    if type(found) is not int or not 1 <= found <= most:
+        raise BadInput(f"{name} {found!r} should be a whole number from 1 to {most:,}.")
+    return found
