@@ -249,7 +249,7 @@ async def _converse(trial: TrialContext) -> EndReason:
     outcome: Advance | None = None
     index = trial.ledger.indexes["agent"]
     if index.said or index.invocations:
-        outcome = _last_outcome(trial)
+        outcome = last_outcome(trial)
     else:
         await _say_first(trial)
     while True:
@@ -265,7 +265,7 @@ async def _converse(trial: TrialContext) -> EndReason:
                     return "completed"
                 if _limit_reached(trial, outcome):
                     return "max_turns"
-                if not await _answer(trial, outcome):
+                if not await answer(trial, outcome):
                     return "completed"
                 if _goal_reached(trial):
                     return "state_matches"
@@ -293,10 +293,10 @@ async def _say_first(trial: TrialContext) -> None:
     if script and not script[0].is_blank:
         if trial.case.user is not None:
             trial.user_side.remember(script[0].says, "", trial.world.new_id("first"))
-        await _say(trial, script[0].message)
+        await say(trial, script[0].message)
 
 
-async def _say(trial: TrialContext, message: Json, changes: tuple[Change, ...] = ()) -> None:
+async def say(trial: TrialContext, message: Json, changes: tuple[Change, ...] = ()) -> None:
     """Record what the agent hears of a message; middleware may have a say in its words."""
     text, attached = heard(message)
     hooks = trial.world.middleware
@@ -305,7 +305,7 @@ async def _say(trial: TrialContext, message: Json, changes: tuple[Change, ...] =
     trial.world.record(UserSaid(text=text, changes=changes, attachments=attached))
 
 
-def _last_outcome(trial: TrialContext) -> TurnOver | Finished | Failed | None:
+def last_outcome(trial: TrialContext) -> TurnOver | Finished | Failed | None:
     """How the last turn of a resumed trial ended, if the user has not answered it yet."""
     index = trial.ledger.index_of()
     if index.open_invocation is not None or not index.invocations:
@@ -341,7 +341,7 @@ def _limit_reached(trial: TrialContext, outcome: TurnOver | Waiting) -> bool:
     return isinstance(outcome, Waiting) or trial.user_side.would_speak
 
 
-async def _answer(trial: TrialContext, outcome: TurnOver | Waiting) -> bool:
+async def answer(trial: TrialContext, outcome: TurnOver | Waiting) -> bool:
     """Have the user answer; False when they have nothing more to say."""
     with guarded(trial.world.check_user_call), trial.visitors.of_the_user():
         if isinstance(outcome, Waiting):
@@ -354,7 +354,7 @@ async def _answer(trial: TrialContext, outcome: TurnOver | Waiting) -> bool:
     if said is None:
         return False
     _check_user_changes(trial, said[1])
-    await _say(trial, said[0], said[1])
+    await say(trial, said[0], said[1])
     return True
 
 

@@ -66,7 +66,7 @@ async def fork(
     played = _with_mocks(case or case_from(as_object(first.case)), mocks)
     chosen = played.agent if played.agent is not None else agent
     backend = backend_for(chosen)
-    _check_place(ledger, at, backend)
+    check_place(ledger, at, backend)
     changed = [] if backend.digest == first.digest else ["agent"]
     changed += [f"mocks.{tool}" for tool in mocks or ()]
     given = list[Event]()
@@ -106,7 +106,7 @@ def _check(ledger: Ledger, at: int, n: int) -> RunStarted:
     return first
 
 
-def _check_place(ledger: Ledger, at: int, backend: Backend) -> None:
+def check_place(ledger: Ledger, at: int, backend: Backend) -> None:
     """Refuse a place from which this agent cannot go on."""
     if backend.resumes in ("exact", "by_replay"):
         return

@@ -348,7 +348,8 @@ class Turn(Struct, eq=False):
             if last.outcome == "finished":
                 raise BadInput("the agent has ended this conversation; begin another one.")
         if isinstance(outcome, Waiting) and (self.message is not None or self.answers):
-            self._answer(world, outcome.yields)
+            given = answers_to(outcome.yields, self.answers, self.message, self.attachments)
+            world.record(given)
         elif self.answers:
             raise BadInput(f"the agent waits for no answer, but got {', '.join(self.answers)}.")
         elif self.message is not None:
@@ -361,28 +362,31 @@ class Turn(Struct, eq=False):
             raise BadInput("the agent has answered; give a message to go on.")
         return await self._advance(backend, world)
 
-    def _answer(self, world: "LiveTurnWorld", yields: tuple[Yield, ...]) -> None:
-        """Write down the answers to all that the agent waits for."""
-        left, found = dict(self.answers), list[Answer]()
-        message = self.message
-        for wait in yields:
-            if wait.awaiting_input and message is not None:
-                value, message = message_value(message, self.attachments), None
-            elif wait.id in left or wait.tool in left:
-                value = left.pop(wait.id) if wait.id in left else left[wait.tool]
-            else:
-                raise BadInput(
-                    f"the agent waits for {_describe(wait)} too; {_how_to_answer(wait)}."
-                )
-            found.append(Answer(yield_id=wait.id, value=_checked(wait, value), tool=wait.tool))
-        unused = [name for name in left if name not in {wait.tool for wait in yields}]
-        if unused:
-            waits = ", ".join(map(_describe, yields))
-            raise BadInput(f"the agent does not wait for {', '.join(unused)}, but for {waits}.")
-        if message is not None:
-            wanted = " and ".join(_how_to_answer(wait) for wait in yields)
-            raise BadInput(f"the agent waits for an answer, not for a message: {wanted}.")
-        world.record(Answered(answers=tuple(found)))
+
+def answers_to(
+    yields: Iterable[Yield],
+    answers: Mapping[str, Json],
+    message: str | None = None,
+    attachments: tuple[Attachment, ...] = (),
+) -> Answered:
+    """The answers to all that an agent waits for, by id or by tool; BadInput if one is missing or too many."""
+    waits, left, found = list(yields), dict(answers), list[Answer]()
+    for wait in waits:
+        if wait.awaiting_input and message is not None:
+            value, message = message_value(message, attachments), None
+        elif wait.id in left or wait.tool in left:
+            value = left.pop(wait.id) if wait.id in left else left[wait.tool]
+        else:
+            raise BadInput(f"the agent waits for {_describe(wait)} too; {_how_to_answer(wait)}.")
+        found.append(Answer(yield_id=wait.id, value=_checked(wait, value), tool=wait.tool))
+    unused = [name for name in left if name not in {wait.tool for wait in waits}]
+    if unused:
+        waited = ", ".join(map(_describe, waits))
+        raise BadInput(f"the agent does not wait for {', '.join(unused)}, but for {waited}.")
+    if message is not None:
+        wanted = " and ".join(_how_to_answer(wait) for wait in waits)
+        raise BadInput(f"the agent waits for an answer, not for a message: {wanted}.")
+    return Answered(answers=tuple(found))
 
 
 def _is_unheard(index: VoiceIndex) -> bool:

@@ -267,6 +267,17 @@ def _of_folder(folder: Path, configs: bool) -> CaseSource:
     )
 
 
+def evalset_files(folder: Path) -> Iterator[Path]:
+    """The files in a folder and below that are meant as eval sets; those that cannot be parsed, too."""
+    for file in _data_files(folder):
+        try:
+            is_meant = file.name != _CONFIG and _is_evalset(file)
+        except BadFile:
+            is_meant = True
+        if is_meant:
+            yield file
+
+
 def _data_files(folder: Path) -> Iterator[Path]:
     for here, folders, names in os.walk(folder):
         folders[:] = sorted(f for f in folders if f[0] not in "._" and f != "node_modules")

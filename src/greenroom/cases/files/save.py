@@ -37,13 +37,21 @@ def write_evalset(
     What the shape cannot hold, and what is code, is refused with a list; `lossy` leaves it out.
     """
     target = Path(path)
+    text = evalset_text(evalset, target, shape=shape, lossy=lossy)
+    keep_beside(target, text)
+    save_text(text, target)
+
+
+def evalset_text(
+    evalset: EvalSet, target: Path, *, shape: str | None = None, lossy: bool = False
+) -> str:
+    """What `write_evalset` puts into a file."""
     chosen = _chosen(target, shape)
     kept = settled(_judged_alike(evalset, chosen))
     text = _text(plain(chosen.write(kept), str(target)), target)
     if not lossy:
         _refuse_loss(kept, chosen, text, target)
-    keep_beside(target, text)
-    save_text(text, target)
+    return text
 
 
 def _judged_alike(evalset: EvalSet, shape: Shape) -> EvalSet:

@@ -1,0 +1,189 @@
+"""Eval sets as files: found when the server starts, read, checked, saved. The file is the truth."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from threading import Lock
+
+from greenroom.cases import Case, EvalSet, Problem
+from greenroom.cases.files.added import with_case
+from greenroom.cases.files.documents import SUFFIXES, opened_text
+from greenroom.cases.files.load import chosen_shape, read_as
+from greenroom.cases.files.readable import ReadablePart
+from greenroom.cases.files.save import save_text
+from greenroom.errors import BadFile, NotFound
+from greenroom.ledger.text_files import text_of
+from greenroom.reports.page.shapes import Checked, Flaw, SetCase, SetLine, SetText
+from greenroom.suite.sources import evalset_files
+from greenroom.suite.validation import problems_in
+
+_EDITABLE = (".yaml", ".yml", ".json", ".jsonl", ".csv")
+
+
+class Conflict(Exception):
+    """A file that is to be saved has changed since it was read."""
+
+    def __init__(self, theirs: SetText) -> None:
+        super().__init__(f"{theirs.name} has changed since you opened it")
+        self.theirs = theirs
+
+
+@dataclass(frozen=True, slots=True)
+class SetFile:
+    """An eval-set file that the server may show and save."""
+
+    id: str
+    path: Path
+    shown: str
+    """The file as it was given in the terminal."""
+
+
+class SetFiles:
+    """The sets that the server was started with: files, and those in folders."""
+
+    def __init__(self, given: Sequence[str]) -> None:
+        self._given = given
+        self._lock = Lock()
+
+    def all(self) -> dict[str, SetFile]:
+        """Every file by its id; looked for anew, since folders change."""
+        found: dict[str, SetFile] = {}
+        for path in self._paths():
+            stem = path.name.partition(".")[0]
+            name = stem if stem not in found else f"{stem}-{_short_digest(str(path))}"
+            found[name] = SetFile(name, path, str(path))
+        return found
+
+    def _paths(self) -> Iterator[Path]:
+        for given in self._given:
+            place = Path(given)
+            if place.is_dir():
+                home = place.resolve()
+                # A link that leads out of the folder is not part of it.
+                inside = (p for p in evalset_files(place) if p.resolve().is_relative_to(home))
+                yield from inside
+            elif place.is_file() and place.suffix in SUFFIXES:
+                yield place
+            else:
+                raise NotFound(f"there is no eval set {given!r}. Name a file or a folder of them.")
+
+    def file(self, set_id: str) -> SetFile:
+        """The file with this id."""
+        found = self.all().get(set_id)
+        if found is None:
+            raise NotFound(f"there is no set {set_id!r} among those this server was started with.")
+        return found
+
+    def lines(self) -> list[SetLine]:
+        """All sets, for the list."""
+        return [self._line(one) for one in self.all().values()]
+
+    def _line(self, one: SetFile) -> SetLine:
+        try:
+            text = text_of(one.path)
+        except BadFile as error:
+            return SetLine(id=one.id, name=one.shown, cases=0, problems=1, why=str(error))
+        flaws = [flaw for flaw in problems_in(str(one.path), text) if not flaw.hint]
+        return SetLine(
+            id=one.id,
+            name=one.shown,
+            cases=len(cases_in(one.path, text)),
+            problems=len(flaws),
+            writable=one.path.suffix in _EDITABLE,
+        )
+
+    def read(self, set_id: str) -> SetText:
+        """A file with its cases and whatever is wrong with it."""
+        one = self.file(set_id)
+        text = text_of(one.path)
+        checked = check_text(one.path, text)
+        return SetText(
+            id=one.id,
+            name=one.shown,
+            text=text,
+            digest=digest(text),
+            shape=_shape(one.path, text),
+            writable=one.path.suffix in _EDITABLE,
+            cases=checked.cases,
+            problems=checked.problems,
+        )
+
+    def save(self, set_id: str, text: str, expected: str) -> SetText:
+        """Put a text into the file, if it is still the one that was read."""
+        one = self.file(set_id)
+        with self._lock:
+            if digest(text_of(one.path)) != expected:
+                raise Conflict(self.read(set_id))
+            save_text(text, one.path)
+        return self.read(set_id)
+
+    def add(self, set_id: str, case: Case, expected: str = "") -> SetText:
+        """Put one more case at the end of the file; all else in it stays."""
+        one = self.file(set_id)
+        with self._lock:
+            text = text_of(one.path)
+            if expected and digest(text) != expected:
+                raise Conflict(self.read(set_id))
+            save_text(with_case(one.path, text, case), one.path)
+        return self.read(set_id)
+
+
+def digest(text: str) -> str:
+    """Changes with the text."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def _short_digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=3).hexdigest()
+
+
+def check_text(path: Path, text: str) -> Checked:
+    """What is wrong with a text that is to stand in a file, and the cases that can be read in it."""
+    flaws = [_flaw(problem) for problem in problems_in(str(path), text)]
+    return Checked(problems=flaws, cases=cases_in(path, text))
+
+
+def _flaw(problem: Problem) -> Flaw:
+    return Flaw(
+        text=str(problem),
+        line=problem.line,
+        column=problem.column,
+        path=problem.where,
+        hint=problem.fix,
+    )
+
+
+def _shape(path: Path, text: str) -> str:
+    try:
+        return chosen_shape(opened_text(path, text))[0].name
+    except BadFile:
+        return ""
+
+
+def cases_in(path: Path, text: str) -> list[SetCase]:
+    """The cases that can be read, each with the line it begins at."""
+    try:
+        document = opened_text(path, text)
+        shape, _ = chosen_shape(document)
+    except BadFile:
+        return []
+    read = read_as(document, shape)
+    if isinstance(read, EvalSet):
+        evalset, numbers = read, list(range(len(read)))
+    else:
+        part = ReadablePart(document, shape, read)
+        if part.evalset is None:
+            return []
+        evalset, numbers = part.evalset, part.places
+    places = [Problem(shape.place(f"cases[{number}]"), "") for number in numbers]
+    lines = {place.where: place.line for place in document.located(places)}
+    return [
+        SetCase(
+            id=case.id,
+            line=lines.get(place.where),
+            name=case.name,
+            tags=[str(tag) for tag in case.tags],
+        )
+        for case, place in zip(evalset, places, strict=False)
+    ]
