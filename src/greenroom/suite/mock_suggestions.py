@@ -50,6 +50,13 @@ def unmocked_tools(agent: Any, mocked: Collection[str] = ()) -> list[ToolFacts]:
     return [facts for name, facts in tools.items() if name not in mocked and not facts.yields]
 
 
+def suggested_mock(facts: ToolFacts) -> dict[str, Json]:
+    """A mock of one tool as a file holds it, in the shape that its return annotation promises."""
+    hints = _hints(facts)
+    returns = _schema(hints["return"]) if "return" in hints else {}
+    return {"value": _sample(returns, returns)}
+
+
 def _lines(facts: ToolFacts) -> list[str]:
     hints = _hints(facts)
     given = [_parameter(name, hints) for name in facts.parameters]

@@ -1,0 +1,40 @@
+"""A play as the page shows it."""
+
+from typing import Any
+
+from greenroom.backends.backend import Yield
+from greenroom.backends.registry import backend_for
+from greenroom.cases.data import case_data
+from greenroom.ledger.plain import Json, as_object, plain
+from greenroom.ledger.questions import cost
+from greenroom.reports.page.shapes import Play, Waiting
+from greenroom.reports.page.story import state_places
+from greenroom.reports.page.timeline import timeline
+from greenroom.reports.page.trimming import Trimmer
+from greenroom.simulation.rehearsal import Rehearsal, Rest
+from greenroom.suite.mock_suggestions import suggested_mock
+
+
+def play_data(play: Rehearsal, rest: Rest, agent: Any) -> Play:
+    """What has happened, what the agent waits for, and what it may be answered."""
+    tools = backend_for(agent).tools or {}
+    ledger = play.ledger
+    lacking = {name: suggested_mock(tools[name]) if name in tools else {} for name in rest.refused}
+    return Play(
+        id="",
+        agent=0,
+        state="ended" if rest.ended == "finished" else "broken" if rest.ended else "resting",
+        timeline=timeline(ledger, Trimmer()),
+        values=list(state_places(ledger.fold())),
+        waits=[_waiting(wait) for wait in rest.waits],
+        mocks=as_object(case_data(play.case).get("mocks") or {}),
+        tools=list(tools),
+        missing=dict[str, Json](lacking),
+        error=rest.error,
+        cost=cost(ledger) if len(ledger) else None,
+        events=len(ledger),
+    )
+
+
+def _waiting(wait: Yield) -> Waiting:
+    return Waiting(id=wait.id, tool=wait.tool, prompt=wait.prompt, args=plain(wait.args))

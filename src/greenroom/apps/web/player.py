@@ -1,0 +1,125 @@
+"""The child that plays: it imports the agent, holds one rehearsal, and takes moves as JSON lines.
+
+Every move is answered by one line on what was standard output; what the agent prints goes elsewhere. After
+each move the ledger is in its file, so a child that dies takes nothing along but the move under way.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from msgspec import to_builtins
+
+from greenroom.apps.web.play_data import play_data
+from greenroom.cases.data import case_from
+from greenroom.cases.files.save import save_text
+from greenroom.cases.from_runs import harvest
+from greenroom.cases.data import case_data
+from greenroom.errors import BadInput, GreenroomError
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json, as_object
+from greenroom.simulation.rehearsal import Rehearsal, Rest
+from greenroom.suite.references import load_agent
+
+
+class Player:
+    """One play: an agent, a rehearsal of it, and the file in which it rests."""
+
+    def __init__(self, agent: Any, file: Path) -> None:
+        self._agent = agent
+        self._file = file
+        self._rest = Rest()
+        self._play = Rehearsal(agent)
+
+    async def do(self, move: dict[str, Json]) -> object:
+        """Make a move; the play as it is then."""
+        match move["do"]:
+            case "begin":
+                self._begin(move)
+            case "take_up":
+                await self._take_up(move)
+            case "say":
+                self._rest = await self._play.say(str(move["text"]))
+            case "answer":
+                self._rest = await self._play.answer(as_object(move["answers"]))
+            case "simulate":
+                self._rest = await self._play.let_user_answer()
+            case "mocks":
+                self._play.give_mocks(mocks_from(move))
+                if self._rest.refused:
+                    self._rest = await self._play.go_on()
+            case "fork":
+                return self._fork(move)
+            case "case":
+                return case_data(harvest(self._play.ledger, str(move["id"])))
+            case other:
+                raise BadInput(f"{other!r} is no move.")
+        self._save()
+        return play_data(self._play, self._rest, self._agent)
+
+    def _begin(self, move: dict[str, Json]) -> None:
+        case = case_from(
+            {"id": "play", **{name: move[name] for name in ("user", "mocks", "state") if move.get(name)}}
+        )
+        self._play = Rehearsal(self._agent, case)
+
+    async def _take_up(self, move: dict[str, Json]) -> None:
+        """Go on with a play that rests in its file."""
+        self._begin(move)
+        ledger = Ledger.load(self._file) if self._file.exists() else Ledger()
+        self._play = Rehearsal(self._agent, self._play.case, ledger=ledger)
+        if len(ledger):
+            self._rest = await self._play.go_on()
+
+    def _fork(self, move: dict[str, Json]) -> Json:
+        at: Any = move["at"]
+        if type(at) is not int:
+            raise BadInput(f"at {at!r} should be the number of an event.")
+        other = self._play.fork(at, mocks_from(move))
+        target = self._file.with_name(str(move["file"]))
+        write_private(other.ledger.dumps(), target)
+        return {"forked": target.stem}
+
+    def _save(self) -> None:
+        write_private(self._play.ledger.dumps(), self._file)
+
+
+def mocks_from(move: dict[str, Json]) -> dict[str, Any]:
+    """Mocks as an eval-set file writes them."""
+    given = as_object(move.get("mocks") or {})
+    taken_away = {name: None for name, mock in given.items() if mock is None}
+    kept = {name: mock for name, mock in given.items() if mock is not None}
+    return {**case_from({"id": "play", "mocks": kept}).mocks, **taken_away} if given else {}
+
+
+def write_private(text: str, file: Path) -> None:
+    """Put a text into a file that only this user can read."""
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    save_text(text, file)
+    file.chmod(0o600)
+
+
+async def main(reference: str, file: str) -> None:
+    """Take moves from standard input until it ends."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever the agent prints
+    sys.stdout = sys.stderr
+    player: Player | None = None
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        try:
+            if player is None:
+                player = Player(await load_agent(reference), Path(file))
+            found: dict[str, Any] = {"play": to_builtins(await player.do(json.loads(line)))}
+        except GreenroomError as error:
+            found = {"error": str(error), "kind": type(error).__name__}
+        except Exception as error:  # noqa: BLE001 - the author's code, whatever it raises when it is imported
+            found = {"error": f"{type(error).__name__}: {error}", "kind": "BadInput"}
+        answers.write(f"{json.dumps(found)}\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,197 @@
+"""Plays as the server knows them: one child each, one file each; the file is what remains."""
+
+import asyncio
+import json
+import secrets
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from greenroom.apps.web.player import write_private
+from greenroom.errors import BadInput, GreenroomError, NotFound
+from greenroom.ledger.plain import Json
+from greenroom.store import Store
+
+_MOST = 8
+"""So many children rest at once; the one that was not spoken to for longest is let go."""
+_PATIENCE = 180.0
+_LONGEST_LINE = 64 * 1024 * 1024
+_SETTINGS = ("user", "mocks", "state")
+
+
+class PlayBroke(GreenroomError):
+    """The child of a play died, or did not answer."""
+
+
+@dataclass(slots=True, eq=False)
+class _Table:
+    """One play: what it began with, and its child while there is one."""
+
+    id: str
+    agent: int
+    settings: dict[str, Json]
+    forked_from: str = ""
+    code: float = 0.0
+    """When the agent's file was last changed as the child imported it."""
+    child: asyncio.subprocess.Process | None = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def note(self) -> str:
+        """What is remembered of it beside its ledger."""
+        return json.dumps(
+            {"agent": self.agent, "settings": self.settings, "forked_from": self.forked_from}
+        )
+
+
+class Plays:
+    """All plays of one server; those of earlier servers are found in the folder."""
+
+    def __init__(self, store: Store, agents: Sequence[str]) -> None:
+        self._folder = store.place / "plays"
+        self._agents = agents
+        self._tables: dict[str, _Table] = {}
+
+    async def begin(self, asked: Mapping[str, Json]) -> dict[str, Any]:
+        """A new play."""
+        agent = asked.get("agent", 0)
+        if type(agent) is not int or not 0 <= agent < len(self._agents):
+            raise BadInput(f"agent {agent!r} was not given when the server was started.")
+        settings = {name: asked[name] for name in _SETTINGS if asked.get(name)}
+        table = _Table(secrets.token_hex(4), agent, settings)
+        found = await self._ask(table, {"do": "begin", **settings})
+        self._keep(table)
+        return found
+
+    async def look(self, play_id: str) -> dict[str, Any]:
+        """A play as it rests."""
+        table = self._table(play_id)
+        return await self._ask(table, {"do": "take_up", **table.settings})
+
+    async def move(self, play_id: str, do: str, asked: Mapping[str, Json]) -> dict[str, Any]:
+        """Say, answer, simulate, change mocks."""
+        table = self._table(play_id)
+        found = await self._ask(table, {**asked, "do": do})
+        if do == "mocks":
+            table.settings["mocks"] = found["mocks"]
+            self._keep(table)
+        return found
+
+    async def fork(self, play_id: str, asked: Mapping[str, Json]) -> dict[str, Any]:
+        """Another play that goes on from before an event."""
+        table = self._table(play_id)
+        other = _Table(secrets.token_hex(4), table.agent, dict(table.settings), play_id)
+        move = {"do": "fork", "at": asked.get("at"), "mocks": asked.get("mocks") or {}}
+        await self._say(table, {**move, "file": f"{other.id}.jsonl"})
+        self._keep(other)
+        found = await self.look(other.id)
+        if asked.get("mocks"):
+            return await self.move(other.id, "mocks", {"mocks": asked["mocks"]})
+        return found
+
+    async def case(self, play_id: str, case_id: str) -> dict[str, Any]:
+        """The play as the data of a case."""
+        return await self._say(self._table(play_id), {"do": "case", "id": case_id})
+
+    def all(self) -> list[dict[str, Json]]:
+        """Every play that is kept, the latest first."""
+        files = sorted(self._folder.glob("*.json"), key=lambda file: -file.stat().st_mtime)
+        return [{"id": file.stem, "agent": self._table(file.stem).agent} for file in files]
+
+    async def close(self) -> None:
+        """Let all children go; what they played is in its files."""
+        for table in self._tables.values():
+            await _dismiss(table)
+
+    # Inside
+
+    def _table(self, play_id: str) -> _Table:
+        if play_id in self._tables:
+            self._tables[play_id] = self._tables.pop(play_id)
+            return self._tables[play_id]
+        if not play_id.isalnum() or not (note := self._folder / f"{play_id}.json").is_file():
+            raise NotFound(f"there is no play {play_id!r}. Begin another one.")
+        kept = json.loads(note.read_text())
+        if kept["agent"] >= len(self._agents):
+            raise NotFound(f"the agent of play {play_id!r} was not given to this server.")
+        table = _Table(play_id, kept["agent"], kept["settings"], kept["forked_from"])
+        self._tables[play_id] = table
+        return table
+
+    def _keep(self, table: _Table) -> None:
+        self._tables[table.id] = table
+        write_private(table.note(), self._folder / f"{table.id}.json")
+
+    async def _ask(self, table: _Table, move: Mapping[str, Json]) -> dict[str, Any]:
+        found = await self._say(table, move)
+        changed = _changed(self._agents[table.agent])
+        about = {"id": table.id, "agent": table.agent, "forked_from": table.forked_from}
+        name = self._agents[table.agent]
+        return {**found, **about, "name": name, "changed": changed != table.code}
+
+    async def _say(self, table: _Table, move: Mapping[str, Json]) -> dict[str, Any]:
+        """One move, answered by the child; a child that is gone is replaced and takes the play up."""
+        async with table.lock:
+            if table.child is None or table.child.returncode is not None:
+                await self._hire(table)
+                if move["do"] not in ("begin", "take_up"):
+                    await self._exchange(table, {"do": "take_up", **table.settings})
+            return await self._exchange(table, move)
+
+    async def _exchange(self, table: _Table, move: Mapping[str, Json]) -> dict[str, Any]:
+        child = table.child
+        assert child is not None
+        assert child.stdin is not None
+        assert child.stdout is not None
+        try:
+            child.stdin.write(json.dumps(move).encode() + b"\n")
+            await child.stdin.drain()
+            async with asyncio.timeout(_PATIENCE):
+                line = await child.stdout.readline()
+        except (TimeoutError, OSError, ValueError):
+            line = b""
+        if not line.endswith(b"\n"):
+            await _dismiss(table)
+            raise PlayBroke("the process that plays has died; what it had finished is kept. Try again.")
+        found = json.loads(line)
+        if "error" in found:
+            raise BadInput(found["error"])
+        return found["play"]
+
+    async def _hire(self, table: _Table) -> None:
+        resting = [one for one in self._tables.values() if one.child is not None]
+        for idle in resting[: max(len(resting) - _MOST + 1, 0)]:
+            await _dismiss(idle)
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        reference = self._agents[table.agent]
+        table.code = _changed(reference)
+        table.child = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "greenroom.apps.web.player",
+            reference,
+            str(self._folder / f"{table.id}.jsonl"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            limit=_LONGEST_LINE,
+            start_new_session=True,
+        )
+
+
+async def _dismiss(table: _Table) -> None:
+    child, table.child = table.child, None
+    if child is not None and child.returncode is None:
+        with suppress(ProcessLookupError):
+            child.kill()
+        await child.wait()
+
+
+def _changed(reference: str) -> float:
+    """When the file of an agent was last written; 0 if that is not known."""
+    where = Path(reference.partition(".py:")[0] + (".py" if ".py:" in reference else ""))
+    with suppress(OSError):
+        return where.stat().st_mtime
+    return 0.0
