@@ -44,6 +44,14 @@ async def body_of(request: Request) -> dict[str, Json]:
     return found
 
 
+def text_in(body: dict[str, Json], name: str) -> str:
+    """A text that a page must send."""
+    found = body.get(name)
+    if not isinstance(found, str) or not found:
+        raise BadInput(f"the request has no text {name!r}.")
+    return found
+
+
 def whole_number(request: Request, name: str, usual: int) -> int:
     """A number in the query of a request."""
     given = request.query_params.get(name, "")

@@ -1,55 +1,97 @@
 """The routes of the server: which path asks for what. What is answered is made elsewhere."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import get_args
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from greenroom import __version__
-from greenroom.apps.web import runs_page
+from greenroom.apps.web import runs_page, shell
 from greenroom.apps.web.access import USER, Access, Guard
-from greenroom.apps.web.answers import amount, failed, reading, whole_number
+from greenroom.apps.web.answers import (
+    amount,
+    answer,
+    body_of,
+    failed,
+    reading,
+    text_in,
+    whole_number,
+)
 from greenroom.apps.web.live import Feed
+from greenroom.apps.web.run_pages import lines_of
+from greenroom.apps.web.sets_page import Conflict, check_text
 from greenroom.apps.web.site import Settings, Site
+from greenroom.cases.data import case_from
+from greenroom.cases.from_runs import harvest
 from greenroom.errors import BadInput
-from greenroom.reports.page.shapes import WORST, Here, Query, Sort
+from greenroom.ledger.plain import Json
+from greenroom.ledger.redaction import redactor
+from greenroom.reports.html import render_html
+from greenroom.reports.page.shapes import WORST, AgentLine, Here, Query, Sort
+from greenroom.results.files import report_text
+from greenroom.results.redaction import redacted
 from greenroom.store import Store
+
+Action = Callable[[Request, dict[str, Json]], Awaitable[object]]
 
 
 def build(store: Store, settings: Settings, access: Access) -> ASGIApp:
     """The server as an ASGI application, guarded."""
-    site = Site(store, settings)
+    site = Site.of(store, settings)
     feed = Feed(store)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with feed.watching():
             yield
+        await site.plays.close()
+        await site.children.close()
 
     app = Starlette(
-        routes=routes(site, feed),
+        routes=[*routes(site, feed), *shell.routes()],
         lifespan=lifespan,
         exception_handlers={Exception: failed, 404: failed, 405: failed},
     )
     return Guard(app, access)
 
 
-def routes(site: Site, feed: Feed) -> list[Route]:
-    """Every route, whichever may act left out where nothing may be touched."""
-    store = site.store
+def routes(site: Site, feed: Feed) -> list[BaseRoute]:
+    """Every route that gives or takes data; those that act are left out where nothing may be touched."""
+    async def stream(request: Request) -> Response:
+        asked = request.query_params
+        listening = feed.listen(asked.get("since", ""), asked.get("run", ""))
+        return StreamingResponse(listening, media_type="text/event-stream")
+
+    read = [
+        *_about_runs(site),
+        *_about_trials(site),
+        *_about_two_runs(site),
+        *_about_sets(site),
+        Route("/api/stream", stream),
+    ]
+    return read if site.settings.read_only else [*read, *_acting(site), *_playing(site)]
+
+
+def _about_runs(site: Site) -> list[BaseRoute]:
+    store, settings = site.store, site.settings
 
     def here(request: Request) -> object:
+        names = [AgentLine(n=n, ref=one, name=one) for n, one in enumerate(settings.agents)]
         return Here(
             version=__version__,
             store=str(store.place),
-            read_only=site.settings.read_only,
+            read_only=settings.read_only,
             user=str(request.scope.get(USER, "")),
-            budget=site.settings.budget,
+            agents=names,
+            sets=site.sets.lines(),
+            children=[child.data() for child in site.children.all.values()],
+            budget=settings.budget,
         )
 
     def runs(request: Request) -> object:
@@ -60,31 +102,219 @@ def routes(site: Site, feed: Feed) -> list[Route]:
             agent=asked.get("agent", ""),
             before=asked.get("before", ""),
             limit=whole_number(request, "limit", 50),
+            mine=site.children.mine(),
         )
 
     def trend(request: Request) -> object:
         return {"points": runs_page.trend(store, request.query_params.get("set", ""))}
 
+    def head(request: Request) -> object:
+        return site.pages.head(site.index(_run(request)))
+
     def rows(request: Request) -> object:
         first, count = whole_number(request, "from", 0), whole_number(request, "count", 100)
         return site.index(_run(request)).rows(query_of(request), first, count)
 
-    async def stream(request: Request) -> Response:
-        asked = request.query_params
-        listening = feed.listen(asked.get("since", ""), asked.get("run", ""))
-        return StreamingResponse(listening, media_type="text/event-stream")
+    def agent(request: Request) -> object:
+        return site.pages.agent(_run(request))
+
+    async def find(request: Request) -> Response:
+        index = await run_in_threadpool(site.index, _run(request))
+        words = request.query_params.get("words", "")[:200]
+        return StreamingResponse(lines_of(index, words), media_type="application/x-ndjson")
+
+    def page_file(request: Request) -> object:
+        return Response(render_html(store.report(_run(request))), media_type="text/html")
+
+    def json_file(request: Request) -> object:
+        text = report_text(redacted(store.report(_run(request))))
+        return Response(text, media_type="application/json")
 
     return [
         Route("/api/here", reading(here)),
         Route("/api/runs", reading(runs)),
         Route("/api/trend", reading(trend)),
+        Route("/api/runs/{run}", reading(head)),
         Route("/api/runs/{run}/rows", reading(rows)),
-        Route("/api/stream", stream),
+        Route("/api/runs/{run}/agent", reading(agent)),
+        Route("/api/runs/{run}/find", find),
+        Route("/api/runs/{run}/report.html", reading(page_file)),
+        Route("/api/runs/{run}/report.json", reading(json_file)),
     ]
+
+
+def _about_trials(site: Site) -> list[BaseRoute]:
+    def of(request: Request) -> tuple[str, str, int]:
+        run_id = site.store.run(_run(request)).id
+        return run_id, request.query_params.get("case", ""), whole_number(request, "trial", 1)
+
+    def story(request: Request) -> object:
+        return site.pages.story(*of(request))
+
+    def event(request: Request) -> object:
+        return site.pages.event(*of(request), whole_number(request, "seq", 0))
+
+    def ledger(request: Request) -> object:
+        text = redactor().text(site.pages.ledger(*of(request)).dumps())
+        return Response(text, media_type="application/x-ndjson")
+
+    return [
+        Route("/api/runs/{run}/story", reading(story)),
+        Route("/api/runs/{run}/event", reading(event)),
+        Route("/api/runs/{run}/ledger.jsonl", reading(ledger)),
+    ]
+
+
+def _about_two_runs(site: Site) -> list[BaseRoute]:
+    def both(request: Request) -> tuple[str, str]:
+        asked = request.query_params
+        return site.store.run(asked.get("a", "")).id, site.store.run(asked.get("b", "")).id
+
+    def head(request: Request) -> object:
+        a, b = both(request)
+        return site.pages.compared_head(a, site.compared(a, b))
+
+    def rows(request: Request) -> object:
+        a, b = both(request)
+        index = site.compared(a, b)
+        if not index.changes:
+            site.pages.compared_head(a, index)
+        first, count = whole_number(request, "from", 0), whole_number(request, "count", 100)
+        return index.rows(query_of(request), first, count)
+
+    def story(request: Request) -> object:
+        a, b = both(request)
+        trials = whole_number(request, "trial_a", 1), whole_number(request, "trial_b", 1)
+        return site.pages.compared_story(a, b, request.query_params.get("case", ""), trials)
+
+    return [
+        Route("/api/compare", reading(head)),
+        Route("/api/compare/rows", reading(rows)),
+        Route("/api/compare/story", reading(story)),
+    ]
+
+
+def _about_sets(site: Site) -> list[BaseRoute]:
+    def text(request: Request) -> object:
+        return site.sets.read(_set(request))
+
+    async def check(request: Request, body: dict[str, Json]) -> object:
+        path = site.sets.file(_set(request)).path
+        return await run_in_threadpool(check_text, path, text_in(body, "text"))
+
+    return [
+        Route("/api/sets/{set}", reading(text)),
+        Route("/api/sets/{set}/check", acting(check), methods=["POST"]),
+    ]
+
+
+def _acting(site: Site) -> list[BaseRoute]:
+    async def save(request: Request, body: dict[str, Json]) -> object:
+        expected = request.headers.get("if-match", "")
+        given = text_in(body, "text")
+        return await run_in_threadpool(site.sets.save, _set(request), given, expected)
+
+    async def add(request: Request, body: dict[str, Json]) -> object:
+        return await run_in_threadpool(_add_case, site, _set(request), body)
+
+    async def plan(_: Request, body: dict[str, Json]) -> object:
+        return await run_in_threadpool(site.estimate, body)
+
+    async def begin(_: Request, body: dict[str, Json]) -> object:
+        planned = site.plans.take(text_in(body, "plan"))
+        return site.children.start(planned.argv, planned.queue).data()
+
+    async def stop(request: Request, _: dict[str, Json]) -> object:
+        return site.children.stop(_run(request)).data()
+
+    async def resume(request: Request, body: dict[str, Json]) -> object:
+        argv, queue = await run_in_threadpool(site.resumption, _run(request), body)
+        return site.children.start(argv, queue).data()
+
+    async def delete(request: Request, _: dict[str, Json]) -> object:
+        await run_in_threadpool(site.store.delete, _run(request))
+        return {"deleted": _run(request)}
+
+    return [
+        Route("/api/sets/{set}", acting(save), methods=["PUT"]),
+        Route("/api/sets/{set}/cases", acting(add), methods=["POST"]),
+        Route("/api/runs/plan", acting(plan), methods=["POST"]),
+        Route("/api/runs", acting(begin), methods=["POST"]),
+        Route("/api/runs/{run}/stop", acting(stop), methods=["POST"]),
+        Route("/api/runs/{run}/resume", acting(resume), methods=["POST"]),
+        Route("/api/runs/{run}", acting(delete), methods=["DELETE"]),
+    ]
+
+
+def _add_case(site: Site, set_id: str, body: dict[str, Json]) -> object:
+    """One more case in a file, made of a recorded trial."""
+    run, case_id = site.store.run(text_in(body, "run")).id, text_in(body, "case")
+    trial = body.get("trial", 1)
+    ledger = site.pages.ledger(run, case_id, trial if type(trial) is int else 1)
+    named = text_in(body, "id") if "id" in body else case_id
+    return site.sets.add(set_id, harvest(ledger, named))
+
+
+def _playing(site: Site) -> list[BaseRoute]:
+    plays = site.plays
+
+    async def every(_: Request) -> Response:
+        return answer({"plays": await run_in_threadpool(plays.all)})
+
+    async def begin(_: Request, body: dict[str, Json]) -> object:
+        return await plays.begin(body)
+
+    async def look(request: Request) -> Response:
+        return answer(await plays.look(_play(request)))
+
+    def move(do: str) -> Action:
+        async def made(request: Request, body: dict[str, Json]) -> object:
+            return await plays.move(_play(request), do, body)
+
+        return made
+
+    async def fork(request: Request, body: dict[str, Json]) -> object:
+        return await plays.fork(_play(request), body)
+
+    async def case(request: Request, body: dict[str, Json]) -> object:
+        data = await plays.case(_play(request), text_in(body, "id"))
+        return await run_in_threadpool(site.sets.add, text_in(body, "set"), case_from(data))
+
+    moves = ("say", "answer", "simulate", "mocks")
+    return [
+        Route("/api/plays", every),
+        Route("/api/plays", acting(begin), methods=["POST"]),
+        Route("/api/plays/{play}", look),
+        *(Route(f"/api/plays/{{play}}/{do}", acting(move(do)), methods=["POST"]) for do in moves),
+        Route("/api/plays/{play}/fork", acting(fork), methods=["POST"]),
+        Route("/api/plays/{play}/case", acting(case), methods=["POST"]),
+    ]
+
+
+def acting(action: Action) -> Callable[[Request], Awaitable[Response]]:
+    """A route that takes a JSON object."""
+
+    async def route(request: Request) -> Response:
+        try:
+            return answer(await action(request, await body_of(request)))
+        except Conflict as conflict:
+            return answer(
+                {"error": str(conflict), "next": "Compare both texts.", "theirs": conflict.theirs}, 409
+            )
+
+    return route
 
 
 def _run(request: Request) -> str:
     return str(request.path_params["run"])
+
+
+def _set(request: Request) -> str:
+    return str(request.path_params["set"])
+
+
+def _play(request: Request) -> str:
+    return str(request.path_params["play"])
 
 
 def query_of(request: Request) -> Query:
@@ -104,6 +334,6 @@ def query_of(request: Request) -> Query:
         change=asked.getlist("change"),
         min_s=amount(request, "min_s"),
         min_cost=amount(request, "min_cost"),
-        sort=sort,
-        down=down,
+        sort=next(one for one in get_args(Sort) if one == sort),
+        down=down or asked.get("down") in ("1", "true"),
     )

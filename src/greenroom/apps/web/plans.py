@@ -10,8 +10,10 @@ from typing import Any
 
 from greenroom.apps.web.children import check_model, command_line
 from greenroom.apps.web.runs_page import evalset_of
+from greenroom.apps.web.sets_page import SetFiles, cases_in
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
+from greenroom.ledger.text_files import text_of
 from greenroom.reports.page.shapes import Estimated
 from greenroom.store import Store
 
@@ -38,22 +40,22 @@ class Plans:
 
     store: Store
     agents: Sequence[str]
-    sets: Mapping[str, str]
-    """The file of each set, by its id."""
     budget: float
     _shown: dict[str, Planned] = field(default_factory=dict[str, Planned])
 
-    def plan(self, asked: Mapping[str, Json], cases: Mapping[str, Sequence[str]]) -> Estimated:
-        """What a run would cost and which command it is; `cases` are the ids of each set."""
+    def plan(self, asked: Mapping[str, Json], sets: SetFiles) -> Estimated:
+        """What a run would cost and which command it is."""
         wish = _Wish(asked, self)
-        chosen = wish.cases(cases[wish.set_id])
-        argv = wish.argv(chosen, self.sets[wish.set_id], len(cases[wish.set_id]))
+        file = sets.file(wish.set_id).path
+        known = [case.id for case in cases_in(file, text_of(file))]
+        chosen = wish.cases(known)
+        argv = wish.argv(chosen, str(file), len(known))
         found = self._learnt(wish.set_id)
         trials = len(chosen) * wish.trials
-        known = [cost for cost in found.costs if cost is not None]
-        is_priced = bool(known) and len(known) == len(found.costs)
-        cost = fmean(known) * trials if is_priced else None
-        spread = _Z90 * pstdev(known) * sqrt(trials) if is_priced else 0.0
+        prices = [cost for cost in found.costs if cost is not None]
+        is_priced = bool(prices) and len(prices) == len(found.costs)
+        cost = fmean(prices) * trials if is_priced else None
+        spread = _Z90 * pstdev(prices) * sqrt(trials) if is_priced else 0.0
         plan_id = secrets.token_urlsafe(12)
         self._shown[plan_id] = Planned(argv, wish.set_id, monotonic())
         return Estimated(
@@ -111,8 +113,6 @@ class _Wish:
         agent, self.set_id = asked.get("agent"), str(asked.get("set") or "")
         if type(agent) is not int or not 0 <= agent < len(plans.agents):
             raise BadInput(f"agent {agent!r} was not given when the server was started.")
-        if self.set_id not in plans.sets:
-            raise BadInput(f"set {self.set_id!r} was not given when the server was started.")
         self.agent = plans.agents[agent]
         self.trials = _number(asked, "trials", 1, _MOST_TRIALS)
         self.model = str(asked.get("model") or "")

@@ -81,7 +81,20 @@ class RunIndex:
         self._rows[row.id] = row
         self._words.pop(row.id, None)
 
+    def refresh(self) -> None:
+        """Read everything again: what became of the cases is known now."""
+        with self._lock:
+            self.position = -1
+            self._rows.clear()
+            self._views.clear()
+        self.update()
+
     # Asking
+
+    def all(self) -> list[Row]:
+        """Every row, in the order of the run."""
+        with self._lock:
+            return sorted(self._rows.values(), key=lambda row: row.place)
 
     def row(self, case_id: str) -> Row | None:
         """The row of one case."""

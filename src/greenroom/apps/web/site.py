@@ -1,10 +1,18 @@
 """What one server knows: its store, what it was started with, and the runs that were lately looked at."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 
+from greenroom.apps.web.children import Children
+from greenroom.apps.web.plans import Plans
+from greenroom.apps.web.plays import Plays
 from greenroom.apps.web.run_index import RunIndex
+from greenroom.apps.web.run_pages import RunPages
+from greenroom.apps.web.sets_page import SetFiles
+from greenroom.errors import BadInput
+from greenroom.ledger.plain import Json
+from greenroom.reports.page.shapes import Estimated
 from greenroom.store import Store
 
 _MOST_RUNS = 8
@@ -18,8 +26,6 @@ class Settings:
     sets: Sequence[str] = ()
     """Files of eval sets, and folders of them."""
     read_only: bool = False
-    labels: bool = True
-    """Whether people may grade."""
     budget: float = 1.0
     """The most that one action may spend, in USD."""
     trace_url: str = ""
@@ -31,15 +37,57 @@ class Site:
 
     store: Store
     settings: Settings
+    pages: RunPages
+    sets: SetFiles
+    children: Children
+    plays: Plays
+    plans: Plans
     _indexes: dict[str, RunIndex] = field(default_factory=dict[str, RunIndex])
     _lock: Lock = field(default_factory=Lock)
 
+    @classmethod
+    def of(cls, store: Store, settings: Settings) -> "Site":
+        """All parts of a server."""
+        return cls(
+            store,
+            settings,
+            pages=RunPages(store, settings.trace_url),
+            sets=SetFiles(settings.sets),
+            children=Children(store),
+            plays=Plays(store, settings.agents),
+            plans=Plans(store, settings.agents, settings.budget),
+        )
+
     def index(self, run_id: str) -> RunIndex:
         """The rows of a run; those of the runs that were asked for last are kept."""
-        known = self.store.run(run_id).id
+        return self._index(self.store.run(run_id).id, "")
+
+    def compared(self, a: str, b: str) -> RunIndex:
+        """The rows of run b with what became of each case since run a."""
+        return self._index(b, a)
+
+    def _index(self, run_id: str, against: str) -> RunIndex:
+        name = f"{run_id} {against}"
         with self._lock:
-            index = self._indexes.pop(known, None) or RunIndex(self.store, known)
-            self._indexes[known] = index
+            index = self._indexes.pop(name, None) or RunIndex(self.store, run_id)
+            self._indexes[name] = index
             while len(self._indexes) > _MOST_RUNS:
                 self._indexes.pop(next(iter(self._indexes)))
         return index
+
+    def estimate(self, asked: Mapping[str, Json]) -> Estimated:
+        """What a run would cost, and which command it is."""
+        return self.plans.plan(asked, self.sets)
+
+    def resumption(self, run_id: str, asked: Mapping[str, Json]) -> tuple[list[str], str]:
+        """The command that resumes an interrupted run of an agent and a set of this server."""
+        run = self.store.run(run_id)
+        if run.plan.agent not in self.settings.agents:
+            raise BadInput(
+                f"run {run.id!r} is of {run.plan.agent or 'an agent without a name'!r}, which this server "
+                f"was not started with. Resume it in the terminal: greenroom eval run … --resume {run.id}."
+            )
+        chosen = self.sets.file(str(asked.get("set") or run.plan.evalset_id))
+        argv = ["eval", "run", run.plan.agent, str(chosen.path), "--resume", run.id]
+        argv += ["--trials", str(run.plan.trials), "--store", str(self.store.place)]
+        return argv, chosen.id
