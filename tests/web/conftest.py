@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("starlette", reason="the extra `web` is not installed")
 
-from tests.web.serving import Server, project, rehearse, wait
+from web.serving import Server, project, rehearse, wait
 
 
 @pytest.fixture(scope="session")

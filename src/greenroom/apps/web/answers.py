@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from greenroom.apps.web.access import TooLarge
 from greenroom.errors import BadInput, GreenroomError, NotFound, StoreFailed
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.redaction import redactor
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -36,10 +36,10 @@ def reading(make: Callable[[Request], object]) -> Handler:
 async def body_of(request: Request) -> dict[str, Json]:
     """The JSON object that a page sent."""
     try:
-        found = msgspec.json.decode(await request.body())
+        found: Json = msgspec.json.decode(await request.body())
     except (msgspec.DecodeError, RecursionError) as error:
         raise BadInput(f"the request is not JSON: {error}. Send an object.") from error
-    if not isinstance(found, dict):
+    if not is_object(found):
         raise BadInput("the request is not a JSON object. Send an object.")
     return found
 

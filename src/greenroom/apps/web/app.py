@@ -1,6 +1,6 @@
 """The routes of the server: which path asks for what. What is answered is made elsewhere."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import get_args
 
@@ -24,6 +24,7 @@ from greenroom.apps.web.answers import (
     whole_number,
 )
 from greenroom.apps.web.live import Feed
+from greenroom.apps.web.run_index import RunIndex
 from greenroom.apps.web.run_pages import lines_of
 from greenroom.apps.web.sets_page import Conflict, check_text
 from greenroom.apps.web.site import Settings, Site
@@ -33,7 +34,7 @@ from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.html import render_html
-from greenroom.reports.page.shapes import WORST, AgentLine, Here, Query, Sort
+from greenroom.reports.page.shapes import WORST, AgentLine, Here, Query, Rows, Sort
 from greenroom.results.files import report_text
 from greenroom.results.redaction import redacted
 from greenroom.store import Store
@@ -47,7 +48,7 @@ def build(store: Store, settings: Settings, access: Access) -> ASGIApp:
     feed = Feed(store)
 
     @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
         async with feed.watching():
             yield
         await site.plays.close()
@@ -63,6 +64,7 @@ def build(store: Store, settings: Settings, access: Access) -> ASGIApp:
 
 def routes(site: Site, feed: Feed) -> list[BaseRoute]:
     """Every route that gives or takes data; those that act are left out where nothing may be touched."""
+
     async def stream(request: Request) -> Response:
         asked = request.query_params
         listening = feed.listen(asked.get("since", ""), asked.get("run", ""))
@@ -112,8 +114,7 @@ def _about_runs(site: Site) -> list[BaseRoute]:
         return site.pages.head(site.index(_run(request)))
 
     def rows(request: Request) -> object:
-        first, count = whole_number(request, "from", 0), whole_number(request, "count", 100)
-        return site.index(_run(request)).rows(query_of(request), first, count)
+        return _rows(site.index(_run(request)), request)
 
     def agent(request: Request) -> object:
         return site.pages.agent(_run(request))
@@ -179,8 +180,7 @@ def _about_two_runs(site: Site) -> list[BaseRoute]:
         index = site.compared(a, b)
         if not index.changes:
             site.pages.compared_head(a, index)
-        first, count = whole_number(request, "from", 0), whole_number(request, "count", 100)
-        return index.rows(query_of(request), first, count)
+        return _rows(index, request)
 
     def story(request: Request) -> object:
         a, b = both(request)
@@ -299,7 +299,8 @@ def acting(action: Action) -> Callable[[Request], Awaitable[Response]]:
             return answer(await action(request, await body_of(request)))
         except Conflict as conflict:
             return answer(
-                {"error": str(conflict), "next": "Compare both texts.", "theirs": conflict.theirs}, 409
+                {"error": str(conflict), "next": "Compare both texts.", "theirs": conflict.theirs},
+                409,
             )
 
     return route
@@ -315,6 +316,11 @@ def _set(request: Request) -> str:
 
 def _play(request: Request) -> str:
     return str(request.path_params["play"])
+
+
+def _rows(index: RunIndex, request: Request) -> Rows:
+    first, count = whole_number(request, "from", 0), whole_number(request, "count", 100)
+    return index.rows(query_of(request), first, count, request.query_params.get("around", ""))
 
 
 def query_of(request: Request) -> Query:

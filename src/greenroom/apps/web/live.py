@@ -7,7 +7,7 @@ and whether or not the server was restarted in between. Watching the files only 
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -50,7 +50,7 @@ class Feed:
         self._changed = asyncio.Event()
 
     @asynccontextmanager
-    async def watching(self) -> AsyncIterator[None]:
+    async def watching(self) -> AsyncGenerator[None]:
         """Watch for as long as the server runs."""
         task = asyncio.create_task(self._watch())
         try:
@@ -61,7 +61,7 @@ class Feed:
                 await task
 
     async def _watch(self) -> None:
-        from watchfiles import awatch
+        from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
 
         while True:
             if self._store.place.is_dir():
@@ -121,28 +121,25 @@ class _Listener:
     async def taken_up(self, since: str) -> AsyncIterator[Message]:
         """Begin after `since`; if that is no place in this store, say that everything is to be asked for."""
         self._id, latest = await asyncio.to_thread(_latest, self._store)
-        store_id, _, position = since.rpartition(":")
-        at = int(position) if position.isdecimal() else -1
-        if store_id == self._id and latest - _MANY <= at <= latest:
+        at = int(since) if since.isascii() and since.isdecimal() else -1
+        if latest - _MANY <= at <= latest:
             self._at = at
             return
         self._at = latest
-        yield Message("again" if since else "here", {}, self._place())
-
-    def _place(self) -> str:
-        return f"{self._id}:{self._at}"
+        yield Message("again" if since else "here", {}, str(latest))
 
     async def news(self) -> AsyncIterator[Message]:
         """What has been written since the last time."""
         try:
             store_id, _ = await asyncio.to_thread(_latest, self._store)
-            if store_id != self._id:
-                async for message in self.taken_up(f"{self._id}:{self._at}"):
+            if self._id and store_id != self._id:  # another store stands in its place
+                async for message in self.taken_up("another"):
                     yield message
+            self._id = store_id
             while changes := await asyncio.to_thread(self._store.changes, self._at, 500):
                 for change in changes:
                     self._at = change.position
-                    yield Message(*_told(change), self._place())
+                    yield Message(*_told(change), str(self._at))
             for message in await asyncio.to_thread(self._states):
                 yield message
         except GreenroomError as error:

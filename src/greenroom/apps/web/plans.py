@@ -12,7 +12,7 @@ from greenroom.apps.web.children import check_model, command_line
 from greenroom.apps.web.runs_page import evalset_of
 from greenroom.apps.web.sets_page import SetFiles, cases_in
 from greenroom.errors import BadInput
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, is_array
 from greenroom.ledger.text_files import text_of
 from greenroom.reports.page.shapes import Estimated
 from greenroom.store import Store
@@ -127,10 +127,10 @@ class _Wish:
         self.baseline = str(asked.get("baseline") or "")
         if self.baseline:
             self.baseline = plans.store.run(self.baseline).id
-        given: Any = asked.get("cases") or []
-        if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        given = asked.get("cases") or []
+        if not is_array(given) or not all(isinstance(one, str) for one in given):
             raise BadInput("cases should be a list of ids.")
-        self._cases: list[str] = given
+        self._cases = [str(one) for one in given]
         self._store = plans.store
 
     def cases(self, known: Sequence[str]) -> list[str]:

@@ -14,10 +14,9 @@ from typing import Any
 from msgspec import to_builtins
 
 from greenroom.apps.web.play_data import play_data
-from greenroom.cases.data import case_from
+from greenroom.cases.data import case_data, case_from
 from greenroom.cases.files.save import save_text
 from greenroom.cases.from_runs import harvest
-from greenroom.cases.data import case_data
 from greenroom.errors import BadInput, GreenroomError
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, as_object
@@ -62,7 +61,10 @@ class Player:
 
     def _begin(self, move: dict[str, Json]) -> None:
         case = case_from(
-            {"id": "play", **{name: move[name] for name in ("user", "mocks", "state") if move.get(name)}}
+            {
+                "id": "play",
+                **{name: move[name] for name in ("user", "mocks", "state") if move.get(name)},
+            }
         )
         self._play = Rehearsal(self._agent, case)
 

@@ -154,7 +154,9 @@ class Plays:
             line = b""
         if not line.endswith(b"\n"):
             await _dismiss(table)
-            raise PlayBroke("the process that plays has died; what it had finished is kept. Try again.")
+            raise PlayBroke(
+                "the process that plays has died; what it had finished is kept. Try again."
+            )
         found = json.loads(line)
         if "error" in found:
             raise BadInput(found["error"])

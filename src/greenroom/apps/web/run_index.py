@@ -100,9 +100,12 @@ class RunIndex:
         """The row of one case."""
         return self._rows.get(case_id)
 
-    def rows(self, query: Query, first: int = 0, count: int = 100) -> Rows:
-        """Some of the rows that answer a query, in its order."""
+    def rows(self, query: Query, first: int = 0, count: int = 100, around: str = "") -> Rows:
+        """Some of the rows that answer a query, in its order; with `around` the row of that case alone."""
         at = self.update()
+        if around:
+            row = self.row(around)
+            return Rows(total=1 if row else 0, rows=[row] if row else [], at=at)
         with self._lock:
             found = self._answers(query)
         first = max(first, 0)
