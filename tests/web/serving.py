@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -154,6 +154,14 @@ def _read(body: bytes) -> Any:
 
 def wait(process: "subprocess.Popen[bytes]") -> None:
     assert process.wait(120) in (0, 1, 2)
+
+
+def until(is_so: Callable[[], bool], seconds: float = 60) -> None:
+    """Wait for something that another process does."""
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.02)
 
 
 def kill(process: "subprocess.Popen[bytes]") -> None:

@@ -10,7 +10,7 @@ from urllib.error import URLError
 
 import pytest
 
-from web.serving import Server, kill, project, rehearse, wait
+from web.serving import Server, kill, project, rehearse, until, wait
 
 COUNT = 40
 
@@ -66,11 +66,9 @@ def test_a_killed_server_loses_and_repeats_nothing(
     (tmp_path / "runs").mkdir()
     server = serve(tmp_path)
     tab = Tab(server)
-    while not tab.since:
-        tab.thread.join(0.05)
+    until(lambda: bool(tab.since))
     run = rehearse(tmp_path, "--max-concurrency", "2")
-    while len(tab.results()) < 5 and run.poll() is None:
-        tab.thread.join(0.02)
+    until(lambda: len(tab.results()) >= 5 or run.poll() is not None)
     assert server.process is not None
     kill(server.process)
     server.start()
@@ -89,8 +87,7 @@ def test_a_killed_run_is_seen_to_be_interrupted(
     server = serve(tmp_path)
     tab = Tab(server)
     run = rehearse(tmp_path, "--max-concurrency", "1")
-    while len(tab.results()) < 2:
-        tab.thread.join(0.02)
+    until(lambda: len(tab.results()) >= 2)
     kill(run)
     tab.thread.join(30)
     assert tab.seen[-1][0] == "run"

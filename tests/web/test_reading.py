@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
+
 from web.serving import Server, project, rehearse, wait
 
 
@@ -53,7 +54,9 @@ def test_rows_are_narrowed_sorted_and_cut(server: Server) -> None:
     assert {tag for row in smoke["rows"] for tag in row["tags"]} == {"smoke"}
     found = server.get(f"/api/runs/{run}/rows?q={quote('OVERLOADED refund-005')}")
     assert [row["id"] for row in found["rows"]] == ["refund-005"]
-    assert [r["id"] for r in server.get(f"/api/runs/{run}/rows?around=refund-007")["rows"]] == ["refund-007"]
+    assert [r["id"] for r in server.get(f"/api/runs/{run}/rows?around=refund-007")["rows"]] == [
+        "refund-007"
+    ]
 
 
 @pytest.mark.parametrize("query", ["sort=up", "status=fine", "from=-1", "count=x", "min_s=nan"])
@@ -70,7 +73,11 @@ def test_a_trial_is_told_with_its_events_and_its_state(server: Server) -> None:
     assert said == ["a refund for order 1", "refund done"]
     event = server.get(f"/api/runs/{run}/event?case=refund-001&trial=1&seq=0")
     assert event["event"]["kind"] == "run_started"
-    for missing in ("case=nobody&trial=1&seq=0", "case=refund-001&trial=9&seq=0", "case=refund-001&seq=999"):
+    for missing in (
+        "case=nobody&trial=1&seq=0",
+        "case=refund-001&trial=9&seq=0",
+        "case=refund-001&seq=999",
+    ):
         assert server.request(f"/api/runs/{run}/event?{missing}")[0] == 404
 
 

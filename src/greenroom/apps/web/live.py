@@ -122,7 +122,7 @@ class _Listener:
         """Begin after `since`; if that is no place in this store, say that everything is to be asked for."""
         self._id, latest = await asyncio.to_thread(_latest, self._store)
         at = int(since) if since.isascii() and since.isdecimal() else -1
-        if latest - _MANY <= at <= latest:
+        if 0 <= at <= latest and latest - at <= _MANY:
             self._at = at
             return
         self._at = latest

@@ -8,7 +8,7 @@ from time import monotonic
 import msgspec
 
 from greenroom.apps.web.run_index import RunIndex
-from greenroom.apps.web.runs_page import evalset_of
+from greenroom.apps.web.runs_page import agent_of, evalset_of
 from greenroom.errors import NotFound
 from greenroom.ledger.codec import event_data
 from greenroom.ledger.ledger import Ledger
@@ -68,7 +68,7 @@ class RunPages:
             made.head,
             run=run.id,
             evalset=evalset_of(run),
-            agent=run.plan.agent,
+            agent=agent_of(run),
             digest=run.plan.digest,
             state=run.status,
             planned=run.total,
@@ -126,8 +126,8 @@ class RunPages:
             ledger = result.ledger_or_none
             first = None if ledger is None else started(ledger)
             if first is not None and (graph := graph_of(first.agent)) is not None:
-                name = as_object(first.agent).get("name") or run.plan.agent
-                return AgentDetails(ref=run.plan.agent, name=str(name), graph=graph)
+                name = as_object(first.agent).get("name") or agent_of(run)
+                return AgentDetails(ref=agent_of(run), name=str(name), graph=graph)
         raise NotFound(f"run {run_id!r} has no trial that says how its agent is made.")
 
     # Two runs

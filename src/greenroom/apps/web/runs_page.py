@@ -25,7 +25,7 @@ def list_runs(
     wanted = [
         run
         for run in every
-        if (not evalset or evalset_of(run) == evalset) and (not agent or run.plan.agent == agent)
+        if (not evalset or evalset_of(run) == evalset) and (not agent or agent_of(run) == agent)
     ]
     ids = [run.id for run in wanted]
     first = ids.index(before) + 1 if before in ids else 0
@@ -33,7 +33,7 @@ def list_runs(
     return Runs(
         runs=[_line(run, run.id in mine) for run in some],
         sets=sorted({evalset_of(run) for run in every} - {""}),
-        agents=sorted({run.plan.agent for run in every} - {""}),
+        agents=sorted({agent_of(run) for run in every} - {""}),
         next=some[-1].id if some and first + len(some) < len(wanted) else "",
         at=store.latest_position()[1] if every else None,
     )
@@ -44,13 +44,18 @@ def evalset_of(run: Run) -> str:
     return run.plan.evalset_id or run.plan.name
 
 
+def agent_of(run: Run) -> str:
+    """What the agent of a run is called: as it was named in the terminal, or as it calls itself."""
+    return run.plan.reference or run.plan.agent
+
+
 def _line(run: Run, is_mine: bool) -> RunLine:
     plan = run.plan
     return RunLine(
         id=run.id,
         name=plan.name,
         evalset=evalset_of(run),
-        agent=plan.agent,
+        agent=agent_of(run),
         state=run.status,
         begun=run.begun,
         digest=plan.digest,

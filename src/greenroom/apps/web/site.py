@@ -9,6 +9,7 @@ from greenroom.apps.web.plans import Plans
 from greenroom.apps.web.plays import Plays
 from greenroom.apps.web.run_index import RunIndex
 from greenroom.apps.web.run_pages import RunPages
+from greenroom.apps.web.runs_page import agent_of
 from greenroom.apps.web.sets_page import SetFiles
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
@@ -82,12 +83,13 @@ class Site:
     def resumption(self, run_id: str, asked: Mapping[str, Json]) -> tuple[list[str], str]:
         """The command that resumes an interrupted run of an agent and a set of this server."""
         run = self.store.run(run_id)
-        if run.plan.agent not in self.settings.agents:
+        agent = agent_of(run)
+        if agent not in self.settings.agents:
             raise BadInput(
-                f"run {run.id!r} is of {run.plan.agent or 'an agent without a name'!r}, which this server "
+                f"run {run.id!r} is of {agent or 'an agent without a name'!r}, which this server "
                 f"was not started with. Resume it in the terminal: greenroom eval run … --resume {run.id}."
             )
         chosen = self.sets.file(str(asked.get("set") or run.plan.evalset_id))
-        argv = ["eval", "run", run.plan.agent, str(chosen.path), "--resume", run.id]
+        argv = ["eval", "run", agent, str(chosen.path), "--resume", run.id]
         argv += ["--trials", str(run.plan.trials), "--store", str(self.store.place)]
         return argv, chosen.id

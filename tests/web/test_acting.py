@@ -1,0 +1,156 @@
+"""What the page may do: save a set, play, start and stop runs; and nothing that was not named in the terminal."""
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from web.serving import Server, project, until
+
+DESK = '''
+from greenroom import Agent, Scripted, call, tool
+
+@tool
+def look_up(number: int) -> dict[str, str]:
+    """Find an order."""
+    open("acted", "w").write("yes")
+    return {"state": "real"}
+
+@tool(yields=True)
+def approve(amount: float) -> bool:
+    """Ask the user."""
+    return True
+
+class Clerk:
+    name = "clerk"
+    async def respond(self, request, on_delta=None):
+        from greenroom.models.model import ModelReply
+        last = request.messages[-1]
+        if last.role == "user":
+            return ModelReply(calls=(call("look_up", number=7),))
+        if '"state"' in last.text:
+            return ModelReply(calls=(call("approve", amount=9.5),))
+        return ModelReply(f"Approved: {last.text}.")
+
+agent = Agent("desk", model=Clerk(), tools=[look_up, approve])
+'''
+
+
+@pytest.fixture
+def server(tmp_path: Path, serve: Callable[..., Server]) -> Server:
+    project(tmp_path, 12)
+    (tmp_path / "desk.py").write_text(DESK)
+    (tmp_path / "plays.yaml").write_text(
+        "# mine\nversion: 1\nid: plays\ncases:\n# all of them\n- id: a\n  says: hi\n"
+    )
+    return serve(tmp_path, "shop.py:agent", "desk.py:agent", "refunds.yaml", "plays.yaml")
+
+
+def post(server: Server, path: str, body: object = None, wanted: int = 200) -> dict[str, object]:
+    status, found = server.request(path, "POST", body)
+    assert status == wanted, found
+    return found
+
+
+@pytest.mark.e2e
+def test_a_play_rests_forks_and_becomes_a_case_that_passes(server: Server) -> None:
+    play = post(server, "/api/plays", {"agent": 1})
+    place = f"/api/plays/{play['id']}"
+    stuck = post(server, f"{place}/say", {"text": "a refund please"})
+    assert list(stuck["missing"]) == ["look_up"]
+    waits = post(server, f"{place}/mocks", {"mocks": {"look_up": {"value": {"state": "ok"}}}})[
+        "waits"
+    ]
+    assert [wait["tool"] for wait in waits] == ["approve"]
+    assert server.request(f"{place}/answer", "POST", {"answers": {"approve": [1]}})[0] == 400
+    server.stop()
+    server.start()
+    done = post(server, f"{place}/answer", {"answers": {"approve": True}})
+    assert done["timeline"][-1]["text"] == "Approved: true."
+    forked = post(server, f"{place}/fork", {"at": done["events"] - 1})
+    assert forked["forked_from"] == play["id"]
+    saved = post(server, f"{place}/case", {"id": "played", "set": "plays"})
+    assert saved["text"].startswith(
+        "# mine\nversion: 1\nid: plays\ncases:\n# all of them\n- id: a\n"
+    )
+    assert "played" in [case["id"] for case in saved["cases"]]
+    assert not (server.folder / "acted").exists()
+    plan = post(server, "/api/runs/plan", {"agent": 1, "set": "plays", "cases": ["played"]})
+    child = post(server, "/api/runs", {"plan": plan["plan"]})
+    assert child["command"] == plan["command"]
+    until(lambda: server.get("/api/here")["children"][0]["state"] == "ended")
+    (child,) = server.get("/api/here")["children"]
+    assert child["exit_code"] == 0, child["said"]
+    assert server.get("/api/runs")["runs"][0]["counts"] == {"passed": 1}
+
+
+def test_a_set_that_changed_meanwhile_is_not_written_over(server: Server) -> None:
+    file = server.folder / "plays.yaml"
+    before = server.get("/api/sets/plays")
+    file.write_text(file.read_text() + "# by another editor\n")
+    match = {"If-Match": before["digest"]}
+    status, found = server.request("/api/sets/plays", "PUT", {"text": "mine"}, match)
+    assert status == 409
+    assert found["theirs"]["text"].endswith("# by another editor\n")
+    assert file.read_text().endswith("# by another editor\n")
+    match = {"If-Match": found["theirs"]["digest"]}
+    status, found = server.request("/api/sets/plays", "PUT", {"text": "cases: [\n"}, match)
+    assert status == 200
+    assert found["problems"][0]["line"]
+    assert file.read_text() == "cases: [\n"
+
+
+def test_a_text_is_checked_as_it_is_typed(server: Server) -> None:
+    text = (server.folder / "refunds.yaml").read_text()
+    for length in range(0, len(text), 97):
+        found = post(server, "/api/sets/refunds/check", {"text": text[:length] or " "})
+        assert "problems" in found
+    assert post(server, "/api/sets/refunds/check", {"text": text})["problems"] == []
+
+
+@pytest.mark.parametrize(
+    "body, said",
+    [
+        ({"agent": 9, "set": "plays"}, "agent"),
+        ({"agent": "desk.py", "set": "plays"}, "agent"),
+        ({"agent": 0, "set": "../plays"}, "set"),
+        ({"agent": 0, "set": "plays", "model": "evil.py:model"}, "model"),
+        ({"agent": 0, "set": "plays", "budget": 5}, "budget"),
+        ({"agent": 0, "set": "plays", "cases": ["--allow-tool=x"]}, "case"),
+        ({"agent": 0, "set": "plays", "trials": 0}, "trials"),
+        ({"agent": 0, "set": "plays", "baseline": "--store"}, "run"),
+    ],
+)
+def test_the_page_can_name_nothing_that_was_not_given(
+    server: Server, body: dict[str, object], said: str
+) -> None:
+    status, found = server.request("/api/runs/plan", "POST", body)
+    assert status in (400, 404)
+    assert said in found["error"]
+
+
+def test_a_plan_is_acted_on_once(server: Server) -> None:
+    plan = post(server, "/api/runs/plan", {"agent": 0, "set": "refunds", "trials": 2})
+    assert shlex.split(plan["command"])[:4] == ["greenroom", "eval", "run", "shop.py:agent"]
+    child = post(server, "/api/runs", {"plan": plan["plan"]})
+    assert server.request("/api/runs", "POST", {"plan": plan["plan"]})[0] == 400
+    assert server.request("/api/runs", "POST", {"plan": "made up"})[0] == 400
+    until(lambda: bool(server.get("/api/here")["children"][0].get("run")))
+    run = server.get("/api/here")["children"][0]["run"]
+    server.request(f"/api/runs/{run}/stop", "POST")
+    until(lambda: server.get("/api/here")["children"][0]["state"] == "ended")
+    assert child["id"] == "1"
+    status, _ = server.request(f"/api/runs/{run}", "DELETE")
+    assert status == 200
+    assert server.get("/api/runs")["runs"] == []
+
+
+def test_read_only_has_no_route_that_acts(tmp_path: Path, serve: Callable[..., Server]) -> None:
+    project(tmp_path, 2)
+    server = serve(tmp_path, "shop.py:agent", "refunds.yaml", "--read-only")
+    for path in ("/api/runs/plan", "/api/runs", "/api/plays", "/api/sets/refunds/cases"):
+        assert server.request(path, "POST", {})[0] in (404, 405)
+    assert server.request("/api/sets/refunds", "PUT", {"text": "x"})[0] == 405
+    assert server.request("/api/runs/x", "DELETE")[0] == 405
+    assert server.get("/api/here")["read_only"] is True
