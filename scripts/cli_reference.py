@@ -90,7 +90,10 @@ def page() -> str:
 
 
 def _commands(group: click.Group, path: str = "greenroom") -> Iterator[tuple[str, click.Command]]:
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
         here = f"{path} {name}"
         if isinstance(command, click.Group):
             yield from _commands(command, here)

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,7 @@ def server(tmp_path: Path, serve: Callable[..., Server]) -> Server:
     return serve(tmp_path, "shop.py:agent", "desk.py:agent", "refunds.yaml", "plays.yaml")
 
 
-def post(server: Server, path: str, body: object = None, wanted: int = 200) -> dict[str, object]:
+def post(server: Server, path: str, body: object = None, wanted: int = 200) -> dict[str, Any]:
     status, found = server.request(path, "POST", body)
     assert status == wanted, found
     return found
