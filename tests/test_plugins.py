@@ -13,6 +13,7 @@ import pytest
 from greenroom import Agent, Case, EvalSet, Scripted, plugins
 from greenroom.agents import check
 from greenroom.agents.contracts.registry import CHECKS
+from greenroom.apps.cli.exits import COMMANDS
 from greenroom.backends import backend_for
 from greenroom.backends.registry import BACKENDS
 from greenroom.cases import read_evalset, register_shape, write_evalset
@@ -25,7 +26,11 @@ from greenroom.models.named import PROVIDERS
 from greenroom.results.rendering import REPORTERS
 from greenroom.traces.readers import READERS
 
+<<<<<<< HEAD
 DOORS = [METRICS, SHAPES, REPORTERS, PROVIDERS, BACKENDS, CHECKS, READERS]
+=======
+DOORS = [METRICS, SHAPES, REPORTERS, PROVIDERS, BACKENDS, CHECKS, COMMANDS]
+>>>>>>> 6d936f1 (apps: commands come in by the visitors' door)
 GROUPS = {door.group: door for door in DOORS}
 CODE = """
 from greenroom.cases.files import Shape

@@ -12,9 +12,9 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from greenroom.errors import BadInput, GreenroomError, StoreFailed
+from greenroom.plugins import Plugins
 
 if TYPE_CHECKING:
-    from greenroom.plugins import Plugins
     from greenroom.results import Report
 
 PASSED = 0
@@ -26,6 +26,14 @@ INTERRUPTED = 130
 TERMINATED = 143
 ENDINGS = {HUNG_UP: "hung up", INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 """How a command ended that a signal stopped."""
+
+
+COMMANDS = Plugins(
+    "greenroom.commands",
+    "command",
+    accept=lambda found, _: found if isinstance(found, click.Command) else None,
+    wanted="a click command",
+)
 
 
 class Stopped(click.ClickException):
@@ -76,30 +84,18 @@ class RootGroup(CommandGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Our own commands, and those of others."""
-        return sorted({*super().list_commands(ctx), *_offered().names()})
+        return sorted({*super().list_commands(ctx), *COMMANDS.names()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name; ours come first."""
         if (own := super().get_command(ctx, cmd_name)) is not None:
             return own
-        offered = _offered()
-        return offered.load(cmd_name) if cmd_name in offered.names() else None
+        return COMMANDS.load(cmd_name) if cmd_name in COMMANDS.names() else None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what it raises becomes a message and an exit code."""
         with telling(verbose=False):
             return super().invoke(ctx)
-
-
-def _offered() -> "Plugins[click.Command]":
-    from greenroom.plugins import Plugins
-
-    return Plugins(
-        "greenroom.commands",
-        "command",
-        accept=lambda found, _: found if isinstance(found, click.Command) else None,
-        wanted="a click command",
-    )
 
 
 @contextmanager
