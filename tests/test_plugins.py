@@ -26,11 +26,7 @@ from greenroom.models.named import PROVIDERS
 from greenroom.results.rendering import REPORTERS
 from greenroom.traces.readers import READERS
 
-<<<<<<< HEAD
-DOORS = [METRICS, SHAPES, REPORTERS, PROVIDERS, BACKENDS, CHECKS, READERS]
-=======
-DOORS = [METRICS, SHAPES, REPORTERS, PROVIDERS, BACKENDS, CHECKS, COMMANDS]
->>>>>>> 6d936f1 (apps: commands come in by the visitors' door)
+DOORS = [METRICS, SHAPES, REPORTERS, PROVIDERS, BACKENDS, CHECKS, READERS, COMMANDS]
 GROUPS = {door.group: door for door in DOORS}
 CODE = """
 from greenroom.cases.files import Shape
