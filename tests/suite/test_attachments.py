@@ -11,16 +11,18 @@ import pytest
 from click.testing import CliRunner
 
 from attached_files import BIG_PNG, MP4, PNG, holds
-from greenroom import Agent, Case, Expect, Scripted, attach, perform, rehearse
+from greenroom import Agent, Case, Expect, Scripted, attach, evaluate, perform, rehearse
 from greenroom.apps.cli import main
 from greenroom.errors import BadAttachment
-from greenroom.ledger import Attachment, Ledger, ModelReplied, attachments
+from greenroom.ledger import Attachment, Ledger, ModelReplied, attachments, started
 from greenroom.reports.html import render_html
 from greenroom.reports.markdown import MarkdownReport
 from greenroom.reports.page.timeline import timeline
 from greenroom.reports.page.trimming import Trimmer
 from greenroom.reports.transcript import transcript
 from greenroom.store import Store
+from greenroom.store.conversations import Conversations
+from greenroom.store.lock import locked
 
 AGENT = """
 import os
@@ -121,6 +123,41 @@ def test_the_store_keeps_bytes_once_for_all_trials_and_readers_find_them(folder)
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.stdout.strip() == str({len(BIG_PNG)}), ran.stderr
+
+
+async def test_bytes_go_with_the_last_run_that_mentions_them(tmp_path):
+    def asked(text: str) -> Case:
+        attached = attach(text.encode(), "text/plain", name="a.txt")
+        return Case("cup", says="Look.", attachments=[attached])
+
+    store, agent = Store(tmp_path / "kept"), Agent("looker", model=Scripted(then="Seen."))
+    for text in ("both", "first", "both"):
+        await evaluate(agent, [asked(text)], store=store)
+    ledger = await perform(agent, attachments=[attach(b"talk", "text/plain")], store=store)
+    runs = store.runs()[::-1]
+    assert sorted(kept_in(store.place)) == [b"both", b"first", b"talk"]
+    store.delete(runs[0].id, runs[1].id)
+    assert sorted(kept_in(store.place)) == [b"both", b"talk"]
+    store.delete(runs[2].id)
+    assert kept_in(store.place) == [b"talk"]
+    first = started(ledger)
+    assert first is not None
+    Conversations(store.database).delete(first.run_id)
+    assert kept_in(store.place) == []
+
+
+async def test_bytes_that_a_run_under_way_may_be_about_to_mention_stay(tmp_path):
+    store, agent = Store(tmp_path / "kept"), Agent("looker", model=Scripted(then="Seen."))
+    case = Case("cup", says="Look.", attachments=[attach(b"mine", "text/plain")])
+    await evaluate(agent, [case], store=store)
+    await evaluate(agent, [Case("cup", says="Look.")], store=store)
+    [other, mine] = store.runs()
+    held = locked(store.place / "journals" / "20000101-000000-aaaa")
+    store.delete(mine.id)
+    assert kept_in(store.place) == [b"mine"]
+    os.close(held)
+    store.delete(other.id)
+    assert kept_in(store.place) == []
 
 
 def test_a_ledger_without_its_bytes_says_where_they_are():

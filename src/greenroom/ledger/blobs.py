@@ -6,7 +6,7 @@ that reads the same ledgers finds it. Bytes have no owner: equal ones are the sa
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from inspect import currentframe
 from pathlib import Path
@@ -212,7 +212,9 @@ class BlobFolder:
         """Keep the bytes of these digests, as far as they are at hand."""
         for digest in digests:
             target = _place(self.path, digest)
-            if not target.exists():
+            try:
+                os.utime(target)  # so that nobody takes them for left over
+            except FileNotFoundError:
                 try:
                     data = data_of(Attachment("", digest, 0, digest[:8]))
                 except BadAttachment:
@@ -221,6 +223,12 @@ class BlobFolder:
             if digest in _passing:
                 _known[digest] = target
                 _passing.discard(digest)
+
+    def files(self) -> Iterator[Path]:
+        """The files that hold bytes, each named by its digest."""
+        for path in self.path.glob("??/*"):
+            if _DIGEST.fullmatch(path.name) and path.parent.name == path.name[:2]:
+                yield path
 
 
 def look_in(folder: Path) -> None:

@@ -19,6 +19,7 @@ from greenroom.ledger.questions import started
 from greenroom.store.database import Database, transaction
 from greenroom.store.lock import is_held, locked
 from greenroom.store.rows import from_column, next_position, to_column
+from greenroom.store.unmentioned import remove_unmentioned
 
 _FOLDER = "conversations"
 _CAN_WAIT = (ModelCalled, NodeStarted, Noted)
@@ -89,7 +90,7 @@ class Conversations:
         return tuple(key for key, line in rows if json.loads(bytes(line))["kind"] != _TURN_OVER)
 
     def delete(self, conversation_id: str) -> None:
-        """Forget a conversation. What it left in the state of its user and app stays."""
+        """Forget a conversation and what only it attached. What it left in the state of its user and app stays."""
         held = locked(self._folder(conversation_id))
         try:
             with self._database.connected(to_write=True) as connection, transaction(connection):
@@ -99,6 +100,7 @@ class Conversations:
                 connection.execute("delete from conversations where id = ?", (conversation_id,))
         finally:
             _unlock(held, self._folder(conversation_id))
+        remove_unmentioned(self._database)
 
     def kept_state(self, owners: Mapping[str, str]) -> State:
         """What is remembered for these owners, such as {"user": "u7", "app": "desk"}."""

@@ -66,19 +66,26 @@ def pack(lines: bytes) -> bytes:
     return lines if len(lines) < _SMALL else _ZLIB + zlib.compress(lines, 1)
 
 
-def loaded(packed: bytes, run_id: str, key: Key) -> Ledger:
-    """The ledger that is kept in the store as `packed`."""
-    where = f"run {run_id!r}, case {key.case_id!r}"
+def unpacked(packed: bytes) -> bytes | None:
+    """The lines of a ledger that is kept as `packed`; None if it is damaged."""
     lines = packed
     if packed[:1] == _ZLIB:
         unpacking = zlib.decompressobj()
         try:
             lines = unpacking.decompress(packed[1:], _LARGEST)
         except zlib.error:
-            lines = b"torn"
+            return None
         if not unpacking.eof:
-            lines = b"torn"
-    if lines and not lines.endswith(b"\n"):  # elsewhere the mark of a cut; here the trial had ended
+            return None
+    # Elsewhere a last line without its end is the mark of a cut; here the trial had ended.
+    return lines if not lines or lines.endswith(b"\n") else None
+
+
+def loaded(packed: bytes, run_id: str, key: Key) -> Ledger:
+    """The ledger that is kept in the store as `packed`."""
+    where = f"run {run_id!r}, case {key.case_id!r}"
+    lines = unpacked(packed)
+    if lines is None:
         raise BadLedger(
             f"{where}: the ledger in the store is damaged. Restore an older copy of the store."
         )

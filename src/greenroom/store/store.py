@@ -47,6 +47,7 @@ from greenroom.store.runs import (
     tally,
     verdict_json,
 )
+from greenroom.store.unmentioned import remove_unmentioned
 
 PLACE = ".greenroom"
 PLACE_VARIABLE = "GREENROOM_STORE"
@@ -187,7 +188,7 @@ class Store:
             another.execute("select count(*) from trials where run_id = ?", (run.id,)).fetchone()
 
     def delete(self, *ids: str) -> None:
-        """Forget runs with all their trials."""
+        """Forget runs with all their trials, and the bytes of attachments that no other mentions."""
         found = [self.run(given).id for given in ids]
         with self.database.connected(to_write=True) as connection:
             for run_id in found:
@@ -203,6 +204,7 @@ class Store:
                     )
                 journal.close(remove=True)
             self.database.shrink(connection)
+        remove_unmentioned(self.database)
 
     def journal(self, run_id: str) -> Journal:
         """The journal of a run; StoreFailed while another process holds it."""

@@ -1,0 +1,64 @@
+"""Bytes of attachments that nothing in a store mentions any more."""
+
+import sqlite3
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from time import time
+
+from greenroom.ledger.blobs import FOLDER, BlobFolder, digests_in
+from greenroom.store.database import JOURNALS, Database
+from greenroom.store.ledgers import unpacked
+from greenroom.store.lock import is_held
+
+_CONVERSATIONS = "conversations"
+# Seconds: bytes are kept just before what mentions them is written down.
+_MOMENT = 60.0
+
+
+def remove_unmentioned(database: Database) -> None:
+    """Remove the bytes that no run and no conversation of the store mentions."""
+    place, begun = database.path.parent, time()
+    left = {path.name: path for path in BlobFolder(place / FOLDER).files()}
+    if not left:
+        return
+    with database.connected() as connection:
+        for written in _written(connection, database.path):
+            if written is None:
+                return  # who knows what it mentions
+            for digest in digests_in(written.decode(errors="replace")):
+                left.pop(digest, None)
+            if not left:
+                return
+    is_at_work = any(map(is_held, _folders(place)))
+    for path in left.values():
+        if _age(path, begun) > (_MOMENT if is_at_work else 0.0):
+            path.unlink(missing_ok=True)
+
+
+def _written(connection: sqlite3.Connection, kept: Path) -> Iterator[bytes | None]:
+    """Everything that may mention an attachment."""
+    for ledger, judging, verdict in connection.execute(
+        "select ledger, judging, verdict from trials"
+    ):
+        yield from (unpacked(bytes(ledger)), unpacked(bytes(judging)), verdict.encode())
+    for [line] in connection.execute("select line from conversation_events"):
+        yield bytes(line)
+    # Journals, and files that were written into the store's own folder.
+    place = kept.parent
+    for file in chain(place.glob("*.*"), *(folder.glob("*") for folder in _folders(place))):
+        is_ours = file.name.startswith(kept.name)
+        if not is_ours and file.is_file() and not file.is_symlink():
+            yield file.read_bytes()
+
+
+def _folders(place: Path) -> list[Path]:
+    return [folder for room in (JOURNALS, _CONVERSATIONS) for folder in (place / room).glob("*")]
+
+
+def _age(path: Path, now: float) -> float:
+    """Seconds since the bytes were last kept, before the look through the store began."""
+    try:
+        return now - path.stat().st_mtime
+    except FileNotFoundError:
+        return -1.0
