@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from attached_files import PNG
 from greenroom import (
     Agent,
     Bridge,
@@ -17,6 +18,7 @@ from greenroom import (
     Stop,
     Turn,
     UserAgents,
+    attach,
     call,
     loop,
     score,
@@ -24,10 +26,11 @@ from greenroom import (
     tool,
 )
 from greenroom.cases.from_runs import harvest
-from greenroom.errors import BadAgent, BadCase
-from greenroom.ledger import ended, messages, tool_calls, turns, user_view
+from greenroom.errors import BadAgent, BadCase, RequestRefused
+from greenroom.ledger import Message, ended, messages, tool_calls, turns, user_view
 from greenroom.ledger.events import InvocationEnded, ModelReplied
 from greenroom.models import ModelReply, ModelRequest
+from greenroom.models.naming import NamingModel
 from greenroom.simulation import Simulation, simulation_data, simulation_of
 from rehearsals import end_of, results
 
@@ -477,3 +480,35 @@ async def test_a_simulated_conversation_becomes_a_case_that_plays_the_same_again
     assert messages(again) == messages(ledger)
     assert results(again) == ["ok"]
     assert {outcome.passed for outcome in (await score(again)).values()} == {True}  # pyright: ignore[reportAttributeAccessIssue]
+
+
+async def test_a_person_is_shown_what_the_agent_attached():
+    shown: list[bytes] = []
+
+    def look(request: ModelRequest) -> str:
+        shown.extend(one.data for message in request.messages for one in message.attachments)
+        return "Nice."
+
+    painter = Agent("painter", model=Scripted(["Here.", attach(PNG, name="drawn.png")], "Bye."))
+    await played(ada(look, then="<stop>"), painter)
+    assert shown == [PNG]
+
+
+async def test_a_person_whose_model_takes_no_images_is_told_the_name():
+    said: list[str] = []
+
+    class Blind:
+        name = "blind"
+
+        async def respond(self, request: ModelRequest, on_delta: Any = None) -> ModelReply:
+            if any(message.attachments for message in request.messages):
+                raise RequestRefused("no images, please")
+            said.append(request.messages[-1].text)
+            return ModelReply("I see nothing.")
+
+    asked = ModelRequest(
+        "ada", (Message("user", "Here.", attachments=(attach(PNG, name="a.png"),)),)
+    )
+    reply = await NamingModel(Blind()).respond(asked)
+    assert reply.text == "I see nothing."
+    assert said == ["Here.\n[attached, but you cannot see it: a.png (image/png, 70 bytes)]"]

@@ -15,7 +15,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.goals import claims, read_reply, shown_goals
 from greenroom.cases.users import Lines, SimulatedUser, UserAgents
 from greenroom.errors import BadValue, Refusal, UserAgentFailed
-from greenroom.ledger.attachments import attachments_in
+from greenroom.ledger.attachments import attachments_in, message_value
 from greenroom.ledger.changes import Change, conflicts, unwrapped
 from greenroom.ledger.events import (
     Answer,
@@ -122,7 +122,7 @@ class UserSide:
         role = _speaker(self._role(wait), self._position(wait, rank))
         if _is_run(role) and root not in self._ledger.index_of("user").invocations:
             with self._waiting_for(wait.tool or "loop"):
-                prompt = await self._format_prompt(wait)
+                prompt = await self._format_prompt(wait, role)
             self._world.record(InvocationStarted(path=root, input=prompt))
 
     def _role(self, wait: Yield) -> Any:
@@ -209,7 +209,7 @@ class UserSide:
         if isinstance(role, SimulatedUser):
             said = await self._ask_person(wait, role, who, problem)
         else:
-            said = await self._run(wait, as_flow(role), who, problem)
+            said = await self._run(wait, role, as_flow(role), who, problem)
         return None if said is None else await self._formed(said, wait)
 
     async def _ask_person(
@@ -218,7 +218,7 @@ class UserSide:
         """What the person says; None when they have said goodbye or reached all their goals."""
         if id(person) not in self._cast:
             self._cast[id(person)] = played_by(person)
-        reply = await self._run(wait, self._cast[id(person)], who, problem)
+        reply = await self._run(wait, person, self._cast[id(person)], who, problem)
         if reply is None:
             return None
         said = read_reply(str(reply.value), person.stop_signal)
@@ -236,14 +236,16 @@ class UserSide:
             )
         return structs.replace(reply, value=said.message)
 
-    async def _run(self, wait: Yield, flow: Flow, who: str, problem: str) -> Reply | None:
+    async def _run(
+        self, wait: Yield, role: Any, flow: Flow, who: str, problem: str
+    ) -> Reply | None:
         """Run a user agent on the user's side, keyed by the wait it answers.
 
         One that has no more messages to say returns None, and the user is done.
         """
         root = f"{who}@{wait.id}~2" if problem else f"{who}@{wait.id}"
         begun = self._ledger.index_of("user").invocations.get(root)
-        given = problem or (begun.input if begun else await self._format_prompt(wait))
+        given = problem or (begun.input if begun else await self._format_prompt(wait, role))
         outcome = await NativeBackend(flow).invoke(self._ledger, self._world, root, given)
         match outcome:
             case TurnOver(None) | Finished(None) if wait.type == "message":
@@ -259,9 +261,15 @@ class UserSide:
                     f"the user agent for {who!r} waits for an answer itself; user agents must answer."
                 )
 
-    async def _format_prompt(self, wait: Yield) -> str:
+    async def _format_prompt(self, wait: Yield, role: Any) -> Json:
+        """What the user agent hears; a simulated person is shown what the agent has attached."""
         try:
-            return await self._bridge.prompt(self._ledger, wait)
+            prompt = await self._bridge.prompt(self._ledger, wait)
+            is_own = wait.type != "message" or self._bridge.format_prompt is not None
+            spoken = list(self._ledger.index_of().spoken.values())
+            if is_own or not spoken or not isinstance(role, SimulatedUser):
+                return prompt
+            return message_value(prompt, spoken[-1].attachments)
         except (Refusal, UserAgentFailed):
             raise
         except Exception as error:

@@ -10,6 +10,10 @@ from greenroom.agents.flow import Flow, as_flow
 from greenroom.cases.case import MAX_TURNS, Case
 from greenroom.cases.users import Lines, SimulatedUser, UserAgents, person_of
 from greenroom.errors import BadCase
+from greenroom.models.named import as_model
+from greenroom.models.naming import NamingModel
+from greenroom.models.scripted import Scripted
+from greenroom.models.standing import Chooser
 
 _PART = """\
 You are the user in a conversation with an assistant; you are never the assistant. Answer with the \
@@ -42,7 +46,10 @@ def played_by(user: SimulatedUser) -> Agent:
         f"{user.stop_signal} and nothing else."
     )
     role = "\n\n".join(part for part in parts if part)
-    return Agent(user.name, model=user.model, context=[persona(role), history()])
+    model = as_model(user.model, f"the simulated user {user.name!r}")
+    if not isinstance(model, Scripted | Chooser):
+        model = NamingModel(model)
+    return Agent(user.name, model=model, context=[persona(role), history()])
 
 
 def _numbered(texts: Sequence[str]) -> str:

@@ -22,6 +22,8 @@ from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger import questions
+from greenroom.ledger.attachments import Attachment
+from greenroom.ledger.blobs import MOST_BYTES
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message
 from greenroom.ledger.plain import Json, is_array, is_object, plain
@@ -53,7 +55,7 @@ def _messages(_: Case, ledger: Ledger) -> Json | Missing:
 
 
 def _user_messages(_: Case, ledger: Ledger) -> Json | Missing:
-    said: list[Json] = [m.text for m in questions.messages(ledger) if m.role == "user"]
+    said = [_user_words(m) for m in questions.messages(ledger) if m.role == "user"]
     return lacking(ledger, USER) or said
 
 
@@ -101,10 +103,14 @@ def _initial_state(case: Case, _: Ledger) -> Json | Missing:
 
 
 def _message(message: Message) -> dict[str, Json]:
-    """What was said; of what was attached, which a judge does not see, the names."""
+    """What was said; of what was attached the names, for a judge sees no bytes in the record itself."""
     said: dict[str, Json] = {"role": message.role, "text": message.text}
     files: list[Json] = [str(one) for one in message.attachments]
     return {**said, "attached": files} if files else said
+
+
+def _user_words(message: Message) -> Json:
+    return _message(message) if message.attachments else message.text
 
 
 FIELDS: dict[str, Field] = {
@@ -154,6 +160,20 @@ def gathered(names: Sequence[str], case: Case, ledger: Ledger) -> Fields | Missi
         elif FIELDS[own].unseen:
             found[own] = None
     return found
+
+
+def named_files(fields: Evidence, files: Sequence[Attachment]) -> tuple[Attachment, ...]:
+    """Of what was attached, that which the evidence names, as far as a question can hold it."""
+    if not files:
+        return ()
+    text, found, size = evidence_text(fields), list[Attachment](), 0
+    for one in files:
+        is_named = one.digest in text or evidence_text(str(one))[1:-1] in text
+        if is_named and one.digest not in {other.digest for other in found}:
+            size += one.size
+            if size <= MOST_BYTES:
+                found.append(one)
+    return tuple(found)
 
 
 def checked_fields(given: object, where: str) -> tuple[str, ...]:

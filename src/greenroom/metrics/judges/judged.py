@@ -74,7 +74,7 @@ class Judged(BuiltIn, frozen=True, kw_only=True):
         if nothing := nothing_done(ledger):
             return nothing
         try:
-            hearing = self.bench.open(world, self.name)
+            hearing = self.bench.open(world, self.name, questions.attachments(ledger))
             if self.bench.every_turn:
                 return await self.hear_turns(case, ledger, hearing)
             return await self.hear(case, ledger, hearing)
@@ -114,7 +114,8 @@ class Judged(BuiltIn, frozen=True, kw_only=True):
 
 def nothing_done(ledger: Ledger) -> Unmeasured | None:
     """Why there is nothing to judge; None if the agent said or did something."""
-    if any(text.strip() for text in questions.responses(ledger)):
+    said = (m for m in questions.messages(ledger) if m.role == "assistant")
+    if any(message.text.strip() or message.attachments for message in said):
         return None
     calls = seen_calls(ledger)
     if isinstance(calls, Unmeasured):
