@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeGuard, cast
 
 MOST_WORKERS = 256
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +128,15 @@ def is_middleware(value: object) -> bool:
 
 def is_hook(value: object) -> bool:
     return value is None or callable(value)
+
+
+def is_fence(value: object) -> bool:
+    if not isinstance(value, str):
+        return False
+    kind, colon, hosts = value.partition(":")
+    named = [host.strip() for host in hosts.split(",")] if colon else ["any"]
+    is_named = all(_HOST.fullmatch(host) for host in named)
+    return value == "process" or (kind == "kernel" and is_named)
 
 
 def is_config(value: object) -> bool:

@@ -5,6 +5,7 @@ help and completion, the pytest plug-in, worker processes and the printed comman
 A new option is one entry in `Options`. Nothing heavy is imported: `greenroom --help` loads this too.
 """
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast
@@ -19,6 +20,7 @@ from greenroom.suite.option_types import (
     is_cache,
     is_cancel,
     is_config,
+    is_fence,
     is_folder,
     is_hook,
     is_list,
@@ -234,6 +236,24 @@ class Options(TypedDict, total=False):
         ),
     ]
     allow_unfenced: Annotated[bool, switch(per_trial=True)]
+    fence: Annotated[
+        str,
+        Option(
+            is_fence,
+            "'process', 'kernel', or 'kernel:HOST,HOST'",
+            "process",
+            choices=("process", "kernel"),
+            per_trial=True,
+            flag=Flag(
+                names=("--fence",),
+                help="Who holds the fence: each process itself (the default), or also the kernel, around worker "
+                "processes that reach the providers of models and the hosts of live tools, and those named here.",
+                metavar="process|kernel[:HOST,...]",
+                in_watch=True,
+            ),
+            setting="Who holds the fence: process (the default), kernel, or kernel:HOST,HOST.",
+        ),
+    ]
     check: Annotated[
         "Checking",
         choice(
@@ -519,6 +539,11 @@ def complete(options: Options) -> Values:
         # What can be read only once is read here.
         values[name] = list(cast("Iterator[Any]", value)) if isinstance(value, Iterator) else value
     return values
+
+
+def usual_workers() -> int:
+    """How many processes run trials where there must be some and no number was given."""
+    return min(CONCURRENCY, os.cpu_count() or 1)
 
 
 def _bad_input(message: str) -> Exception:

@@ -19,7 +19,7 @@ from greenroom.suite.criteria import as_config, check_metrics, equipped, limited
 from greenroom.suite.expected_names import check_expected
 from greenroom.suite.identity import identity_of, plan_of
 from greenroom.suite.measurement import Measurement, reset_breakers
-from greenroom.suite.options import Options, Values, complete
+from greenroom.suite.options import Options, Values, complete, usual_workers
 from greenroom.suite.recorder import open_recorder
 from greenroom.suite.references import load_agent
 from greenroom.suite.run import ActiveRun
@@ -143,13 +143,15 @@ def _pool(
     options: Values,
 ) -> "Pool | None":
     """The worker processes; BadInput if they could not find what they need."""
-    if (workers := options["workers"]) is None:
+    workers = options["workers"]
+    if workers is None and options["fence"] == "process":
         return None
     # Loaded only where it is used.
+    from greenroom.suite.workers.closed_in import closed_in
     from greenroom.suite.workers.pool import Pool
     from greenroom.suite.workers.references import Workers, briefing
 
-    asked = workers if isinstance(workers, Workers) else Workers(count=workers)
+    asked = workers if isinstance(workers, Workers) else Workers(count=workers or usual_workers())
     identity = identity_of(backend, evalset, settings.measuring.metrics)
     brief = briefing(asked, agent, cases, found, options)
-    return Pool(asked.count, brief, identity, backend, settings)
+    return Pool(asked.count, brief, identity, backend, settings, closed_in(options, evalset))

@@ -23,7 +23,7 @@ from greenroom.results.text import number_of
 from greenroom.store import Store
 from greenroom.store.store import as_store
 from greenroom.suite.budget import Budget, UnknownPrices
-from greenroom.suite.options import OPTIONS
+from greenroom.suite.options import OPTIONS, usual_workers
 from greenroom.suite.references import is_import_allowed, load_module, split_reference
 from greenroom.suite.sources import CaseSource, gather, gather_beside, load_mocks, load_model
 from greenroom.suite.workers import Workers
@@ -164,10 +164,11 @@ class Order(Showing):
 
     def workers_for(self, agent: str) -> Workers | None:
         """The processes that run this agent, and where they find it and its cases."""
-        if self.workers is None:
+        is_closed_in = self.passed_on.get("fence", "process") != "process"
+        if self.workers is None and not is_closed_in:
             return None
         return Workers(
-            count=self.workers,
+            count=self.workers or usual_workers(),
             agent=agent,
             cases=self.cases,
             beside="" if self.cases else self.agent,

@@ -51,6 +51,7 @@ from greenroom.simulation.fence.scope import (
     RunScope,
     answerable,
     fenced,
+    lead_through,
     strays,
 )
 from greenroom.simulation.fence.threads import FencedExecutor, fenced_executor, lent_executor
@@ -67,6 +68,7 @@ __all__ = [
     "enclose",
     "fenced",
     "fenced_executor",
+    "lead_through",
     "lent_executor",
     "not_held",
     "opening_for",

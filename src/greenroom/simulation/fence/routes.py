@@ -23,6 +23,7 @@ from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, Final, cast
+from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
 from greenroom.simulation.fence.refusal import is_debugger, may_reach, refuse, refuse_quietly
@@ -35,6 +36,7 @@ from greenroom.simulation.fence.scope import (
     plain_host,
     scope_here,
     scope_var,
+    way_out,
 )
 
 Args = tuple[Any, ...]
@@ -164,11 +166,34 @@ def guarded(route: str) -> Wrap:
         def speak(sock: socket.socket, *args: Any, **kwargs: Any) -> Any:
             if fenced():
                 check_sending(sock, route)
+                if way_out and args:
+                    _check_asked_for(sock, args[0], route)
             return real(sock, *args, **kwargs)
 
         return speak
 
     return wrap
+
+
+def _check_asked_for(sock: socket.socket, data: Any, route: str) -> None:
+    """Refuse to ask the proxy for a host that this opening does not lead to."""
+    scope = current_scope()
+    if not isinstance(scope, Opening) or scope.hosts is None:
+        return
+    place = _asked_for(sock, data)
+    if place is not None and not scope.admits(*place):
+        refuse(route, _address(*place))
+
+
+def _asked_for(sock: socket.socket, data: Any) -> tuple[str, int] | None:
+    """The place that a request to the proxy is for; None if it is none."""
+    with suppress(OSError, ValueError, TypeError):
+        words = bytes(data[:4096]).split(b"\r\n", 1)[0].decode("latin-1").split(" ")
+        is_request = len(words) == 3 and words[2].startswith("HTTP/")
+        if is_request and _place(sock.getpeername()) == way_out["proxy"]:
+            place = urlsplit(words[1] if "://" in words[1] else f"//{words[1]}")
+            return plain_host(place.hostname), place.port or 80
+    return None
 
 
 def guarded_sendfile(real: Call) -> Call:

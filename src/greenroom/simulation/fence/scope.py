@@ -137,6 +137,8 @@ class Opening:
         """Whether this opening leads to that host: named, looked up by its name, or unlimited."""
         if self.hosts is None or host in self.hosts or (host, port) in self.known:
             return True
+        if (host, port) == way_out.get("proxy"):
+            return True  # who is asked for there is looked at when it is
         # A name must be looked up before a port of it can be connected to.
         return any(host == name and port in (None, known) for name, known in self._places)
 
@@ -172,10 +174,17 @@ AnyScope = FencedScope | Opening | None
 scope_var: Final[ContextVar[AnyScope]] = ContextVar("greenroom_fence", default=None)
 threads: Final = local()
 """Holds the `scope` of a thread that was born in a case, or works for one."""
+way_out: Final[dict[str, tuple[str, int]]] = {}
+"""Holds the `proxy` through which all connections of this process lead, if they do."""
 open_scopes: Final[dict[FencedScope, None]] = {}
 in_flight: Final[set[Opening]] = set()
 _strays: Final[list[Breach]] = []
 _recording: Final = Lock()
+
+
+def lead_through(port: int) -> None:
+    """From now on every connection of this process leads through the proxy at this port."""
+    way_out["proxy"] = ("127.0.0.1", port)
 
 
 def scope_here() -> AnyScope:

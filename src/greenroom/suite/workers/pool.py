@@ -12,6 +12,7 @@ from greenroom.results.result import CaseResult
 from greenroom.suite.identity import difference
 from greenroom.suite.trial import Settings, TrialState
 from greenroom.suite.watch import Blockers
+from greenroom.suite.workers.closed_in import ClosedIn
 from greenroom.suite.workers.process import Worker
 from greenroom.suite.workers.trial import Cut, Died, Done, WorkerTrial
 
@@ -33,7 +34,9 @@ class Pool:
         identity: dict[str, Any],
         agent: Backend | None,
         settings: Settings,
+        fence: ClosedIn | None = None,
     ) -> None:
+        self._fence = fence
         self.size = count
         """How many workers there are at a time."""
         self._count = count
@@ -57,6 +60,9 @@ class Pool:
 
     async def __aenter__(self) -> Self:
         self._watching = asyncio.create_task(self._look())
+        if self._fence is not None:
+            self._note(self._fence.notes)
+            self._fence.open(lambda why: self._note([why]))
         started = [asyncio.ensure_future(self._start()) for _ in range(self.size)]
         try:
             self._workers = list(await asyncio.gather(*started))
@@ -86,6 +92,8 @@ class Pool:
             for worker in known:
                 worker.kill()
             await asyncio.gather(*(worker.close() for worker in known))
+            if self._fence is not None:
+                self._fence.close()
 
     def cut(self) -> None:
         """End every worker now, and its trials; for the thread of the loop."""
@@ -171,7 +179,7 @@ class Pool:
     async def _start_once(self) -> Worker:
         if self._is_cut:
             raise WorkerDied("the run is being stopped.")
-        worker = Worker(self._blockers.report)
+        worker = Worker(self._blockers.report, self._fence)
         self._known.add(worker)
         try:
             found = await worker.start(self._briefing)

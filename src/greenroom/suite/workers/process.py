@@ -13,6 +13,7 @@ from typing import Any, Final
 from greenroom.errors import BadInput, GreenroomError, WorkerDied
 from greenroom.ledger.redaction import keep_secret
 from greenroom.simulation.fence import opening_for
+from greenroom.suite.workers.closed_in import ClosedIn
 from greenroom.suite.workers.trial import Cut, Died, Done, Ending, WorkerTrial
 from greenroom.suite.workers.wire import (
     AGENT,
@@ -37,20 +38,22 @@ _LOOK: Final = 0.01
 # The parent's path, because the author's code may not be found without it.
 _BEGINNING: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from greenroom.suite.workers.worker import main; main(int(sys.argv[2]), int(sys.argv[3]))"
+    "from greenroom.suite.workers.worker import main; main(*map(json.loads, sys.argv[2:]))"
 )
 
 
 class Worker:
     """A process that runs trials. `trials` are those it is running, by position."""
 
-    def __init__(self, note: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self, note: Callable[[str], None] = lambda _: None, fence: ClosedIn | None = None
+    ) -> None:
         self._note = note
         self.trials: dict[int, WorkerTrial] = {}
         self.is_gone = False
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[dict[str, Any]] = self._loop.create_future()
-        self._process, self._to, self._from = _started()
+        self._process, self._to, self._from = _started(fence)
         self._cut: dict[WorkerTrial, Cut] = {}
         """How each trial ends when the parent ends this worker because one was overdue."""
         self._died: str = ""
@@ -245,16 +248,18 @@ class Worker:
         await asyncio.wait({self._reading}, timeout=_LEAVING)
 
 
-def _started() -> tuple["subprocess.Popen[bytes]", Any, Any]:
+def _started(fence: ClosedIn | None) -> tuple["subprocess.Popen[bytes]", Any, Any]:
     """A new process, and the ends of the pipes to it and from it."""
     python = [sys.executable, *["-O"] * sys.flags.optimize]  # with asserts if they count here
+    rules = json.dumps(None if fence is None else fence.rules)
     inbox, to = os.pipe()
     from_, outbox = os.pipe()
     try:
         # It belongs to no case: the fence of another run in this process is not meant for it.
         with opening_for(processes=True):
             process = subprocess.Popen(
-                [*python, "-c", _BEGINNING, json.dumps(sys.path), str(inbox), str(outbox)],
+                [*python, "-c", _BEGINNING, json.dumps(sys.path), str(inbox), str(outbox), rules],
+                env=None if fence is None else fence.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=2,  # what agents print must not get between the lines of a report
                 pass_fds=(inbox, outbox),

@@ -27,7 +27,8 @@ from greenroom.ledger.redaction import given_secrets
 from greenroom.models.model import Model
 from greenroom.results.data import verdict_data
 from greenroom.results.result import CaseResult, broken
-from greenroom.simulation.fence import fenced_executor, strays
+from greenroom.simulation.fence import fenced_executor, lead_through, strays
+from greenroom.simulation.fence.kernel import confine
 from greenroom.simulation.stalls import Stall
 from greenroom.simulation.trial_context import check_fence
 from greenroom.simulation.watchdog import keep_watching
@@ -61,8 +62,11 @@ from greenroom.world.threads import Expired
 Briefing = dict[str, Any]
 
 
-def main(inbox: int, outbox: int) -> None:
-    """Work until the parent ends it, or is gone."""
+def main(inbox: int, outbox: int, rules: dict[str, Any] | None = None) -> None:
+    """Work until the parent ends it, or is gone; by these rules the kernel closes it in first."""
+    if rules is not None:
+        confine(**rules)
+        lead_through(rules["port"])
     # Ctrl-C is for the parent, who ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for fd in (inbox, outbox):
