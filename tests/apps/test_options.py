@@ -10,6 +10,7 @@ from greenroom.suite.options import OPTIONS
 
 FLAGS = {name: option.flag for name, option in OPTIONS.items() if option.flag}
 TYPED = {
+    "fence": ["kernels", "kernel:", "kernel:a b", "none"],
     "trials": ["0", "-1", "1.5", "many", "²", "nan"],
     "min_pass_rate": ["-0.1", "1.1", "nan", "most"],
     "confirm": ["-1", "1.5", "never"],

@@ -6,7 +6,7 @@ by the first rehearsal, never by importing this, and let everything pass while n
 
 Four ideas, a file for each: `patches` (what is patched; `threads` carries the scope into threads),
 `scope` (where it is open), `refusal` and `routes` (what is refused), `requests` (what is read of
-requests: the keys in them). `clusters` does for Ray what `routes` does for the standard library.
+requests: the keys in them). `kernel` closes a whole process in. `clusters` does for Ray what `routes` does for the standard library.
 
 What is refused, and which case answers for it:
 
