@@ -52,6 +52,7 @@ def test_a_value_that_cannot_be_is_named(option: str, value: Any, wanted: str) -
 
 NEVER = [object(), b"no", 5j]
 WRONG: dict[str, list[Any]] = {
+    "fence": ["nobody", "", 1, None],
     "trials": [0, -1, True, 1.5, "many"],
     "min_pass_rate": [None, -0.1, 1.1, float("nan"), "0.9", True],
     "baseline": ["report.json", [], ["report.json"]],
