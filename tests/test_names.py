@@ -32,6 +32,7 @@ ROOMS = [
     "world",
     "backends",
     "backends.a2a",
+    "backends.adk",
     "errors",
     "telemetry",
     "traces",
