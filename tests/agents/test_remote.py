@@ -123,6 +123,16 @@ def test_contracts_warn_of_one_in_a_race():
     assert any(issue.kind == "RacingTools" and "payments" in issue.says for issue in found.issues)
 
 
+def test_contracts_warn_of_a_token_that_goes_out_unencrypted():
+    def kinds(url: str, token: str) -> list[str]:
+        return [issue.kind for issue in check(remote("far", url, token=token)).issues]
+
+    assert "OpenSecret" in kinds("http://far.internal", "TOKEN")
+    assert "OpenSecret" not in kinds("https://far.internal", "TOKEN")
+    assert "OpenSecret" not in kinds("http://far.internal", "")
+    assert "OpenSecret" not in kinds("http://127.0.0.1:8080", "TOKEN")
+
+
 class Billing(StateSchema):
     resolution: int
 

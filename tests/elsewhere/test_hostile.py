@@ -63,7 +63,7 @@ class Liar:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        Thread(target=self._server.serve_forever, daemon=True).start()
+        Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def shows(self, **changes: Any) -> None:
@@ -245,6 +245,18 @@ async def test_tokens_go_to_the_named_host_alone(liar: Liar, monkeypatch: pytest
     ledger = await perform(remote("liar", liar.url, token="LIAR_TOKEN"), "hi", store=False)
     assert liar.asked[-1][2]["Authorization"] == "Bearer t0p-s3cr3t"
     assert "t0p-s3cr3t" not in without_secrets(ledger.dumps())
+
+
+async def test_the_trace_of_the_one_who_asks_goes_along(liar: Liar):
+    from opentelemetry.sdk.trace import TracerProvider
+
+    liar.shows(capabilities={"streaming": False})
+    liar.answer = {"result": task(**said({"text": "done"}))}
+    tracer = TracerProvider().get_tracer("test")
+    with tracer.start_as_current_span("asking") as span:
+        await perform(remote("liar", liar.url), "hi", store=False)
+    sent = {name.lower(): value for name, value in liar.asked[-1][2].items()}
+    assert f"{span.get_span_context().trace_id:032x}" in sent["traceparent"]
 
 
 json_values = st.recursive(

@@ -1,6 +1,7 @@
 """Our client against the official SDK's server: a process of its own on this machine."""
 
 import asyncio
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,18 @@ from greenroom.backends.a2a import a2a_agent, discover
 from greenroom.errors import AgentFailed, BadAgent, InDoubt
 from greenroom.ledger import Ledger, Noted, Remembered, responses, tool_calls
 from greenroom.metrics import contains
+from greenroom.store import Store
+from greenroom.store.conversations import Conversations
+from greenroom.world import tool_approval
 
 pytest.importorskip("a2a", reason="the official SDK is tested against")
 
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("far") / "log"
+    found = tmp_path_factory.mktemp("far") / "log"
+    found.touch()
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -187,12 +193,59 @@ async def test_what_the_far_side_does_not_know_is_in_doubt_and_not_sent_again(
 
 async def test_a_far_side_that_is_gone_when_a_run_is_resumed_leaves_it_in_doubt(tmp_path: Path):
     served = sdk_agent(tmp_path / "log")
-    agent = remote("far", served.url, timeout=2)
+    agent = remote("far", served.url, timeout=1)
     ledger = await perform(agent, "hear this once", store=False)
     served.close()
     torn = cut(ledger, lambda e: isinstance(e, Remembered))
     with pytest.raises(InDoubt, match="could not be reached"):
         await perform(agent, ledger=torn, store=False)
+
+
+KILLED = """
+import asyncio, sys
+from greenroom import perform
+from greenroom.agents import remote
+
+async def main():
+    await perform(remote("far", sys.argv[1]), "slowly 2", store="kept")
+
+
+asyncio.run(main())
+"""
+
+
+async def test_a_killed_client_goes_on_in_another_process_and_sends_nothing_twice(
+    far: Served, log: Path, tmp_path: Path
+):
+    before = times(log, "slowly 2'")
+    command = [sys.executable, "-c", KILLED, far.url]
+    client = await asyncio.create_subprocess_exec(*command, cwd=tmp_path)
+    for _ in range(600):
+        if times(log, "slowly 2'") > before:
+            break
+        await asyncio.sleep(0.05)
+    await asyncio.sleep(0.2)
+    client.kill()
+    await client.wait()
+    store = Store(tmp_path / "kept")
+    [facts] = Conversations(store.database).list()
+    ledger = await perform(remote("far", far.url), conversation=facts.id, store=store)
+    assert responses(ledger) == ["done: slowly 2"]
+    assert times(log, "slowly 2'") == before + 1
+
+
+async def test_what_needs_an_approval_is_sent_after_it(far: Served, log: Path):
+    agent = remote("far", far.url)
+    options: dict[str, Any] = {"middleware": [tool_approval("far")], "store": False}
+    ledger = await perform(agent, "approve this first", **options)
+    assert [wait.tool for wait in ledger.index_of().pending] == ["far"]
+    assert times(log, "approve this first") == 0
+    ledger = await perform(agent, answers={"far": True}, ledger=ledger, **options)
+    assert responses(ledger) == ["done: approve this first"]
+    ledger = await perform(agent, "never this", **options)
+    with pytest.raises(AgentFailed, match="did not approve"):
+        await perform(agent, answers={"far": False}, ledger=ledger, **options)
+    assert times(log, "never this") == 0
 
 
 async def test_a_token_goes_out_as_a_header_and_into_no_ledger(

@@ -37,6 +37,7 @@ from greenroom.agents import (
     merge,
     put,
     race,
+    remote,
     rename,
     tap,
     timeout,
@@ -169,6 +170,8 @@ def build(spec: Spec, name: str = "r") -> Flow:
             return CHANGES[given]
         case "typed":
             return typed(name)
+        case "remote":
+            return remote(given, "http://far.internal", receives=given)
         case _:
             raise AssertionError(kind)
 
@@ -483,6 +486,13 @@ def case(spec: Spec, max_turns: int = 6) -> Case:
     return _case(spec, fails, max_turns)
 
 
+def far(message: Any) -> Any:
+    """An agent elsewhere that asks back once."""
+    if isinstance(message, str) and message.startswith("next "):
+        return f"far heard {message}"
+    return {"input_required": f"what of {message}?"}
+
+
 def _case(spec: Spec, fails: str, max_turns: int) -> Case:
     """A case for a spec's flow; one without agents has no tools to mock."""
     mocks = {
@@ -490,12 +500,15 @@ def _case(spec: Spec, fails: str, max_turns: int) -> Case:
         "note": noted,
         "shaky": by_args(({"key": "bad"}, fault("it broke")), otherwise="fine"),
     }
-    approvals = {"approve_it": judge} if '"approval"' in json.dumps(spec) else {}
+    said = json.dumps(spec)
+    elsewhere = {"asks": far, "tells": lambda message: f"far has {message}"}
+    asked = {n: mock for n, mock in elsewhere.items() if json.dumps({"remote": n})[1:-1] in said}
+    approvals = {"approve_it": judge} if '"approval"' in said else {}
     return Case(
         "cut",
         says="begin",
         user=UserAgents(loop=speaker(fails), tools={"ask": patient(), **approvals}),
-        mocks=mocks if any(kind in json.dumps(spec) for kind in ('"agent"', '"team"')) else {},
+        mocks={**(mocks if any(k in said for k in ('"agent"', '"team"')) else {}), **asked},
         state={"session": {}, "patient": {}, "shelf": {}},
         stop=Stop(max_turns=max_turns),
         now=1_700_000_000.0,

@@ -82,6 +82,7 @@ def leaves(replies: set[str]) -> st.SearchStrategy[Spec]:
         st.builds(lambda breaks: {"tap": breaks}, st.booleans()),
         st.just({"typed": 0}),
         st.builds(lambda body: {"apart": body}, far(replies)),
+        st.builds(lambda name: {"remote": name}, st.sampled_from(["asks", "tells"])),
         st.builds(lambda by: {"choice": by}, st.sampled_from(["cost", "quality", "adaptive"])),
     )
 
@@ -211,6 +212,7 @@ EVERY_KIND: Spec = {
         {"try": [failing({"agent": ["note", "ask"]}), {"within": {"agent": ["look"]}}]},
         {"map": {"body": {"agent": ["ask"]}, "items": 3, "over": True}},
         {"tap": True},
+        {"remote": "tells"},
         {"race": [failing({"agent": ["note"]}), {"seq": [{"agent": ["two"]}, {"step": 1}]}]},
         {"approval": {"body": {"change": 0}, "when": 0, "otherwise": True}},
         {
@@ -222,6 +224,15 @@ EVERY_KIND: Spec = {
                 "awaits": True,
             }
         },
+    ]
+}
+
+
+ELSEWHERE: Spec = {
+    "seq": [
+        {"remote": "asks"},
+        {"par": [{"remote": "tells"}, {"within": {"remote": "asks"}}, {"agent": ["note"]}]},
+        {"race": [failing({"remote": "tells"}), {"remote": "asks"}]},
     ]
 }
 
@@ -531,6 +542,15 @@ def test_parts_that_stand_apart_come_to_the_same_end_from_every_cut() -> None:
     assert {"@1/seq.0/apart/seq.1/far_count", "@1/seq.2/try.1/apart/par"} <= {e.path for e in whole}
     for k in cuts_of(whole):
         assert_same_end(played(APART, cut_at(whole, k)), whole, k)
+
+
+def test_questions_of_agents_elsewhere_cut_at_any_event_are_asked_once() -> None:
+    whole = played(ELSEWHERE)
+    calls = [record.tool for record in tool_calls(whole)]
+    assert calls.count("asks") > 6  # each of the three asks back, and begins the next turn
+    assert "tells" in calls
+    for k in range(len(whole)):
+        assert_same_end(played(ELSEWHERE, cut_at(whole, k)), whole, k)
 
 
 @pytest.mark.parametrize("spec", [DEEP, EVERY_KIND])

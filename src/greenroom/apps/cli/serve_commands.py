@@ -10,7 +10,8 @@ from greenroom.apps.cli.options import FILE, examples
 _CODES = """\b
 Exit codes, the first that applies:
   3         bad usage, or an agent, a store or a port that cannot be used
-  0         stopped by Ctrl-C or SIGTERM; conversations are kept, and what was under way goes on later
+  143       stopped by SIGTERM; conversations are kept, and what was under way goes on later
+  0         stopped by Ctrl-C, likewise
 """
 
 

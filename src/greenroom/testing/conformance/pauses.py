@@ -153,4 +153,7 @@ class Pauses(Conformance):
         """The run continued from just before and just after its user answered."""
         pause = ledger.of(Answered)[0].seq
         cuts = [Ledger.loads(Ledger(ledger[:cut]).dumps()) for cut in (pause, pause + 1)]
-        return [asyncio.run(simulate(one, built(), ledger=cut)) for cut in cuts]
+        opaque = self.harness.backend.tool_calls == "opaque"
+        return [
+            asyncio.run(simulate(one, built(), ledger=cut, allow_opaque=opaque)) for cut in cuts
+        ]
