@@ -13,8 +13,17 @@ from greenroom import Case, Turn, evaluate, live, perform, step
 from greenroom.agents import race, remote, timeout
 from greenroom.backends.a2a import a2a_agent, discover
 from greenroom.errors import AgentFailed, BadAgent, InDoubt
-from greenroom.ledger import Ledger, Noted, Remembered, responses, tool_calls
+from greenroom.ledger import (
+    Ledger,
+    Noted,
+    Remembered,
+    ToolCalled,
+    ended,
+    responses,
+    tool_calls,
+)
 from greenroom.metrics import contains
+from greenroom.simulation import simulate
 from greenroom.store import Store
 from greenroom.store.conversations import Conversations
 from greenroom.world import tool_approval
@@ -199,6 +208,20 @@ async def test_a_far_side_that_is_gone_when_a_run_is_resumed_leaves_it_in_doubt(
     torn = cut(ledger, lambda e: isinstance(e, Remembered))
     with pytest.raises(InDoubt, match="could not be reached"):
         await perform(agent, ledger=torn, store=False)
+
+
+async def test_a_rehearsal_that_was_cut_asks_too_and_sends_nothing_twice(far: Served, log: Path):
+    agent = remote("far", far.url)
+    host = far.url.removeprefix("http://")
+    case = Case("one", says="rehearsed once", mocks={"far": live(agent, hosts=[host])})
+    whole = await simulate(case, agent)
+    assert responses(whole) == ["done: rehearsed once"]
+    torn = cut(whole, lambda e: isinstance(e, Remembered))
+    assert responses(await simulate(case, agent, ledger=torn)) == ["done: rehearsed once"]
+    assert times(log, "rehearsed once") == 1
+    called = cut(whole, lambda e: isinstance(e, ToolCalled))
+    assert "not known" in str(ended(await simulate(case, agent, ledger=called)))
+    assert times(log, "rehearsed once") == 1
 
 
 KILLED = """
