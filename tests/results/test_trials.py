@@ -9,7 +9,7 @@ from greenroom import Agent, Case, Expect, Report, Score, Unmeasured, call, rehe
 from greenroom.metrics import called
 from greenroom.models import ModelReply
 from greenroom.results import CaseResult, Problem, Status
-from greenroom.results.families import families, family
+from greenroom.results.families import families, family, shown_names
 from greenroom.results.trials import alike, parting, passes, status_of, varied, varied_calls
 
 
@@ -222,3 +222,8 @@ def test_metrics_of_one_family_are_counted_together():
 def test_a_family_that_measured_nothing_has_no_mean():
     report = Report([result(scores={"f(1)": Unmeasured("?"), "f(2)": Unmeasured("?")})])
     assert families(report.metrics)["f"].whole.mean is None
+
+
+def test_a_metric_is_called_by_its_name_without_arguments_unless_another_is_too() -> None:
+    names = ["called('refund')", "contains('a')", "contains('b')", "own"]
+    assert [*shown_names(names).values()] == ["called", "contains('a')", "contains('b')", "own"]

@@ -23,7 +23,7 @@ from greenroom.reports.words import (
 from greenroom.results.changes import CaseChange
 from greenroom.results.comparison import Comparison, compare
 from greenroom.results.comparison_text import NOTABLE, certainty, remarks, short_name
-from greenroom.results.families import families
+from greenroom.results.families import families, shown_names
 from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import MetricSummary, Report, Summary
@@ -222,11 +222,11 @@ def _signed(value: float) -> str:
 
 
 def _metric_rows(changes: Comparison) -> Iterator[list[str]]:
-    moved = changes.moved
+    moved, shown = changes.moved, shown_names(changes.metrics)
     for name, change in changes.metrics.items():
         delta = f"{change.delta:+.2f}".replace("-", "−")
         sure = ", significant" if name in moved else ""
-        yield [inline(name), f"{change.before:.2f}", f"{change.now:.2f}", f"{delta}{sure}"]
+        yield [inline(shown[name]), f"{change.before:.2f}", f"{change.now:.2f}", f"{delta}{sure}"]
 
 
 def _change_row(case: CaseChange) -> list[str]:

@@ -9,6 +9,7 @@ from greenroom.results.changes import MetricChange, Verdict
 from greenroom.results.comparison import Comparison
 from greenroom.results.conclusion import left_out
 from greenroom.results.exact import ALPHA
+from greenroom.results.families import shown_names
 from greenroom.results.intervals import percent
 from greenroom.results.report import Report
 from greenroom.results.text import number_of
@@ -38,13 +39,14 @@ def comparison_text(comparison: Comparison) -> str:
 def _lines(comparison: Comparison) -> Iterator[str]:
     yield f"Against {called(comparison)}{_sizes(comparison)}:"
     names = [name for name, c in comparison.metrics.items() if abs(c.delta) > _ROUNDING]
-    wide = max(_LABEL, *map(len, names), 0)
+    shown = shown_names(comparison.metrics)
+    wide = max(_LABEL, *(len(shown[name]) for name in names), 0)
     if rate := rates(comparison):
         yield f"  {'pass rate':<{_LABEL}}  {rate}: {certainty(comparison)}"
     else:
         yield f"  {comparison.incomparable}"
     for name in names:
-        yield f"  {name:<{wide}}  mean {shown_metric(comparison, name)}"
+        yield f"  {shown[name]:<{wide}}  mean {shown_metric(comparison, name)}"
     yield from _cases(comparison)
     yield from remarks(comparison)
 

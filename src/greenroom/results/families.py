@@ -5,6 +5,7 @@ reports of the same cases compare whichever version wrote them.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
 
@@ -37,6 +38,13 @@ def families(metrics: Mapping[str, MetricSummary]) -> dict[str, Family]:
     return {
         name: Family(name, _together(name, members), members) for name, members in found.items()
     }
+
+
+def shown_names(metrics: Iterable[str]) -> dict[str, str]:
+    """What to call each metric: by its name without arguments, where no other has the same."""
+    names = list(metrics)
+    alike = Counter(map(family, names))
+    return {name: family(name) if alike[family(name)] == 1 else name for name in names}
 
 
 def _together(name: str, members: Sequence[MetricSummary]) -> MetricSummary:
