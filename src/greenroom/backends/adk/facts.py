@@ -17,6 +17,7 @@ from google.adk.tools.preload_memory_tool import PreloadMemoryTool
 from google.adk.tools.set_model_response_tool import SetModelResponseTool
 from google.adk.tools.transfer_to_agent_tool import TransferToAgentTool, transfer_to_agent
 
+from greenroom.backends.adk.compiled.agents import CompiledAgent
 from greenroom.backends.adk.compiled.turn import Question
 from greenroom.backends.adk.nodes import (
     check_node,
@@ -130,6 +131,11 @@ def members_of(root: BaseNode) -> list[BaseNode]:
 def check_agent(agent: BaseAgent) -> BaseAgent:
     """The agent, if all its work can be led through the gate; BadAgent naming what cannot."""
     kind = type(agent).__name__
+    if isinstance(agent, CompiledAgent):
+        raise BadAgent(
+            f"agent {agent.name!r} was compiled from a flow by to_adk(...). Rehearse the flow itself: "
+            f"it asks, calls and answers the same."
+        )
     if not any(cls.__module__ in _RUN for cls in type(agent).__mro__):
         raise BadAgent(
             f"agent {agent.name!r} is a {kind}, whose work cannot be led through the gate. "
