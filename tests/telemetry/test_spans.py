@@ -3,6 +3,8 @@
 import asyncio
 import json
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from subprocess import run as run_process
 from typing import Any
 
@@ -15,6 +17,8 @@ from greenroom import (
     Ledger,
     Score,
     Scripted,
+    SimulatedUser,
+    Stop,
     Turn,
     call,
     fault,
@@ -28,7 +32,7 @@ from greenroom.errors import BadInput, ModelBroke
 from greenroom.ledger import Noted, RunEnded
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.questions import TRACE, traces
-from greenroom.metrics import metric
+from greenroom.metrics import judge, metric
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.reports.console import ConsoleText
 from greenroom.reports.json import JsonReport
@@ -38,6 +42,7 @@ from greenroom.reports.page.story import story_of
 from greenroom.results.report import Report
 from greenroom.telemetry import spans
 from greenroom.testing import MiddlewareContract
+from greenroom.world import Middleware
 from telemetry.collector import Seen
 
 
@@ -454,3 +459,86 @@ print(report.notes)
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
     )
     assert "took longer than 0.2 s" in done.stdout, done.stderr
+
+
+# Users and judges
+
+
+class Verdicts:
+    """A judge that always says yes."""
+
+    name = "verdicts"
+
+    async def respond(self, request: ModelRequest, on_delta: Any = None) -> ModelReply:
+        verdict = {"reasoning": "ann@example.org was treated well", "verdict": True}
+        return ModelReply(json.dumps(verdict), cost=0.1)
+
+
+TALK = Case(
+    "talk",
+    says="Hello",
+    user=SimulatedUser(goals=["money back"], model=Scripted(paid("I want it.")), stop_signal="<x>"),
+    metrics=[judge("kind", "Was it kind to ann@example.org?", model=Verdicts())],
+    stop=Stop(max_turns=2),
+)
+
+
+def test_what_users_and_judges_ask_are_spans_of_their_trial() -> None:
+    seen = Seen()
+    agent = clerk(paid("Which order?"), paid("Done."))
+    rehearse(agent, [TALK], middleware=[seen.middleware()], store=False)
+    assert seen.tree() == [
+        "rehearse talk",
+        "  invoke_agent clerk",
+        "    chat scripted",
+        "  chat scripted",
+        "  invoke_agent clerk",
+        "    chat scripted",
+        "  chat verdicts",
+        "  evaluate talk",
+    ]
+    voices = [chat.get("greenroom.voice") for chat in seen.named("chat")]
+    assert voices == [None, "user", None, "judge"]
+    judged = seen.named("chat")[-1]
+    assert (judged["gen_ai.agent.name"], judged["greenroom.source"]) == ("judge:kind", "live")
+    assert (judged["greenroom.case.id"], judged["greenroom.cost_usd"]) == ("talk", 0.1)
+    assert len({chat["gen_ai.conversation.id"] for chat in seen.named("chat")}) == 1
+    assert "ann@example.org" not in "".join(span.to_json() for span in seen.spans)
+
+
+def test_what_judges_are_asked_is_written_where_content_is() -> None:
+    seen = Seen()
+    agent = clerk(paid("Which order?"), paid("Done."))
+    rehearse(agent, [TALK], middleware=[seen.middleware(content=True)], store=False)
+    judged = seen.named("chat verdicts")[0]
+    assert "ann@example.org" in judged["gen_ai.system_instructions"]
+
+
+def test_without_a_span_for_the_case_there_is_none_for_users_and_judges() -> None:
+    seen = Seen()
+    agent = clerk(paid("Which order?"), paid("Done."))
+    rehearse(agent, [TALK], middleware=[seen.middleware(case_span=False)], store=False)
+    assert [chat.get("greenroom.voice") for chat in seen.named("chat")] == [None, None]
+
+
+def test_other_middleware_has_no_say_in_what_users_and_judges_ask() -> None:
+    heard: list[str] = []
+
+    class Hears(Middleware):
+        @contextmanager
+        def around_call(self, call: Any) -> Generator[None]:
+            heard.append(call.agent)
+            yield
+
+        async def before_model(self, request: ModelRequest) -> None:
+            heard.append(request.agent)
+
+    class Observes(Hears):
+        observes = True
+
+    agent = clerk(paid("Which order?"), paid("Done."))
+    rehearse(agent, [TALK], middleware=[Hears()], store=False)
+    assert heard == ["clerk"] * 4
+    heard.clear()
+    rehearse(agent, [TALK], middleware=[Observes()], store=False)
+    assert heard == ["clerk", "clerk", "user", "clerk", "clerk", "judge:kind"]

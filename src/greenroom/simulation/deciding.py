@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.errors import BadInput
 from greenroom.ledger.events import (
@@ -17,7 +18,7 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.ledger import Ledger
 from greenroom.results.exact import fisher, holm
-from greenroom.simulation.fork import fork
+from greenroom.simulation.fork import fork, places
 
 _STEPS = (ModelReplied, ToolReturned, ToolFailed, UserSaid, Answered)
 _ALPHA = 0.05
@@ -65,18 +66,24 @@ async def deciding_step(
     """Fork a recorded trial `n` times on either side of every step, and say which of them decided.
 
     A step is an answer: of a model, of a tool, or of the user. `passes` says whether a trial is good.
-    This asks models about `n` times as often as the trial did, for each of its steps.
+    This asks models about `n` times as often as the trial did, for each of its steps. Agents of other
+    frameworks go on between turns only: what they were answered in one turn counts as one step, its first.
     """
     steps = [event for event in ledger.of(*_STEPS) if event.seq > 0]
     if not steps:
         raise BadInput("nothing was answered in this trial, so no step of it can have decided.")
+    backend = backend_for(agent if case is None or case.agent is None else case.agent)
+    known, sides = places(ledger, backend), dict[tuple[int, int], Event]()
+    for event in steps:
+        before = [at for at in known if at <= event.seq]
+        after = [at for at in known if at > event.seq]
+        if before and after:
+            sides.setdefault((before[-1], after[0]), event)
     rates: dict[int, int] = {}
-    for at in sorted({place for event in steps for place in (event.seq, event.seq + 1)}):
-        if at < len(ledger):
-            forks = await fork(ledger, agent, at=at, case=case, n=n)
-            rates[at] = sum(1 for one in forks if passes(one))
-    known = [event for event in steps if event.seq + 1 in rates]
-    pairs = [(rates[event.seq], rates[event.seq + 1]) for event in known]
+    for at in sorted({place for pair in sides for place in pair}):
+        forks = await fork(ledger, agent, at=at, case=case, n=n)
+        rates[at] = sum(1 for one in forks if passes(one))
+    pairs = [(rates[before], rates[after]) for before, after in sides]
     chances = holm([fisher(before, n, after, n) for before, after in pairs])
-    found = zip(known, pairs, chances, strict=True)
+    found = zip(sides.values(), pairs, chances, strict=True)
     return Deciding(tuple(StepRates(event, *pair, p) for event, pair, p in found), n)

@@ -1,6 +1,6 @@
 """A recorded trial continued with a change: another agent, another mock, another answer."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -106,18 +106,23 @@ def _check(ledger: Ledger, at: int, n: int) -> RunStarted:
     return first
 
 
-def check_place(ledger: Ledger, at: int, backend: Backend) -> None:
-    """Refuse a place from which this agent cannot go on."""
+def places(ledger: Ledger, backend: Backend) -> Sequence[int]:
+    """The events before which this agent can go on."""
     if backend.resumes in ("exact", "by_replay"):
-        return
+        return range(1, len(ledger))
     if backend.resumes == "no":
         raise BadInput(
             f"the {backend.name!r} backend cannot go on with a trial, so it cannot be forked. Run the case "
             f"again with the change."
         )
-    places = [place for place in range(1, len(ledger)) if not _is_at_work(ledger, place)]
-    if at not in places:
-        near = ", ".join(map(str, sorted(places, key=lambda place: abs(place - at))[:4]))
+    return [place for place in range(1, len(ledger)) if not _is_at_work(ledger, place)]
+
+
+def check_place(ledger: Ledger, at: int, backend: Backend) -> None:
+    """Refuse a place from which this agent cannot go on."""
+    known = places(ledger, backend)
+    if at not in known:
+        near = ", ".join(map(str, sorted(known, key=lambda place: abs(place - at))[:4]))
         raise BadInput(
             f"at={at} is in the middle of a turn, where an agent of {backend.name} cannot go on: it "
             f"can at a pause and between turns. Fork at one of the events {near}."

@@ -114,6 +114,10 @@ class TrialContext(Struct, eq=False):
             world.deadline = self.world.deadline
             world.captures, world.redact = self.world.captures, self.world.redact
             world.recording, world.seed = self.world.recording, self.world.seed
+            if self.world.middleware is not None:
+                from greenroom.world.middleware.attachment import observe_user  # as `attach`
+
+                observe_user(world, self.world.middleware)
             self._user_world = world
             self._user_side = UserSide(self.case, self.user, self.ledger, world)
         return self._user_side

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
 from time import monotonic
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
@@ -46,6 +46,9 @@ from greenroom.world.presence import answered_by, guarded
 from greenroom.world.threads import Overdue
 from greenroom.world.world import Around, World
 
+if TYPE_CHECKING:
+    from greenroom.world.middleware.stack import MiddlewareStack
+
 T = TypeVar("T")
 OnEvent = Callable[[Event], None]
 
@@ -61,6 +64,10 @@ class Measurement(Struct, frozen=True, kw_only=True):
     attempts: int = METRIC_ATTEMPTS
     cache: AnswerCache | None = None
     cancel: CancelToken | None = None
+    captures: bool = True
+    """Whether what judges are asked is recorded."""
+    middleware: "MiddlewareStack | None" = None
+    """What stands around the run; some of it looks at judges, too."""
 
     @classmethod
     def of(cls, options: Values, evalset: EvalSet) -> "Measurement":
@@ -71,6 +78,7 @@ class Measurement(Struct, frozen=True, kw_only=True):
             attempts=options["metric_attempts"],
             cache=AnswerCache.of(options["cache"]),
             cancel=options["cancel"],
+            captures=not options["omit_questions"],
         )
 
     def seconds_for(self, count: int) -> float:
@@ -107,6 +115,11 @@ class Measurement(Struct, frozen=True, kw_only=True):
         answers of a recording before the world.
         """
         world = FencedWorld(judging, Refusals(), on_event=on_event)
+        world.captures = self.captures
+        if self.middleware is not None:
+            from greenroom.world.middleware.attachment import observe_judges  # most runs have none
+
+            observe_judges(world, self.middleware, ledger)
         inner = world if recorded is None else recorded(world)
         asked: World = RememberingWorld(inner, f"{case.id}#{trial}")
         if self.cache is not None:

@@ -71,6 +71,7 @@ class Settings:
         # In worker processes one each, for there they are likely to block.
         usual = CONCURRENCY if workers is None else getattr(workers, "count", workers)
         middleware = as_middleware(options["middleware"])
+        measuring = structs.replace(measuring, middleware=middleware)
         plugins = [*options["plugins"], *(() if middleware is None else middleware.plugins)]
         values |= {
             "measuring": measuring,

@@ -24,17 +24,18 @@ _PROVIDERS: Final = {
 
 def about_run(run: Run) -> dict[str, Any]:
     """Which run it is, and which trial of which case."""
-    first = started(run.ledger)
-    found: dict[str, Any] = {
-        "gen_ai.conversation.id": run.run_id,
-        "greenroom.run.id": run.run_id,
-        "greenroom.backend": run.backend,
-    }
+    first = started(run.ledger if run.judged is None else run.judged)
+    run_id = run.run_id if first is None else first.run_id
+    found: dict[str, Any] = {"gen_ai.conversation.id": run_id, "greenroom.run.id": run_id}
+    if run.backend:
+        found["greenroom.backend"] = run.backend
+    if run.voice != "agent":
+        found["greenroom.voice"] = run.voice
     if first is not None and is_object(first.case):
         found["greenroom.case.id"] = str(first.case.get("id", ""))
         found["greenroom.trial"] = first.trial
         # Trials of a case, and those of later runs, are conversations of their own.
-        found["gen_ai.conversation.id"] = f"{run.run_id}#{first.trial}@{first.at:.6f}"
+        found["gen_ai.conversation.id"] = f"{run_id}#{first.trial}@{first.at:.6f}"
     return found
 
 

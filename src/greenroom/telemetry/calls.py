@@ -28,6 +28,7 @@ class Call:
 
     def __init__(self, asked: ModelRequest | ToolRequest, content_chars: int, run: Run) -> None:
         self._chars = content_chars
+        self.voice = run.voice
         self._begun = perf_counter()
         self._replied: ModelReplied | None = None
         self._failed = ""
@@ -44,6 +45,8 @@ class Call:
         self.name = f"{self.operation} {self.target}".rstrip()
         operation = {"gen_ai.operation.name": self.operation, **self._labels}
         self._labels = operation
+        if self.voice != "agent":
+            self._labels = {**operation, "greenroom.voice": self.voice}
         self.attributes: dict[str, Any] = {**operation, **about_run(run), **more}
         if asked.path:
             self.attributes["greenroom.path"] = asked.path

@@ -52,12 +52,12 @@ class Meters:
             explicit_bucket_boundaries_advisory=_SECONDS,
         )
 
-    def happened(self, event: Event) -> None:
-        """Count what an event tells."""
+    def happened(self, event: Event, voice: str) -> None:
+        """Count what an event tells of the agent, its user or a judge."""
         match event:
             case ModelReplied(cost=float() as cost) if cost > 0:
                 labels = {"gen_ai.agent.name": event.agent, "gen_ai.request.model": event.model}
-                self._cost.add(cost, {**labels, "greenroom.voice": event.voice})
+                self._cost.add(cost, {**labels, "greenroom.voice": voice})
             case ModelFailed():
                 self._fail("model", event.error_type)
             case ToolFailed():

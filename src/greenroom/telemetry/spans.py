@@ -95,10 +95,19 @@ def _asked_for_content() -> bool:
     return said in _ON_SPANS
 
 
+def _within(run: Run) -> Context | None:
+    """The trial whose judges are at work, as a parent: its own span is over."""
+    known = [] if run.judged is None else traces(run.judged)
+    if not known:
+        return None
+    return trace.set_span_in_context(trace.NonRecordingSpan(context_of(known[-1])))
+
+
 class Spans(Middleware):
     """Writes runs as spans and metrics."""
 
     name = "spans"
+    observes = True
 
     def __init__(
         self,
@@ -158,6 +167,9 @@ class Spans(Middleware):
     def around_call(self, call: ModelRequest | ToolRequest) -> Generator[None]:
         """A span for a question or a call: the framework's own, else one of ours."""
         run, turn = current_run(), TURN.get()
+        if run.voice != "agent" and not self._case_span:
+            yield  # there is no span of ours that it could stand under
+            return
         made = Call(call, self._chars, run)
         found = span_for(made.operation, made.target)
         current = trace.get_current_span()
@@ -168,7 +180,7 @@ class Spans(Middleware):
             made.write(made.attributes)
             inside = current
         else:
-            within = None if turn is None else turn.context(current)
+            within = _within(run) if turn is None else turn.context(current)
             kind = SpanKind.CLIENT if made.operation == "chat" else SpanKind.INTERNAL
             made.span = self._tracer.start_span(made.name, within, kind, made.attributes)
             inside = made.span
@@ -189,11 +201,12 @@ class Spans(Middleware):
 
     async def on_event(self, event: Event) -> None:
         """What an event tells of the call that is being made."""
-        self._meters.happened(event)
+        voice = event.voice if current_run().judged is None else "judge"
+        self._meters.happened(event, voice)
         turn, call = TURN.get(), CALL.get()
         if turn is not None and isinstance(event, InvocationEnded) and event.outcome == "failed":
             turn.failed = event.error_type or "_OTHER"
-        if call is not None and event.voice == "agent":
+        if call is not None and voice == call.voice:
             call.happened(event)
 
     async def close(self) -> None:

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from greenroom.ledger.events import Event, RunEnded, RunResumed, RunStarted
+from greenroom.ledger.ledger import Ledger
 from greenroom.world.live import LiveWorld
 from greenroom.world.middleware.redacting import redaction_by
 from greenroom.world.middleware.run import RunMiddleware
@@ -40,3 +41,27 @@ def attach_to(
 
         world.on_event = on_event
     return hooks
+
+
+def observe_user(world: LiveWorld, agents: RunMiddleware) -> None:
+    """Let those look at what a simulated user asks that look at users; they hear its events anyway."""
+    observers = agents.stack.observers()
+    if observers is not None:
+        world.middleware = RunMiddleware(observers, world, agents.backend)
+
+
+def observe_judges(world: LiveWorld, stack: MiddlewareStack, judged: Ledger) -> None:
+    """Let those look at what judges ask that look at judges; nothing is recorded that `redact` hides."""
+    world.redact = redaction_by(RunMiddleware(stack, world, "", judged))
+    observers = stack.observers()
+    if observers is None:
+        return
+    hooks = world.middleware = RunMiddleware(observers, world, "", judged)
+    recorded = world.on_event
+
+    def on_event(event: Event) -> None:
+        if recorded is not None:
+            recorded(event)
+        hooks.on_event(event)
+
+    world.on_event = on_event

@@ -3,13 +3,14 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from greenroom.errors import BadInput
 from greenroom.ledger.events import Noted
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import Json
 from greenroom.world.world import World
 
@@ -20,6 +21,8 @@ class Run(Struct, frozen=True):
     _world: World
     backend: str = ""
     """What runs its agent: "native", "google-adk"."""
+    judged: Ledger | None = None
+    """What happened in the trial that is being measured, while judges are at work."""
 
     @property
     def ledger(self) -> Ledger:
@@ -30,6 +33,11 @@ class Run(Struct, frozen=True):
     def run_id(self) -> str:
         """What it is called."""
         return self._world.run_id
+
+    @property
+    def voice(self) -> Voice | Literal["judge"]:
+        """Who is at work: the agent, its simulated user, or a judge."""
+        return self._world.voice if self.judged is None else "judge"
 
     def now(self) -> float:
         """Seconds since the epoch by its clock, which a case may set."""

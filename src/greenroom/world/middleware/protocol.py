@@ -33,6 +33,8 @@ class Middleware:
     """Whether the pieces of a reply wait until the whole reply has passed its hooks."""
     needs: ClassVar[tuple[str, ...]] = ()
     """Hooks without which it would be no use: a backend that does not call them is refused."""
+    observes: ClassVar[bool] = False
+    """Whether `around_call` also stands around what simulated users and judges ask models."""
     plugin: Any = None
     """An object that hears of results, as those given in `plugins=` do; None if there is none."""
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 from greenroom.errors import GreenroomError, HookRefused, MiddlewareFailed, ModelBroke
 from greenroom.ledger.changes import WithStateChange, unwrapped
 from greenroom.ledger.events import Event, Noted, Source
+from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta, send_piece
@@ -41,10 +42,13 @@ T = TypeVar("T")
 class RunMiddleware:
     """What stands around one run."""
 
-    def __init__(self, stack: MiddlewareStack, world: World, backend: str) -> None:
+    def __init__(
+        self, stack: MiddlewareStack, world: World, backend: str, judged: Ledger | None = None
+    ) -> None:
         self.stack = stack
         self._world = world
-        self._run = Run(world, backend)
+        self._run = Run(world, backend, judged)
+        self.backend = backend
         self.broke: GreenroomError | None = None
         """What a hook raised that only looks on."""
 

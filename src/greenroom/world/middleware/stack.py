@@ -50,6 +50,15 @@ class MiddlewareStack:
         members = tuple(given)
         return cls(members) if members else None
 
+    def observers(self) -> "MiddlewareStack | None":
+        """Those that look at what users and judges ask, too; they have no say in it."""
+        members = [one for one in self.members if getattr(one, "observes", False)]
+        if not members:
+            return None
+        found, seen = MiddlewareStack(members), ("around_call", "on_event")
+        found.listeners = {hook: found.listeners[hook] for hook in seen if hook in found.listeners}
+        return found
+
     async def close(self) -> None:
         """Let everyone close what they hold, in time; the first that cannot is named at the end."""
         broke: GreenroomError | None = None
