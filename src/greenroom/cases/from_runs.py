@@ -8,7 +8,7 @@ from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.data import case_from
 from greenroom.cases.literals import literal
 from greenroom.cases.mocks import by_args, fault, in_turn
-from greenroom.cases.users import Lines, UserAgents
+from greenroom.cases.users import Lines, SimulatedUser, UserAgents
 from greenroom.errors import BadCase
 from greenroom.ledger.attachments import Attachment, heard
 from greenroom.ledger.changes import WithStateChange, state_in
@@ -18,7 +18,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, as_object, is_array, plain, same
-from greenroom.ledger.questions import ended, started
+from greenroom.ledger.questions import ended, started, unseen
 
 _CUT = ("error", "max_turns", "max_seconds")
 
@@ -58,6 +58,31 @@ def harvest(
         },
         now=recorded.now,
         target=recorded.target,
+    )
+
+
+def harvest_scenario(
+    ledger: Ledger, id: str, *, tags: Sequence[str] = ("harvested", "needs_review")
+) -> Case:
+    """The case whose simulated user wants what the user of a recorded session wanted.
+
+    The first message is said as it was; the others become the plan of a person that a model plays. Read it
+    before you trust it: what somebody wanted is more than what they said.
+    """
+    _check(ledger, id, expect=False)
+    said = [text for _, messages in _spoken(ledger) for text, _ in messages if text.strip()]
+    if not said:
+        raise BadCase(f"case {id!r} cannot be harvested: the user says nothing in {ledger!r}.")
+    person = SimulatedUser(
+        "A user of the real service.", goal=said[0], plan=said[1:] or "Say what you want once."
+    )
+    return Case(
+        id,
+        says=said[0],
+        user=person,
+        mocks=recorded_mocks(ledger, id),
+        tags=tuple(tags),
+        stop=replace(Case(id).stop, max_turns=max(2 * len(said), 4)),
     )
 
 
@@ -107,6 +132,12 @@ def _check(ledger: Ledger, id: str, expect: bool) -> None:
     if not index.rounds and not index.invocations:
         raise BadCase(
             f"case {id!r} cannot be harvested: neither user nor agent says anything in {ledger!r}."
+        )
+    lost = [name for name in ("user", "args", "results") if name in unseen(ledger)]
+    if lost:
+        raise BadCase(
+            f"case {id!r} cannot be harvested: the record does not hold {', '.join(lost)}, so the session "
+            f"could not be run again. Record the content of messages and calls as well."
         )
     cut = end.reason in _CUT if end is not None else index.open_invocation is not None
     if expect and cut:

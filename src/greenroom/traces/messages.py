@@ -185,7 +185,7 @@ def _call(value: Mapping[str, Json]) -> ToolCall:
     inner = value.get("function")
     named = inner if is_object(inner) else value
     given: Json = next((named[n] for n in ("arguments", "args", "input") if n in named), None)
-    name = _text(named.get("name"))
+    name = inner if isinstance(inner, str) else _text(named.get("name"))
     if not name:
         raise BadTrace("a call of a tool has no name.")
     return ToolCall(name, arguments_of(given, name), _text(value.get("id")))

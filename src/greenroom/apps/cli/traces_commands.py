@@ -37,3 +37,143 @@ def traces_import(**given: Any) -> int:
     from greenroom.apps.cli.traces import import_traces
 
     return import_traces(**given)
+
+
+@traces_group.command(
+    "to-case",
+    epilog=examples(
+        "greenroom traces to-case prod.json --into prod.evalset.json",
+        "greenroom traces to-case prod/ --conversation ctx-7 --as scenario --into prod.evalset.json",
+        "greenroom traces to-case prod.json --redact names.txt --into prod.evalset.json",
+    ),
+)
+@click.argument("files", nargs=-1, required=True, type=FILE)
+@click.option("--into", required=True, type=FILE, metavar="EVALSET", help="The eval set to add to.")
+@click.option(
+    "--conversation", "chosen", multiple=True, metavar="ID", help="Only this one; may be repeated."
+)
+@click.option(
+    "--as",
+    "kind",
+    type=click.Choice(["regression", "scenario"]),
+    default="regression",
+    show_default=True,
+    help="The same messages again, with what came of them expected; or a simulated user who wants the same.",
+)
+@click.option(
+    "--no-expect", is_flag=True, help="Do not expect what the agent did then: it was wrong."
+)
+@click.option(
+    "--redact",
+    "names",
+    type=FILE,
+    default="",
+    metavar="FILE",
+    help="Names to replace, one on each line.",
+)
+@click.option("--keep-pii", is_flag=True, help="Keep personal data as it is.")
+@options.trace_reader
+@options.verbose
+def traces_to_case(**given: Any) -> int:
+    """Make cases of the conversations in FILES.
+
+    Personal data is replaced, the same value by the same stand-in everywhere: e-mail addresses, telephone,
+    card and account numbers, addresses of machines, and the names you list.
+    """
+    from greenroom.apps.cli.trace_cases import write_cases
+
+    return write_cases(**given)
+
+
+@traces_group.command(
+    "watch",
+    epilog=examples(
+        "greenroom traces watch --folder traces/ --metrics safety_v1 --baseline last-week.json",
+        "greenroom traces watch --otlp 127.0.0.1:4318 --metrics tone --sample 5% --budget 2 "
+        "--failures prod.evalset.json",
+        "greenroom traces watch --folder traces/ --metrics tone --once",
+    ),
+)
+@options.metrics
+@click.option(
+    "--folder", type=FILE, default="", metavar="DIR", help="Watch the files in this folder."
+)
+@click.option(
+    "--otlp",
+    default="",
+    metavar="HOST:PORT",
+    help="Take spans by OTLP over HTTP here, on loopback; they are kept in the state folder.",
+)
+@click.option(
+    "--state",
+    type=FILE,
+    default=".greenroom/watch",
+    show_default=True,
+    metavar="DIR",
+    help="Where it is kept what was counted, so that a restart counts nothing twice.",
+)
+@click.option(
+    "--sample",
+    default="100%",
+    show_default=True,
+    metavar="SHARE",
+    help="Score this share of conversations.",
+)
+@click.option(
+    "--budget",
+    type=click.FloatRange(min=0),
+    metavar="USD",
+    help="What judges may cost in a day; beyond it conversations are unmeasured.",
+)
+@click.option(
+    "--baseline",
+    type=FILE,
+    default="",
+    metavar="REPORT",
+    help="Say when rates leave those of this report.",
+)
+@click.option(
+    "--patience",
+    type=click.IntRange(min=100),
+    default=10_000,
+    show_default=True,
+    metavar="N",
+    help="A false alarm comes on average no sooner than every N conversations.",
+)
+@click.option(
+    "--failures",
+    type=FILE,
+    default="",
+    metavar="EVALSET",
+    help="Write failed conversations to this eval set, as cases.",
+)
+@click.option(
+    "--redact",
+    "names",
+    type=FILE,
+    default="",
+    metavar="FILE",
+    help="Names to replace in them, one on each line.",
+)
+@click.option(
+    "--settle",
+    type=click.FloatRange(min=0),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Score a conversation when nothing was added to its files for so long.",
+)
+@click.option("--once", is_flag=True, help="Score what is there, and end: with 1 after an alarm.")
+@options.trace_reader
+@options.verbose
+def traces_watch(**given: Any) -> int:
+    """Score conversations of production as they come in, and say when something gets worse.
+
+    Rates have intervals that hold at every look. Each conversation counts once. The shares of errors and of
+    what could not be measured are rates of their own, with alarms of their own.
+    """
+    if bool(given["folder"]) == bool(given["otlp"]):
+        raise click.UsageError("say what to watch: --folder or --otlp.")
+    from greenroom.apps.cli.trace_watch import WatchRequest, watch_traces
+
+    return watch_traces(WatchRequest(**given))

@@ -1,0 +1,219 @@
+"""`greenroom traces watch`: production scored as it goes."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from time import sleep, time_ns
+from typing import Any, Self
+
+import click
+
+from greenroom.apps.cli.exits import BAD_INPUT, GATE_MISSED, PASSED, Stopped, put_out, telling
+from greenroom.apps.cli.metric_names import metrics_named
+from greenroom.apps.cli.report_output import read_report
+from greenroom.apps.cli.trace_cases import case_of, names_in
+from greenroom.cases.evalset import EvalSet
+from greenroom.errors import BadInput, GreenroomError
+from greenroom.results.result import CaseResult
+from greenroom.suite.trace_watch import RATES, TraceWatch
+from greenroom.traces.formats.otlp import from_protobuf, spans_in
+from greenroom.traces.personal import StandIns
+from greenroom.traces.records import Flaw, Imported
+
+_LARGEST = 64 * 1024 * 1024
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchRequest:
+    """What to watch, and by what."""
+
+    metrics: Sequence[str]
+    folder: str
+    otlp: str
+    state: str
+    sample: str
+    budget: float | None
+    baseline: str
+    patience: int
+    failures: str
+    names: str
+    settle: float
+    once: bool
+    reader: str
+    verbose: bool
+
+
+def watch_traces(asked: WatchRequest) -> int:
+    """Score what comes in until Ctrl-C; with `once`, what is there."""
+    with telling(asked.verbose):
+        state = Path(asked.state)
+        folder = Path(asked.folder) if asked.folder else state / "inbox"
+        folder.mkdir(parents=True, exist_ok=True)
+        watch = TraceWatch(
+            folder=folder,
+            state=state,
+            metrics=metrics_named(asked.metrics),
+            baseline=read_report(asked.baseline, "") if asked.baseline else None,
+            share=share_of(asked.sample),
+            budget=asked.budget,
+            patience=asked.patience,
+            settle=0.0 if asked.once else asked.settle,
+            reader=asked.reader,
+        )
+        if not watch.metrics:
+            raise BadInput("there is nothing to measure by; give --metrics.")
+        stand_ins = StandIns(names_in(asked.names))
+        server = Receiver.at(asked.otlp, folder) if asked.otlp else None
+        with server or nullcontext():
+            if server is not None:
+                put_out(f"takes OTLP at http://{server.place}/v1/traces")
+            return _loop(watch, asked, stand_ins)
+
+
+def _loop(watch: TraceWatch, asked: WatchRequest, stand_ins: StandIns) -> int:
+    said: set[str] = set()
+    while True:
+        scored = asyncio.run(watch.look())
+        for one, result in scored:
+            put_out(f"{one.conversation}: {result.status}")
+            if asked.failures and result.fell_short:
+                _save(one, result, asked.failures, stand_ins)
+        for why in sorted(watch.unread - said):
+            click.echo(f"greenroom: {why}", err=True)
+        said |= watch.unread
+        if scored or asked.once:
+            put_out("; ".join(f"{name} {watch.told(name)}" for name in RATES))
+        alarms = [*watch.alarms]
+        watch.alarms.clear()
+        for alarm in alarms:
+            put_out(alarm)
+        if asked.once:
+            if watch.unread:
+                raise Stopped("not everything could be read", BAD_INPUT)
+            if alarms:
+                raise Stopped("\n".join(alarms), GATE_MISSED)
+            return PASSED
+        sleep(min(asked.settle, 1.0) or 0.2)
+
+
+def _save(one: Imported, result: CaseResult, into: str, stand_ins: StandIns) -> None:
+    """Write a failed conversation as a case, without expecting what went wrong."""
+    place = Path(into)
+    evalset = EvalSet.load(place) if place.exists() else EvalSet(place.name.split(".")[0], [])
+    try:
+        case = case_of(one, evalset.ids, stand_ins, expect=False)
+    except GreenroomError as error:
+        click.echo(f"greenroom: {one.conversation} is no case: {error}", err=True)
+        return
+    known = {str(known.metadata.get("harvested_from")) for known in evalset}
+    if (
+        str(case.metadata.get("harvested_from")) not in known
+    ):  # it may have been written before a crash
+        evalset.with_cases(case).save(place)
+        put_out(f"{result.case_id}: written to {place}")
+
+
+def share_of(typed: str) -> float:
+    """A share, typed as 5% or 0.05."""
+    try:
+        found = float(typed.rstrip("%")) / (100 if typed.endswith("%") else 1)
+    except ValueError:
+        found = -1.0
+    if not 0 < found <= 1:
+        raise BadInput(f"--sample {typed}: write a share such as 5% or 0.05, above 0, at most all.")
+    return found
+
+
+class Receiver:
+    """Takes OTLP over HTTP on loopback; what it acknowledges is on the disk."""
+
+    def __init__(self, server: ThreadingHTTPServer) -> None:
+        self._server = server
+        self._thread = Thread(target=server.serve_forever, daemon=True)
+
+    @classmethod
+    def at(cls, given: str, folder: Path) -> "Receiver":
+        """One that listens at HOST:PORT, and writes what it takes to a folder."""
+        host, _, port = given.rpartition(":")
+        if host not in _LOOPBACK or not port.isdecimal():
+            raise BadInput(
+                f"--otlp {given}: write a place on this machine, such as 127.0.0.1:4318; nothing else "
+                f"may reach it."
+            )
+
+        class Handler(_Handler):
+            place = folder
+
+        try:
+            return cls(ThreadingHTTPServer((host, int(port)), Handler))
+        except OSError as error:
+            raise BadInput(f"--otlp {given} cannot be listened at: {error.strerror}.") from error
+
+    @property
+    def place(self) -> str:
+        """Where it listens."""
+        host, port = self._server.server_address[:2]
+        return f"{host if isinstance(host, str) else host.decode()}:{port}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One request of an exporter."""
+
+    place: Path
+
+    def do_POST(self) -> None:
+        """Keep the spans, then say so."""
+        length = int(self.headers.get("Content-Length") or 0)
+        if self.path != "/v1/traces" or not 0 < length <= _LARGEST:
+            self._answer(404 if self.path != "/v1/traces" else 413)
+            return
+        raw = self.rfile.read(length)
+        try:
+            data = self._read(raw)
+        except (BadInput, ValueError):
+            self._answer(400)
+            return
+        path = self.place / f"{time_ns()}-{id(raw)}.json"
+        part = path.with_name(f".{path.name}.part")
+        part.write_text(json.dumps(data))
+        part.replace(path)
+        self._answer(200)
+
+    def _read(self, raw: bytes) -> Any:
+        if self.headers.get("Content-Encoding") == "gzip":
+            import zlib
+
+            unpacking = zlib.decompressobj(31)
+            raw = unpacking.decompress(raw, _LARGEST)
+            if unpacking.unconsumed_tail:
+                raise ValueError("too large")
+        is_json = "json" in (self.headers.get("Content-Type") or "")
+        data = json.loads(raw) if is_json else from_protobuf(raw, "a request")
+        flaws = [str(one) for one in spans_in(data, "a request", "") if isinstance(one, Flaw)]
+        if flaws:
+            raise ValueError(flaws[0])
+        return data
+
+    def _answer(self, status: int) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Requests are not worth a line each."""
