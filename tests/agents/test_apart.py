@@ -209,6 +209,7 @@ async def test_a_process_that_dies_has_failed_its_step(code: Any, why: str) -> N
     assert len((await played(apart(again))).of(NodeFailed)) == 3
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("at", range(12))
 async def test_a_process_killed_at_any_event_lets_no_tool_act_twice(at: int, trace: Trace) -> None:
     """Killed from outside, after each event in turn."""
@@ -256,6 +257,7 @@ async def test_what_the_code_prints_is_no_message_and_an_exit_is_a_failure() -> 
 # Another command
 
 
+@pytest.mark.heavy
 async def test_a_command_runs_the_code_wherever_it_leads(tmp_path: Path) -> None:
     folder = str(Path(__file__).parent)
     flow = apart(far.desk >> far.pid, command=["env", f"PYTHONPATH={folder}", *NODE])
@@ -266,6 +268,7 @@ async def test_a_command_runs_the_code_wherever_it_leads(tmp_path: Path) -> None
     assert output(lost) != os.getpid()  # it lies where it lay: the file is found by its path
 
 
+@pytest.mark.heavy
 async def test_other_code_in_the_container_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "far_parts.py").write_text("def pid(input): return 'another version'\n")
     command = ["env", f"PYTHONPATH={tmp_path}", *NODE]

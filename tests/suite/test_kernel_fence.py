@@ -172,6 +172,7 @@ def test_a_model_of_an_allowed_provider_is_asked_through_the_proxy(provider: str
     assert Provider.asked == ['{"asked":"Hello?"}']
 
 
+@pytest.mark.heavy
 @held
 def test_a_host_that_nothing_allows_is_refused_with_what_to_type(
     provider: str, monkeypatch: pytest.MonkeyPatch
@@ -236,6 +237,7 @@ def test_the_proxy_leads_to_allowed_hosts_by_name_and_port_alone() -> None:
         proxy.close()
 
 
+@pytest.mark.heavy
 def test_nothing_is_left_behind(provider: str) -> None:
     folder = Path(tempfile.gettempdir())
     before = set(folder.glob("greenroom-scratch-*"))
