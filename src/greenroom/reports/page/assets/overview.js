@@ -38,7 +38,7 @@ function tiles(head) {
     : tile("pass rate", "nothing evaluated")];
   const cases = counted(head.cases ?? 0, "case");
   const trials = head.trials ?? 0;
-  found.push(tile("run", head.planned ? `${trials.toLocaleString("en")} of ${counted(head.planned, "trial")}` : trials === (head.cases ?? 0) ? cases : `${trials.toLocaleString("en")} trials of ${cases}`,
+  found.push(tile("run", going && head.planned ? `${trials.toLocaleString("en")} of ${counted(head.planned, "trial")}` : trials === (head.cases ?? 0) ? cases : `${trials.toLocaleString("en")} trials of ${cases}`,
     head.counts?.flaky ? `${counted(head.counts.flaky, "case")} flaky: some trials passed, others did not` : null));
   if (head.steady) found.push(tile(`pass^${head.steady.k}`, percent(head.steady.share), `the chance that all ${head.steady.k} trials of a case pass`));
   if (head.seconds) found.push(tile("time", duration(head.seconds)));

@@ -75,7 +75,7 @@ export async function setPage(main, here, id, live) {
   function showProblems(found) {
     fill(problems, make("h3", { id: "problems-title" }, found.length ? counted(found.length, "problem") : "No problem"),
       make("ul", null, found.map((one) => make("li", null,
-        button([one.line ? make("b", null, `line ${one.line}: `) : null, one.text, one.hint && make("span", { class: "dim" }, ` ${one.hint}`)],
+        button([one.line && !one.text.startsWith("line ") ? make("b", null, `line ${one.line}: `) : null, one.text, one.hint && make("span", { class: "dim" }, ` ${one.hint}`)],
           () => goTo(one.line ?? 1, one.column), { class: "quiet link" })))));
   }
 
