@@ -95,6 +95,7 @@ def test_what_cannot_be_run_again_is_refused(log):
         ("DE89 3704 0044 0532 0130 00", "iban-1"),
         ("ann lee and ANN LEE", "Person 1 and Person 1"),
         ("a@b.de, A@B.de, c@d.de", "user-1@example.com, user-1@example.com, user-2@example.com"),
+        ("ann@example.com", "user-1@example.com"),
         ("version 1.2.3 on 2026-01-01", "version 1.2.3 on 2026-01-01"),
     ],
 )

@@ -77,8 +77,6 @@ class StandIns:
     def _stand_in(self, kind: str, found: str) -> str:
         if kind == "card" and not _is_card(found):
             return found
-        if kind == "email" and found.endswith("@example.com"):
-            return found
         known = self.replaced.setdefault(kind, {})
         key = found.casefold()
         if found in known.values():
