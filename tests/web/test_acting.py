@@ -155,3 +155,12 @@ def test_read_only_has_no_route_that_acts(tmp_path: Path, serve: Callable[..., S
     assert server.request("/api/sets/refunds", "PUT", {"text": "x"})[0] == 405
     assert server.request("/api/runs/x", "DELETE")[0] == 405
     assert server.get("/api/here")["read_only"] is True
+
+
+def test_an_agent_is_described_by_a_child(server: Server) -> None:
+    desk = server.get("/api/agents/1")
+    assert (desk["name"], desk["ref"]) == ("desk", "desk.py:agent")
+    assert [tool for tool, _ in desk["graph"]["tools"]] == ["look_up", "approve"]
+    assert "desk" in desk["mermaid"]
+    assert server.get("/api/agents/0")["why"]
+    assert server.request("/api/agents/7")[0] == 404

@@ -258,6 +258,10 @@ def _add_case(site: Site, set_id: str, body: dict[str, Json]) -> object:
 def _playing(site: Site) -> list[BaseRoute]:
     plays = site.plays
 
+    async def agent(request: Request) -> Response:
+        number = str(request.path_params["n"])
+        return answer(await plays.describe(int(number) if number.isdecimal() else -1))
+
     async def every(_: Request) -> Response:
         return answer({"plays": await run_in_threadpool(plays.all)})
 
@@ -282,6 +286,7 @@ def _playing(site: Site) -> list[BaseRoute]:
 
     moves = ("say", "answer", "simulate", "mocks")
     return [
+        Route("/api/agents/{n}", agent),
         Route("/api/plays", every),
         Route("/api/plays", acting(begin), methods=["POST"]),
         Route("/api/plays/{play}", look),

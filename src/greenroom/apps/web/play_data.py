@@ -2,12 +2,16 @@
 
 from typing import Any
 
+from greenroom.agents import check
+from greenroom.agents.flow import Flow
+from greenroom.agents.mermaid import mermaid
 from greenroom.backends.backend import Yield
 from greenroom.backends.registry import backend_for
 from greenroom.cases.data import case_data
-from greenroom.ledger.plain import Json, as_object, plain
+from greenroom.ledger.plain import Json, as_object, is_object, plain
 from greenroom.ledger.questions import cost
-from greenroom.reports.page.shapes import Play, Waiting
+from greenroom.reports.page.graph import graph_of
+from greenroom.reports.page.shapes import AgentDetails, Part, Play, Waiting
 from greenroom.reports.page.story import state_places
 from greenroom.reports.page.timeline import timeline
 from greenroom.reports.page.trimming import Trimmer
@@ -33,6 +37,24 @@ def play_data(play: Rehearsal, rest: Rest, agent: Any) -> Play:
         error=rest.error,
         cost=cost(ledger) if len(ledger) else None,
         events=len(ledger),
+    )
+
+
+def agent_data(agent: Any) -> AgentDetails:
+    """How an agent is made, what its contracts lack, and who reads what whom wrote."""
+    backend = backend_for(agent)
+    facts = as_object(backend.snapshot) if is_object(backend.snapshot) else {}
+    graph = graph_of(backend.snapshot) or Part(kind="agent", name=str(facts.get("name") or ""))
+    name = str(facts.get("name") or backend.name)
+    if not isinstance(agent, Flow):
+        why = f"Contracts are checked of agents of our own; this one is run by {backend.name}."
+        return AgentDetails(ref="", name=name, graph=graph, why=why)
+    issues: list[dict[str, Any]] = [
+        {"code": one.kind, "text": one.says, "place": one.node, "hint": one.fix}
+        for one in check(agent)
+    ]
+    return AgentDetails(
+        ref="", name=name, graph=graph, mermaid=mermaid(backend.snapshot), issues=issues
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from greenroom.apps.web.play_data import play_data
+from greenroom.apps.web.play_data import agent_data, play_data
 from greenroom.cases.data import case_data, case_from
 from greenroom.cases.files.save import save_text
 from greenroom.cases.from_runs import harvest
@@ -52,6 +52,8 @@ class Player:
                     self._rest = await self._play.go_on()
             case "fork":
                 return self._fork(move)
+            case "describe":
+                return agent_data(self._agent)
             case "case":
                 return case_data(harvest(self._play.ledger, str(move["id"])))
             case other:

@@ -95,6 +95,16 @@ class Plays:
         """The play as the data of a case."""
         return await self._say(self._table(play_id), {"do": "case", "id": case_id})
 
+    async def describe(self, agent: int) -> dict[str, Any]:
+        """How an agent of this server is made, told by a child that imports it."""
+        if not 0 <= agent < len(self._agents):
+            raise NotFound(f"there is no agent {agent} among those this server was started with.")
+        table = _Table(f"agent{agent}", agent, {})
+        try:
+            return {**await self._say(table, {"do": "describe"}), "ref": self._agents[agent]}
+        finally:
+            await _dismiss(table)
+
     def all(self) -> list[dict[str, Json]]:
         """Every play that is kept, the latest first."""
         files = sorted(self._folder.glob("*.json"), key=lambda file: -file.stat().st_mtime)
@@ -136,7 +146,7 @@ class Plays:
         async with table.lock:
             if table.child is None or table.child.returncode is not None:
                 await self._hire(table)
-                if move["do"] not in ("begin", "take_up"):
+                if move["do"] not in ("begin", "take_up", "describe"):
                     await self._exchange(table, {"do": "take_up", **table.settings})
             return await self._exchange(table, move)
 
