@@ -1,7 +1,7 @@
 """The report for readers whose browser runs no scripts: its counts, and the cases that did not pass."""
 
 from greenroom.reports.page.markup import Markup, tag
-from greenroom.reports.page.shapes import Head
+from greenroom.reports.page.shapes import GateLine, Head
 from greenroom.reports.words import dollars, duration, shortened
 from greenroom.results.report import Report
 from greenroom.results.text import number_of, reasons
@@ -36,7 +36,9 @@ def without_script(report: Report, head: Head) -> Markup:
     return tag(
         "noscript",
         tag("h1", head.title),
+        _gate(head.gate),
         tag("p", ", ".join(_facts(head)), class_="lead"),
+        None if head.compared is None else tag("p", head.compared.says, class_="lead"),
         tag("p", [(_pill(status), f" {count} ") for status, count in head.counts.items()]),
         [tag("p", tag("b", "Note: "), note, class_="remark") for note in head.notes],
         tag("p", _NOTE, class_="remark"),
@@ -50,6 +52,15 @@ _NOTE = (
     "it can also filter, search and open every case with its conversation; all of them are inside this file "
     "and nothing is loaded."
 )
+
+
+def _gate(gate: GateLine | None) -> list[Markup]:
+    """Whether the gate opened, and why not; nothing where there was none."""
+    if gate is None:
+        return []
+    word = "passed" if gate.passed else f"missed (exit code {gate.exit_code})"
+    title = tag("p", f"Gate {word}", class_="lead gate")
+    return [title, *(tag("p", why, class_="lead worse") for why in gate.missed)]
 
 
 def _facts(head: Head) -> list[str]:
