@@ -1,7 +1,7 @@
 """Eval sets as files: found when the server starts, read, checked, saved. The file is the truth."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
@@ -145,8 +145,9 @@ def check_text(path: Path, text: str) -> Checked:
 
 
 def _flaw(problem: Problem) -> Flaw:
+    placed = replace(problem, line=None, column=None, fix="", example=None)
     return Flaw(
-        text=str(problem),
+        text=str(placed),
         line=problem.line,
         column=problem.column,
         path=problem.where,

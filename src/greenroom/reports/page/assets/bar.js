@@ -7,7 +7,7 @@ export const GO_HELP = [["g r", "runs"], ["g s", "sets"], ["g p", "play"], ["g a
 
 export function navigation(here) {
   const now = location.pathname.split("/")[1];
-  const hidden = here.read_only ? ["play"] : [];
+  const hidden = [...(here.read_only ? ["play"] : []), ...(here.labels?.length ? [] : ["label"])];
   return make("nav", { "aria-label": "Pages" }, PAGES.filter(([path]) => !hidden.includes(path)).map(([path, name]) =>
     make("a", { href: `/${path}`, "aria-current": path === now || (now === "compare" && path === "runs") ? "page" : null }, name)));
 }
