@@ -57,6 +57,8 @@ def is_contested(spec: Any) -> bool:
 
 
 def has_form(spec: Spec) -> bool:
+    if '"remote"' in json.dumps(spec):
+        return False  # both forms would ask an agent elsewhere for real
     try:
         to_adk(graphs.build(spec))
     except CannotCompile:

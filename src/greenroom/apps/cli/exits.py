@@ -12,7 +12,6 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from greenroom.errors import BadInput, GreenroomError, StoreFailed
-from greenroom.plugins import Plugins
 
 if TYPE_CHECKING:
     from greenroom.results import Report
@@ -26,14 +25,6 @@ INTERRUPTED = 130
 TERMINATED = 143
 ENDINGS = {HUNG_UP: "hung up", INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 """How a command ended that a signal stopped."""
-
-
-COMMANDS = Plugins(
-    "greenroom.commands",
-    "command",
-    accept=lambda found, _: found if isinstance(found, click.Command) else None,
-    wanted="a click command",
-)
 
 
 class Stopped(click.ClickException):
@@ -84,12 +75,16 @@ class RootGroup(CommandGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Our own commands, and those of others."""
+        from greenroom.apps.cli.offered import COMMANDS
+
         return sorted({*super().list_commands(ctx), *COMMANDS.names()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name; ours come first."""
         if (own := super().get_command(ctx, cmd_name)) is not None:
             return own
+        from greenroom.apps.cli.offered import COMMANDS  # entry points are slow to read
+
         return COMMANDS.load(cmd_name) if cmd_name in COMMANDS.names() else None
 
     def invoke(self, ctx: click.Context) -> Any:
