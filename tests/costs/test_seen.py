@@ -209,7 +209,6 @@ def check_exact(spec: Spec) -> None:
         assert row.cost.at_least == pytest.approx(row.actual.at_least), row
         assert not is_known or row.cost.usd == pytest.approx(row.actual.usd), row
     if not is_known:
-        assert (beside.total.cost.usd, found.tokens_in, found.tokens_out) == (None, None, None)
         return
     used = spending(ledger).usage
     assert used is not None
