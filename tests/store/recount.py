@@ -1,4 +1,4 @@
-"""What the runs of a store count, beside what a recount of their trials gives."""
+"""What the runs of a store count, next to what a recount of their trials gives."""
 
 from typing import Any
 
@@ -12,8 +12,8 @@ select count(*) filter (where status = 'passed' and not confirms) as passed,
     count(*) filter (where status = 'skipped' and not confirms) as skipped,
     count(*) filter (where confirms) as again,
     count(*) filter (where cost is null) as unpriced,
-    round(coalesce(sum(cost), 0), 9) as cost
-from (select *, ? > 0 and trial > ? as confirms from trials where run_id = ? and place >= 0)
+    coalesce(sum(cost), 0) as cost
+from (select *, ? > 0 and trial > ? as confirms from trials where run_id = ? and place >= 0) as counted
 """
 
 
@@ -26,9 +26,13 @@ def recounted(store: Store) -> dict[str, Any]:
             expected = connection.execute(_SUMS, given).fetchone()
             query = (
                 "select passed, failed, error, terminated, skipped, again, unpriced, "
-                "round(cost, 9) from runs where id = ?"
+                "cost from runs where id = ?"
             )
             kept = connection.execute(query, (run.id,)).fetchone()
-            if kept != expected:
+            if _rounded(kept) != _rounded(expected):
                 wrong[run.id] = kept, expected
     return wrong
+
+
+def _rounded(sums: Any) -> list[float]:
+    return [round(value, 9) for value in sums]

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import warm_python
 from greenroom import Agent, Case, EvalSet, Report, evaluate
 from greenroom.errors import StoreFailed
 from greenroom.metrics import contains
@@ -106,7 +107,7 @@ async def test_a_full_disk_loses_nothing_that_was_safe(small_disk: Path) -> None
     assert 0 < len(safe(report)) < 30
     assert model.count < 30
     skipped = [result for result in report if result.status == "skipped"]
-    assert len(skipped) == 30 - len(safe(report)), "what is not written down is no result"
+    assert len(skipped) == 30 - len(safe(report)), "what is not written down is not a result"
     assert {result.notes[0].partition(":")[0] for result in skipped} == {
         "not run",
         "not finished",
@@ -157,9 +158,7 @@ print([note for note in report.notes if "not everything could be recorded" in no
 async def test_files_that_may_not_grow_lose_nothing_that_was_safe(tmp_path: Path) -> None:
     place = tmp_path / "store"
     command = [sys.executable, "-c", LIMITED, str(place), "700000", str(Path(__file__).parents[1])]
-    told = subprocess.run(  # noqa: ASYNC221 - nothing else runs meanwhile
-        command, capture_output=True, text=True, check=False
-    )
+    told = warm_python.run(command, capture_output=True, text=True, check=False)
     assert told.returncode == 0, told.stderr
     run_id, names, note = told.stdout.splitlines()
     assert "cannot be used" in note or "cannot write" in note

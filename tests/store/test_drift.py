@@ -67,7 +67,7 @@ async def test_a_function_that_comes_the_same_way_is_asked_only_what_was_under_w
     model = Asked(lambda _: ANSWER)
     report = await evaluate(asking(model), CASES, store=tmp_path, resume=True)
     assert (statuses(report), model.count) == (["passed"], 1)
-    assert not [note for note in report.notes if "anew" in note]
+    assert not [note for note in report.notes if "run again" in note]
 
 
 async def test_from_the_first_other_question_on_it_is_played_anew_and_says_so(
@@ -230,7 +230,7 @@ async def test_a_function_that_comes_another_way_after_its_worker_died_is_played
     assert (result.status, result.error) == ("passed", None)
     assert (tmp_path / "asked").read_text() == "xxxx", "two, and after the death the last two"
     assert any("SIGKILL" in note for note in result.notes)
-    assert "from there on it was run anew" in report.notes[0]
+    assert "from there on it was run again" in report.notes[0]
     assert result.ledger is not None
     assert len(result.ledger.of(ModelReplied)) == 3
 

@@ -215,6 +215,7 @@ async def test_a_step_before_an_answer_is_not_run_again(tmp_path: Path) -> None:
     assert ran == ["Hello"]
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("name", ["-1.jsonl", "9.jsonl"])
 async def test_the_longer_of_two_entries_of_a_trial_counts(tmp_path: Path, name: str) -> None:
     """A process that dies while it takes a trial up leaves two of them behind."""
@@ -238,8 +239,9 @@ async def test_the_longer_of_two_entries_of_a_trial_counts(tmp_path: Path, name:
             left.unlink()
 
 
+@pytest.mark.sqlite
 async def test_of_two_entries_of_a_trial_only_one_is_left_when_it_goes_on(tmp_path: Path) -> None:
-    """The other would be longer than what is played anew, should the run be cut again."""
+    """The other would be longer than what is played again, should the run be cut again."""
     await cut_run(tmp_path, cases("a"), at=4)
     [path] = left_files(tmp_path)
     path.with_name("9.jsonl").write_bytes(path.read_bytes())
@@ -250,6 +252,7 @@ async def test_of_two_entries_of_a_trial_only_one_is_left_when_it_goes_on(tmp_pa
     assert len(left_files(tmp_path)) == 1
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("name", ["-1.jsonl", "9.jsonl"])
 async def test_the_entry_with_more_answers_of_judges_counts(tmp_path: Path, name: str) -> None:
     def run_with(bench: Asked, **options: Any) -> Any:
@@ -267,6 +270,7 @@ async def test_the_entry_with_more_answers_of_judges_counts(tmp_path: Path, name
     assert again.count == 1
 
 
+@pytest.mark.sqlite
 async def test_a_journal_that_was_torn_anywhere_leads_to_the_same_end(tmp_path: Path) -> None:
     """A machine that lost its power may have lost any tail of the file."""
     await cut_run(tmp_path / "cut", cases("a"), at=PER_TRIAL)
@@ -286,6 +290,7 @@ async def test_a_journal_that_was_torn_anywhere_leads_to_the_same_end(tmp_path: 
     assert (asked[0], asked[-1]) == (unbroken.count, 1)
 
 
+@pytest.mark.sqlite
 async def test_where_files_are_scarce_trials_are_kept_all_the_same(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     used = len(os.listdir("/dev/fd"))  # noqa: PTH208 - a short look, in an async test

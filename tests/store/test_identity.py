@@ -82,7 +82,7 @@ def test_two_models_that_differ_in_their_address_only_are_one() -> None:
         return case(user=UserAgents(loop=SimulatedUser("Ill.", model=model)))
 
     assert case_digest(users(Model())) == case_digest(users(Model()))
-    # Made where it is used, as a file that is read anew in every process does.
+    # Made where it is used, as a file that is read again in every process does.
     made = [users(Scripted(lambda r: "x", "y")) for _ in range(2)]
     assert case_digest(made[0]) == case_digest(made[1])
     assert case_digest(case(agent=Agent("x", model=Model()))) == case_digest(

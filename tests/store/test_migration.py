@@ -13,17 +13,20 @@ from typing import Any
 
 import pytest
 
+import warm_python
 from greenroom.errors import StoreFailed
 from greenroom.ledger import Ledger
 from greenroom.store import Store
 from greenroom.store.conversations import Conversations
-from greenroom.store.database import Database, transaction
+from greenroom.store.database import transaction
 from greenroom.store.runs import Key, Plan
 from greenroom.store.schema import VERSION
+from greenroom.store.sqlite import SqliteDatabase
 from store.asked import Asked
 from store.golden.shop import found, mended, play, set_of, shortened, written
 from store.recount import recounted
 from store.timeless import timeless
+from warm_python import WarmPython
 
 GOLDEN = Path(__file__).with_name("golden")
 FOUND = json.loads((GOLDEN / "format-1.json").read_text())
@@ -141,7 +144,7 @@ def test_rows_that_cannot_be_read_keep_no_store_from_being_brought_up_to_date(pl
 KILLED = """
 import os, signal, sqlite3, sys
 from pathlib import Path
-from greenroom.store.database import Database
+from greenroom.store.sqlite import SqliteDatabase
 
 connect, steps = sqlite3.connect, int(sys.argv[2])
 
@@ -157,7 +160,7 @@ def opened(*args, **options):
     return connection
 
 sqlite3.connect = opened
-Database(Path(sys.argv[1])).open().close()
+SqliteDatabase(Path(sys.argv[1]).parent).open().close()
 """
 
 
@@ -166,7 +169,7 @@ def test_a_process_that_is_killed_while_it_changes_the_format_loses_nothing(plac
     steps, killed = 1, 0
     while True:
         command = [sys.executable, "-c", KILLED, str(place / "runs.db"), str(steps)]
-        ended = subprocess.run(command, check=False, capture_output=True, text=True)
+        ended = warm_python.run(command, check=False, capture_output=True, text=True)
         if ended.returncode == 0:
             break
         assert ended.returncode == -signal.SIGKILL, ended.stderr
@@ -188,12 +191,12 @@ def dump(place: Path, *tables: str) -> list[Any]:
 
 def test_two_processes_that_open_it_at_once_bring_it_up_to_date_once(place: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from greenroom.store.database import Database; "
-        "sys.stdin.read(); Database(Path(sys.argv[1])).open().close()"
+        "import sys; from pathlib import Path; from greenroom.store.sqlite import SqliteDatabase; "
+        "sys.stdin.read(); SqliteDatabase(Path(sys.argv[1]).parent).open().close()"
     )
     command = [sys.executable, "-c", code, str(place / "runs.db")]
     processes = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)
+        WarmPython(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)
     ]
     with ThreadPoolExecutor(4) as pool:
         complaints = [told for _, told in pool.map(subprocess.Popen.communicate, processes)]
@@ -216,12 +219,12 @@ def test_a_step_adds_a_table_and_touches_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """How scores of imported traces will come."""
-    database = Database(tmp_path / "runs.db")
+    database = SqliteDatabase(tmp_path)
     database.open().close()
     with database.connected(to_write=True) as connection:
         Store(tmp_path).begin(Plan(name="kept"), connection)
     table = "create table scores (id text primary key, position integer not null unique)"
-    for room in ("schema", "database"):
+    for room in ("schema", "sqlite"):
         monkeypatch.setattr(f"greenroom.store.{room}.VERSION", VERSION + 1)
     monkeypatch.setitem(
         sys.modules["greenroom.store.schema"].STEPS,
@@ -240,8 +243,9 @@ def test_a_store_without_conversations_is_read_as_it_is_and_gets_them_when_one_b
     store = Store(tmp_path)
     with store.database.connected(to_write=True) as connection:
         store.begin(Plan(name="kept"), connection)
-        for table in ("conversations", "conversation_events", "state"):
+        for table in ("conversations", "conversation_events", "state", "shards"):
             connection.execute(f"drop table {table}")
+        connection.execute("drop index latest")
         connection.execute("pragma user_version = 2")
     kept = Conversations(store.database)
     assert (kept.list(), kept.kept_state({"user": "u7"})) == ([], {"user": {}})
@@ -249,6 +253,27 @@ def test_a_store_without_conversations_is_read_as_it_is_and_gets_them_when_one_b
     assert version(tmp_path) == 2
     kept.open(Ledger(), {"app": "desk", "user": "u7"}).close()
     assert version(tmp_path) == VERSION
+    assert [run.plan.name for run in store.runs()] == ["kept"]
+
+
+async def test_a_store_without_shards_is_read_as_it_is_and_gets_them_with_the_next_run(
+    tmp_path: Path,
+) -> None:
+    store = Store(tmp_path)
+    kept = Conversations(store.database)
+    kept.open(Ledger(), {"app": "desk", "user": "u7"}).close()
+    with store.database.connected(to_write=True) as connection:
+        store.begin(Plan(name="kept"), connection)
+        connection.execute("insert into state values ('user', 'u7', 'name', '5', 9)")
+        connection.execute("drop table shards")
+        connection.execute("drop index latest")
+        connection.execute("pragma user_version = 3")
+    assert [run.plan.name for run in store.runs()] == ["kept"]
+    assert kept.kept_state({"user": "u7"}) == {"user": {"name": 5}}
+    assert version(tmp_path) == 3
+    store.database.open().close()
+    assert version(tmp_path) == VERSION
+    assert kept.kept_state({"user": "u7"}) == {"user": {"name": 5}}
     assert [run.plan.name for run in store.runs()] == ["kept"]
 
 

@@ -31,6 +31,7 @@ from greenroom.suite.cancel import Cancel
 from store.asked import Asked
 from store.errands import OK, PER_TRIAL, answer, case, cases, clerk, cut_run, ids, resumed, statuses
 from store.timeless import timeless
+from warm_python import WarmPython
 
 
 async def test_a_finished_trial_is_not_played_again(tmp_path: Path) -> None:
@@ -65,6 +66,7 @@ async def test_without_a_store_nothing_can_go_on(tmp_path: Path) -> None:
         await evaluate(clerk(Asked(answer)), cases(), store=False, resume=True)
 
 
+@pytest.mark.sqlite
 async def test_a_failed_attempt_to_go_on_does_not_stand_in_the_way_of_the_next(
     tmp_path: Path,
 ) -> None:
@@ -209,13 +211,12 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.sqlite
 async def test_a_run_that_is_under_way_in_another_process_is_refused(tmp_path: Path) -> None:
     await cut_run(tmp_path, cases(), at=PER_TRIAL + 1)
     [run] = Store(tmp_path).runs()
     command = [sys.executable, "-c", HOLD, str(tmp_path), run.id]
-    with subprocess.Popen(  # noqa: ASYNC220 - nothing else runs meanwhile
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as holder:
+    with WarmPython(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(StoreFailed, match=f"run '{run.id}' is under way in another process"):

@@ -21,6 +21,7 @@ from greenroom.store.ledgers import loaded, pack
 from greenroom.store.rows import _lookup
 from greenroom.store.runs import ASIDE, Key, Plan, Row
 from store.recount import recounted
+from warm_python import WarmPython
 
 
 def row(case_id: str = "a", trial: int = 1, **options: Any) -> Row:
@@ -124,11 +125,12 @@ with store.database.connected(to_write=True) as connection:
 """
 
 
+@pytest.mark.sqlite
 def test_a_reader_beside_several_writing_processes_misses_nothing(tmp_path: Path) -> None:
     store, count = Store(tmp_path), 40
     begun(store)
     command = [sys.executable, "-c", WRITER, str(tmp_path), str(count)]
-    writers = [subprocess.Popen(command, stdin=subprocess.PIPE) for _ in range(3)]
+    writers = [WarmPython(command, stdin=subprocess.PIPE) for _ in range(3)]
     for writer in writers:
         assert writer.stdin is not None
         writer.stdin.close()
@@ -149,6 +151,7 @@ def test_a_reader_beside_several_writing_processes_misses_nothing(tmp_path: Path
 # Sums
 
 
+@pytest.mark.sqlite
 def test_listing_runs_reads_no_trial(tmp_path: Path) -> None:
     store = Store(tmp_path)
     begun(store, row("a"), row("b", status="failed", cost=0.25), row("c", cost=None))
@@ -383,6 +386,7 @@ def test_a_ledger_that_unpacks_to_more_than_any_is_refused(
         loaded(bomb, "r", Key("a", 1))
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     "statement, says",
     [
@@ -405,6 +409,7 @@ def test_rows_that_were_tampered_with_give_a_named_error(
         store.report(run.id)
 
 
+@pytest.mark.sqlite
 def test_a_trial_that_is_written_again_is_found_by_its_key(tmp_path: Path) -> None:
     begun(Store(tmp_path))
     with Store(tmp_path).database.connected() as connection:

@@ -66,6 +66,7 @@ async def test_a_run_with_secrets_in_the_names_of_its_cases_goes_on(tmp_path: Pa
     assert (run.status, run.done) == ("finished", 6)
 
 
+@pytest.mark.sqlite
 async def test_word_for_word_is_kept_only_what_is_under_way(tmp_path: Path) -> None:
     turns = [
         Case(f"case {n}", turns=[Turn(f"I am {key}"), Turn("And now?")])
@@ -154,6 +155,7 @@ def test_an_answer_of_a_judge_that_quotes_a_secret_is_not_kept(tmp_path: Path) -
     assert KEYS[0] not in written(tmp_path)
 
 
+@pytest.mark.sqlite
 async def test_a_secret_that_is_none_any_more_keeps_no_run_from_going_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from greenroom import Agent, Case, EvalSet, Report, Scripted, evaluate, rehearse
 from greenroom.metrics import contains
 from greenroom.store import Store
 from store.timeless import timeless
+from warm_python import WarmPython
 
 OK = contains("Answer", name="ok")
 
@@ -56,8 +57,8 @@ def test_rehearsals_in_threads_share_a_store(tmp_path: Path) -> None:
 def test_a_store_that_another_is_just_making_is_waited_for(tmp_path: Path) -> None:
     """SQLite says "locked" at once to whoever turns a file to WAL that another writes."""
     store = Store(tmp_path)
-    store.database.path.touch()
-    other = sqlite3.connect(store.database.path, isolation_level=None)
+    (store.place / "runs.db").touch()
+    other = sqlite3.connect(store.place / "runs.db", isolation_level=None)
     other.execute("begin immediate")
     with ThreadPoolExecutor(1) as pool:
         opened = pool.submit(store.runs)
@@ -88,8 +89,8 @@ def test_two_processes_write_one_store_at_once(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PLAY, str(place)]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with (
-        subprocess.Popen([*command, "one"], **pipes) as one,
-        subprocess.Popen([*command, "two"], **pipes) as two,
+        WarmPython([*command, "one"], **pipes) as one,
+        WarmPython([*command, "two"], **pipes) as two,
     ):
         for child in (one, two):
             assert child.stdout is not None

@@ -16,9 +16,11 @@ from greenroom import Case, EvalSet, evaluate, step
 from greenroom.errors import NotFound, StoreFailed
 from greenroom.metrics import contains
 from greenroom.store import Run, Store, default_store
-from greenroom.store.database import Database, transaction
+from greenroom.store.database import transaction
+from greenroom.store.results import StoredResults
 from greenroom.store.runs import Key, Plan, Row
 from greenroom.store.schema import VERSION
+from greenroom.store.sqlite import SqliteDatabase
 from greenroom.store.store import as_store
 from store.timeless import timeless
 
@@ -71,6 +73,24 @@ async def test_what_the_metrics_asked_is_kept_apart(tmp_path: Path) -> None:
     report = await played(store, "a")
     assert len(store.ledger(report.id, Key("a", 1), "judging")) == 0
     assert len(store.ledger(report.id, Key("a", 1))) > 0
+
+
+async def test_cases_that_are_asked_for_one_by_one_share_what_is_read_ahead(tmp_path: Path) -> None:
+    class Counting(Store):
+        reads = 0
+
+        def packed_ledgers(self, run_id: str, key: Key) -> dict[Key, bytes]:
+            self.reads += 1
+            return super().packed_ledgers(run_id, key)
+
+    cases = EvalSet("s", [Case(f"c{n}", "Hi") for n in range(20)])
+    await evaluate(step(lambda: "Hi."), cases, metrics=[contains("Hi")], store=tmp_path)
+    store = Counting(tmp_path)
+    # As the report of a run has them that is too large to be read at once.
+    results = StoredResults(store, store.runs()[0].id, trials=1, latest=1_000, count=20)
+    found = [result for case in cases for result in results.of_case(case.id)]
+    assert [len(result.ledger) > 0 for result in found] == [True] * 20
+    assert store.reads < 3
 
 
 def test_a_ledger_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -166,6 +186,7 @@ def test_a_run_that_goes_on_keeps_what_has_a_place_and_in_its_order(tmp_path: Pa
 # What goes wrong
 
 
+@pytest.mark.sqlite
 async def test_a_store_of_smaller_pages_goes_on_as_it_was_made(tmp_path: Path) -> None:
     store = Store(tmp_path)
     begun(store, "before", [row("a")])
@@ -181,21 +202,23 @@ async def test_a_store_of_smaller_pages_goes_on_as_it_was_made(tmp_path: Path) -
 
 def asked(store: Store, *statements: str) -> list[Any]:
     """What the last of these statements answers, asked past the store."""
-    connection = sqlite3.connect(store.database.path)
+    connection = sqlite3.connect(store.place / "runs.db")
     found = [connection.execute(statement).fetchall() for statement in statements][-1]
     connection.close()
     return [value for [value] in found]
 
 
+@pytest.mark.sqlite
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     begun(Store(tmp_path))
     with sqlite3.connect(tmp_path / "runs.db") as connection:
         connection.execute(f"pragma user_version = {VERSION + 1}")
     connection.close()
-    with pytest.raises(StoreFailed, match=r"written by a newer Greenroom \(format 4, known 3\)"):
+    with pytest.raises(StoreFailed, match=r"written by a newer Greenroom \(format 5, known 4\)"):
         Store(tmp_path).runs()
 
 
+@pytest.mark.sqlite
 async def test_a_newer_format_is_left_as_it_is(tmp_path: Path) -> None:
     begun(Store(tmp_path), rows=[row("a")])
     with sqlite3.connect(tmp_path / "runs.db") as connection:
@@ -208,6 +231,7 @@ async def test_a_newer_format_is_left_as_it_is(tmp_path: Path) -> None:
     connection.close()
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("content", [b"nonsense " * 100, b"SQLite format 3\x00" + b"\x00" * 500])
 def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "runs.db").write_bytes(content)
@@ -217,7 +241,7 @@ def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path, cont
 
 
 def test_a_transaction_that_breaks_leaves_nothing_behind(tmp_path: Path) -> None:
-    database = Database(tmp_path / "x" / "runs.db")
+    database = SqliteDatabase(tmp_path / "x")
     with database.connected() as connection:
         with pytest.raises(sqlite3.IntegrityError), transaction(connection):
             connection.executemany(INSERT, [(), ()])  # the second one has the id of the first
@@ -228,7 +252,7 @@ def test_a_transaction_that_breaks_leaves_nothing_behind(tmp_path: Path) -> None
 
 
 def test_a_commit_that_is_refused_leaves_no_transaction_open(tmp_path: Path) -> None:
-    database = Database(tmp_path / "x" / "runs.db")
+    database = SqliteDatabase(tmp_path / "x")
     with database.connected() as connection:
         connection.execute("pragma foreign_keys = on")
         connection.execute(
@@ -242,6 +266,7 @@ def test_a_commit_that_is_refused_leaves_no_transaction_open(tmp_path: Path) -> 
 # Who may read it
 
 
+@pytest.mark.sqlite
 def test_a_store_is_for_its_owner_only(tmp_path: Path) -> None:
     store = Store(tmp_path / "new")
     with store.database.connected() as connection:
@@ -254,6 +279,7 @@ def test_a_store_is_for_its_owner_only(tmp_path: Path) -> None:
     assert modes == {"runs.db": 0o600, "runs.db-wal": 0o600, "runs.db-shm": 0o600}
 
 
+@pytest.mark.sqlite
 def test_a_store_in_an_open_folder_is_for_its_owner_only(tmp_path: Path) -> None:
     (tmp_path / "open").mkdir(mode=0o755)
     umask = os.umask(0)
@@ -264,6 +290,7 @@ def test_a_store_in_an_open_folder_is_for_its_owner_only(tmp_path: Path) -> None
     assert stat.S_IMODE((tmp_path / "open" / "runs.db").stat().st_mode) == 0o600
 
 
+@pytest.mark.sqlite
 def test_a_new_store_stays_out_of_repositories(tmp_path: Path) -> None:
     begun(Store(tmp_path / "new"))
     assert (tmp_path / "new" / ".gitignore").read_text() == "*\n"
@@ -282,6 +309,7 @@ async def test_without_a_word_the_variable_says_where(
     assert default_store() is None
 
 
+@pytest.mark.sqlite
 def test_a_store_may_be_named_in_several_ways(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -304,6 +332,7 @@ async def test_without_a_variable_it_is_in_the_folder_one_works_in(
     assert [run.id for run in Store(tmp_path / ".greenroom").runs()] == [report.id]
 
 
+@pytest.mark.sqlite
 async def test_a_usual_place_that_cannot_be_written_is_a_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,6 +345,7 @@ async def test_a_usual_place_that_cannot_be_written_is_a_note(
     assert "cannot keep runs in" in note
 
 
+@pytest.mark.sqlite
 async def test_a_place_that_was_asked_for_must_do(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     asked: list[str] = []
@@ -325,6 +355,7 @@ async def test_a_place_that_was_asked_for_must_do(tmp_path: Path) -> None:
     assert asked == []
 
 
+@pytest.mark.sqlite
 async def test_a_place_that_a_variable_names_must_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

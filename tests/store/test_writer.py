@@ -13,6 +13,7 @@ import pytest
 from greenroom.errors import GreenroomError, StoreFailed
 from greenroom.ledger.redaction import Redactor
 from greenroom.store import Store
+from greenroom.store.database import Connection
 from greenroom.store.redaction import Cleaner
 from greenroom.store.runs import Key, Plan, Row, Run
 from greenroom.store.writer import Writer
@@ -138,7 +139,7 @@ async def test_a_row_that_the_database_refuses_takes_its_group_along_whole(tmp_p
 async def test_an_errand_that_fails_says_so_to_whoever_waits(
     tmp_path: Path, problem: Exception
 ) -> None:
-    def explode(_: sqlite3.Connection) -> None:
+    def explode(_: Connection) -> None:
         raise problem
 
     async with writing(Store(tmp_path)) as (writer, _):

@@ -1,27 +1,22 @@
 """Conversations of agents that act for real, kept event by event, and the state of users and apps."""
 
 import json
-import os
 from collections.abc import Mapping
 from os import urandom
-from pathlib import Path
 from time import strftime, time
 
 from msgspec import Struct
 
 from greenroom.errors import BadInput, BadLedger, NotFound
-from greenroom.ledger.blobs import FOLDER, BlobFolder
 from greenroom.ledger.changes import State
 from greenroom.ledger.codec import encoded
 from greenroom.ledger.events import Event, InvocationEnded, ModelCalled, NodeStarted, Noted
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import started
-from greenroom.store.database import Database, transaction
-from greenroom.store.lock import is_held, locked
+from greenroom.store.database import Database, Hold, Holdable, transaction
 from greenroom.store.rows import from_column, next_position, to_column
-from greenroom.store.unmentioned import remove_unmentioned
 
-_FOLDER = "conversations"
+_CONVERSATIONS: Holdable = "conversations"
 _CAN_WAIT = (ModelCalled, NodeStarted, Noted)
 """Events that are made again if a process dies before the next one: they paid for nothing and did nothing."""
 _TURN_OVER = InvocationEnded.__struct_config__.tag
@@ -49,15 +44,14 @@ class Conversations:
 
     def list(self) -> list[ConversationFacts]:
         """All conversations, the latest first."""
-        if not self._database.path.exists():
+        if not self._database.exists():
             return []
         query = "select id, app, user_id, begun, updated from conversations order by begun desc, id desc"
         with self._database.connected() as connection:
             rows = connection.execute(query).fetchall()
+        held = self._database.held(_CONVERSATIONS, [row[0] for row in rows])
         return [
-            ConversationFacts(
-                key, from_column(app), from_column(user), begun, updated, is_held(self._folder(key))
-            )
+            ConversationFacts(key, from_column(app), from_column(user), begun, updated, key in held)
             for key, app, user, begun, updated in rows
         ]
 
@@ -65,12 +59,12 @@ class Conversations:
         """What has happened in a conversation so far."""
         query = "select line from conversation_events where conversation_id = ? order by seq"
         lines: list[bytes] = []
-        if self._database.path.exists():
+        if self._database.exists():
             with self._database.connected() as connection:
                 lines = [bytes(line) for [line] in connection.execute(query, (conversation_id,))]
         if not lines:
             raise NotFound(
-                f"there is no conversation {conversation_id!r} in {self._database.path.parent}. "
+                f"there is no conversation {conversation_id!r} in {self._database.address}. "
                 f"`greenroom perform --list` shows what is there."
             )
         text = b"".join(lines).decode(errors="replace")
@@ -78,34 +72,35 @@ class Conversations:
 
     def unfinished(self, prefix: str) -> tuple[str, ...]:
         """The ids with this prefix of those whose last event is not the end of a turn."""
-        if not self._database.path.exists():
+        if not self._database.exists():
             return ()
         query = (
-            "select conversation_id, line from conversation_events as one where conversation_id "
-            "glob ? and seq = (select max(seq) from conversation_events where conversation_id = "
+            "select conversation_id, line from conversation_events as one where "
+            "substr(conversation_id, 1, ?) = ? and seq = (select max(seq) from conversation_events where conversation_id = "
             "one.conversation_id) order by conversation_id"
         )
         with self._database.connected() as connection:
-            rows = connection.execute(query, (f"{prefix}*",)).fetchall()
+            rows = connection.execute(query, (len(prefix), prefix)).fetchall()
         return tuple(key for key, line in rows if json.loads(bytes(line))["kind"] != _TURN_OVER)
 
     def delete(self, conversation_id: str) -> None:
         """Forget a conversation and what only it attached. What it left in the state of its user and app stays."""
-        held = locked(self._folder(conversation_id))
+        held = self._database.hold(_CONVERSATIONS, conversation_id)
         try:
             with self._database.connected(to_write=True) as connection, transaction(connection):
                 connection.execute(
                     "delete from conversation_events where conversation_id = ?", (conversation_id,)
                 )
                 connection.execute("delete from conversations where id = ?", (conversation_id,))
+                self._database.cleared(conversation_id, connection)
         finally:
-            _unlock(held, self._folder(conversation_id))
-        remove_unmentioned(self._database)
+            held.release()
+        self._database.tidy()
 
     def kept_state(self, owners: Mapping[str, str]) -> State:
         """What is remembered for these owners, such as {"user": "u7", "app": "desk"}."""
         found: State = {}
-        if not self._database.path.exists():
+        if not self._database.exists():
             return found
         with self._database.connected() as connection:
             for scope, owner in owners.items():
@@ -123,7 +118,7 @@ class Conversations:
         """
         first = started(ledger)
         conversation_id = first.run_id if first is not None else new_conversation_id()
-        held = locked(self._folder(conversation_id))
+        held = self._database.hold(_CONVERSATIONS, conversation_id)
         try:
             count = self._count(conversation_id, ledger)
             owners = self._checked_owners(conversation_id, owners)
@@ -132,7 +127,7 @@ class Conversations:
                 self._database, conversation_id, ledger, owners, kept, count, held
             )
         except BaseException:
-            _unlock(held, self._folder(conversation_id))
+            held.release()
             raise
 
     def _checked_owners(self, conversation_id: str, given: Mapping[str, str]) -> Mapping[str, str]:
@@ -170,9 +165,6 @@ class Conversations:
             )
         return count
 
-    def _folder(self, conversation_id: str) -> Path:
-        return self._database.path.parent / _FOLDER / conversation_id
-
 
 class OpenConversation:
     """A conversation that this process goes on with."""
@@ -185,7 +177,7 @@ class OpenConversation:
         owners: Mapping[str, str],
         kept: State,
         written: int,
-        lock: int,
+        held: Hold,
     ) -> None:
         self.id = id
         self.kept = kept
@@ -194,9 +186,8 @@ class OpenConversation:
         self._ledger = ledger
         self._owners = owners
         self._written = written
-        self._lock = lock
+        self._held = held
         self._before = self._owned_state()
-        self._blobs = BlobFolder(database.path.parent / FOLDER)
 
     def record(self, event: Event) -> None:
         """Keep what happened. What was paid for, and what is about to act, is on disk on return."""
@@ -205,9 +196,10 @@ class OpenConversation:
 
     def flush(self) -> None:
         """Write what is not on disk yet, and what it did to the state of the user and the app."""
+        self._held.check()
         events = self._ledger[self._written :]
         for event in events:
-            self._blobs.keep_mentioned(encoded(event))
+            self._database.keep_attachments(encoded(event), self.id)
         changed = self._changed_state()
         with self._database.connected(to_write=True) as connection, transaction(connection):
             position, now = next_position(connection), time()
@@ -265,19 +257,9 @@ class OpenConversation:
             if self._written < len(self._ledger):
                 self.flush()
         finally:
-            _unlock(self._lock, self._database.path.parent / _FOLDER / self.id)
+            self._held.release()
 
 
 def new_conversation_id() -> str:
     """Sorts by the time it was made; nobody can guess another one from it."""
     return f"{strftime('%Y%m%d-%H%M%S')}-{urandom(4).hex()}"
-
-
-def _unlock(lock: int, folder: Path) -> None:
-    # Removed while it is held: whoever waits for it notices, and makes a new one.
-    try:
-        (folder / "lock").unlink(missing_ok=True)
-        folder.rmdir()
-    except OSError:
-        pass
-    os.close(lock)

@@ -5,9 +5,12 @@ that cannot be read is damage, and hides what may have happened: such a trial is
 """
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct
 
 from greenroom.errors import GreenroomError
 from greenroom.ledger.ledger import Ledger
@@ -23,36 +26,42 @@ JUDGE = b"J"
 class CutTrial:
     """A trial that was under way when its process ended."""
 
-    __slots__ = ("_stretch", "damage", "digest", "judging", "key", "ledger", "neighbours", "path")
+    __slots__ = ("damage", "digest", "judging", "key", "lacks_secrets", "ledger", "where")
 
-    def __init__(
-        self,
-        path: Path,
-        stretch: range,
-        key: Key,
-        digest: str,
-        ledger: Ledger,
-        judging: Ledger,
-        damage: str = "",
-    ) -> None:
-        self.neighbours: set[CutTrial] = set()
-        """Those that stand in the same file."""
-        self.path = path
-        self.key = key
-        self.digest = digest
-        self.ledger = ledger
-        self.judging = judging
-        self.damage = damage
+    def __init__(self, where: str, read: "LastTrial", *, lacks_secrets: bool = False) -> None:
+        self.where = where
+        self.key = read.key
+        self.digest = read.digest
+        self.ledger = read.ledger
+        self.judging = read.judging
+        self.damage = read.damage
         """Why not all of it can be read, so that it is unknown what it did."""
+        self.lacks_secrets = lacks_secrets
+        """Whether secrets were taken out of it, so that nothing can go on from here."""
+
+    def discard(self) -> None:
+        """Leave nothing of it."""
+
+
+class _CutInFile(CutTrial):
+    """One that stands in a file of the journal."""
+
+    __slots__ = ("_path", "_stretch", "neighbours")
+
+    def __init__(self, path: Path, stretch: range, read: "LastTrial") -> None:
+        super().__init__(str(path), read)
+        self.neighbours: set[_CutInFile] = set()
+        """Those that stand in the same file."""
+        self._path = path
         self._stretch = stretch
 
     def discard(self) -> None:
         """Leave nothing of it in its file, and no file without anything in it."""
         self.neighbours.discard(self)
         if not self.neighbours:
-            self.path.unlink(missing_ok=True)
+            self._path.unlink(missing_ok=True)
             return
-        with suppress(OSError), self.path.open("r+b") as file:
+        with suppress(OSError), self._path.open("r+b") as file:
             file.seek(self._stretch.start)
             file.write(bytes(len(self._stretch)))
 
@@ -61,20 +70,22 @@ class CutTrials:
     """All that earlier processes had under way when they ended."""
 
     def __init__(self) -> None:
-        self.trials: list[CutTrial] = []
+        self.trials: list[_CutInFile] = []
         self.nameless: list[str] = []
         """Where something stands that is not even readable enough to say which trial it was."""
 
-    def take(self, path: Path, begin: int, data: bytes) -> CutTrial | None:
+    def take(self, path: Path, begin: int, data: bytes) -> _CutInFile | None:
         """Read a slot or a file; the trial in it, if that can be read."""
         written = data.rstrip(b"\0")
         try:
-            one = _left_over(path, begin, written)
-        except _Damaged as damaged:
+            read = last_trial(written, str(path))
+        except Damaged as damaged:
             self.nameless.append(f"{path}, byte {begin}: {damaged}")
             return None
-        if one is not None:
-            self.trials.append(one)
+        if read is None:
+            return None
+        one = _CutInFile(path, range(begin, begin + len(written)), read)
+        self.trials.append(one)
         return one
 
 
@@ -94,8 +105,8 @@ def left_over(folder: Path, under_way: Path | None = None) -> CutTrials:
     return found
 
 
-def being_written(folder: Path) -> list[CutTrial]:
-    """What a process has under way now, read beside it: nothing is held or removed.
+def being_written(folder: Path) -> Sequence[CutTrial]:
+    """What a process has under way now, read next to it: nothing is held or removed.
 
     What is half written or half wiped in this moment is left out.
     """
@@ -111,7 +122,7 @@ def being_written(folder: Path) -> list[CutTrial]:
     return list({one.key: one for one in whole}.values())
 
 
-def _in_slots(path: Path, found: CutTrials) -> list[CutTrial]:
+def _in_slots(path: Path, found: CutTrials) -> list[_CutInFile]:
     with path.open("rb") as file:
         pieces = enumerate(iter(partial(file.read, SLOT), b""))
         read = [found.take(path, number * SLOT, data) for number, data in pieces]
@@ -122,19 +133,29 @@ def _in_slots(path: Path, found: CutTrials) -> list[CutTrial]:
     return inside
 
 
-class _Damaged(Exception):
+class Damaged(Exception):
     """A place in which something stands that cannot be read."""
 
 
-def _left_over(path: Path, begin: int, data: bytes) -> CutTrial | None:
-    """The last trial in a slot or a file, up to the line at which it was cut."""
+class LastTrial(Struct, frozen=True):
+    """A trial as its lines tell it."""
+
+    key: Key
+    digest: str
+    ledger: Ledger
+    judging: Ledger
+    damage: str
+
+
+def last_trial(data: bytes, where: str) -> LastTrial | None:
+    """The last trial of which lines are in `data`, up to the line at which it was cut."""
     text, _, rest = data.partition(b"\0")
     *lines, torn = text.split(b"\n")
     whole = _whole_part(torn)
     if whole:
         lines.append(whole)
     damage = "something was written over" if rest or (whole and whole != torn) else ""
-    stretch, end = range(begin, begin + len(data)), len(lines)
+    end = len(lines)
     for begun in (at for at in reversed(range(end)) if lines[at][:1] == TRIAL):
         try:
             about = json.loads(lines[begun][1:])
@@ -144,15 +165,15 @@ def _left_over(path: Path, begin: int, data: bytes) -> CutTrial | None:
             damage, end = damage or f"line {begun + 1} cannot be read", begun
             continue
         try:
-            ledgers = _ledgers(lines[begun + 1 : end], path)
+            ledgers = _ledgers(lines[begun + 1 : end], where)
         except (ValueError, GreenroomError) as error:
             ledgers, damage = (Ledger(), Ledger()), damage or str(error)
         if not damage and end - begun - 1 < expected:
             end = begun  # cut while it was written down again: what stands before it counts
             continue
-        return CutTrial(path, stretch, key, digest, *ledgers, damage)
+        return LastTrial(key, digest, *ledgers, damage)
     if damage or (lines and end):
-        raise _Damaged(damage or "it does not say which trial it is")
+        raise Damaged(damage or "it does not say which trial it is")
     return None
 
 
@@ -166,13 +187,13 @@ def _whole_part(torn: bytes) -> bytes:
     return torn[:1] + text[:end].encode() if isinstance(line, dict) else b""
 
 
-def _ledgers(lines: list[bytes], path: Path) -> tuple[Ledger, Ledger]:
+def _ledgers(lines: list[bytes], where: str) -> tuple[Ledger, Ledger]:
     for line in lines:
         if line[:1] not in (AGENT, JUDGE):
             raise ValueError(f"{line[:40]!r} is not a line of a journal")
-    return _events(lines, AGENT, path), _events(lines, JUDGE, path)
+    return _events(lines, AGENT, where), _events(lines, JUDGE, where)
 
 
-def _events(lines: list[bytes], mark: bytes, path: Path) -> Ledger:
+def _events(lines: list[bytes], mark: bytes, where: str) -> Ledger:
     own = (line[1:].decode() for line in lines if line[:1] == mark)
-    return Ledger.loads("".join(f"{line}\n" for line in own), str(path))
+    return Ledger.loads("".join(f"{line}\n" for line in own), where)

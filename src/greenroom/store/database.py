@@ -1,212 +1,316 @@
-"""The SQLite file: opening it, short transactions, and the errors that it can give."""
+"""What the store asks of a database. There are two: a file of SQLite, and a schema of a Postgres server.
 
-import os
-import sqlite3
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+Both have the same tables and run the same SQL. What differs is here: how a connection is opened, who may
+write, what is locked, and where trials under way are recorded.
+"""
+
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from time import monotonic, sleep
+from threading import Event
+from time import monotonic
+from typing import Any, Literal, Protocol, TypeVar
 
-from greenroom.errors import StoreFailed, StoreRefused
-from greenroom.ledger.blobs import FOLDER
-from greenroom.ledger.ownership import check_ownership
-from greenroom.store.lock import is_held
-from greenroom.store.schema import VERSION, read_earlier, upgrade
+from greenroom.errors import StoreFailed
+from greenroom.ledger.events import Event as LedgerEvent
+from greenroom.ledger.ledger import Ledger
+from greenroom.store.cut_trials import CutTrial
+from greenroom.store.runs import Key
 
-JOURNALS = "journals"
-_PATIENCE = 30.0
-_AGAIN = 0.005
-_PAGE = 16_384
-"""A trial takes some thousand bytes: on larger pages than usual it is written in one piece."""
-
-
-class Database:
-    """One SQLite file. Each connection belongs to the thread that opened it."""
-
-    __slots__ = ("path",)
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    @contextmanager
-    def connected(self, *, to_write: bool = False) -> Generator[sqlite3.Connection]:
-        """A connection for a while, to read by unless asked otherwise; SQLite's errors become ours."""
-        try:
-            connection = self.open() if to_write else self._open_to_read()
-            try:
-                yield connection
-            finally:
-                connection.close()
-        except sqlite3.Error as error:
-            raise self.failure(error) from error
-
-    def shrink(self, connection: sqlite3.Connection) -> None:
-        """Give the space of what was deleted back, unless another process is at work in the file."""
-        with suppress(sqlite3.OperationalError):
-            connection.execute("vacuum")
-            connection.execute("pragma wal_checkpoint(truncate)")
-
-    def open(self) -> sqlite3.Connection:
-        """A connection whose commits are on disk when they return; the file has today's format then."""
-        return self._open(to_write=True)
-
-    def _open_to_read(self) -> sqlite3.Connection:
-        """A connection that leaves the format as it is, also to a file that cannot be written."""
-        try:
-            return self._open(to_write=False)
-        except StoreRefused:
-            raise
-        except (sqlite3.OperationalError, StoreFailed):
-            found = self._open_read_only()
-            if found is None:
-                raise
-            return found
-
-    def _open_read_only(self) -> sqlite3.Connection | None:
-        """A connection to a file that may not be written, as on a read-only disk; None without one."""
-        log = self.path.with_name(f"{self.path.name}-wal")
-        # SQLite needs a file beside it to read a log; without a log it needs none.
-        ways = ["mode=ro"] if _is_filled(log) else ["mode=ro", "mode=ro&immutable=1"]
-        for way in ways if _is_filled(self.path) else ():
-            connection = sqlite3.connect(f"{self.path.as_uri()}?{way}", uri=True)
-            try:
-                if 0 < (version := _version(connection)) <= VERSION:
-                    if version < VERSION:
-                        read_earlier(connection, version)
-                    return connection
-            except sqlite3.Error:
-                pass
-            connection.close()
-        return None
-
-    def _open(self, *, to_write: bool) -> sqlite3.Connection:
-        try:
-            folder, beside = self.path.parent, ("", "-wal", "-shm", "-journal")
-            files = [self.path.with_name(f"{self.path.name}{end}") for end in beside]
-            check_ownership(folder, files=files, folders=[folder / JOURNALS, folder / FOLDER])
-            self._make_folder()
-        except OSError as error:
-            raise StoreFailed(f"cannot keep runs in {self.path.parent}: {error}.") from error
-        connection = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
-        try:
-            self._set_up(connection, to_write=to_write)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def same_file(self, before: os.stat_result | None) -> os.stat_result:
-        """The file as it is now; StoreFailed if it is not the one that it was `before`.
-
-        SQLite goes on writing to a file that was deleted, and all of that would be lost. The file is
-        not even opened here: closing it again would take SQLite's locks away.
-        """
-        try:
-            now = self.path.stat()
-        except OSError as error:
-            raise StoreFailed(f"the store {self.path} is gone: {error}.") from error
-        if before is not None and not os.path.samestat(before, now):
-            raise StoreFailed(f"the store {self.path} was replaced while the run was under way.")
-        return now
-
-    def _set_up(self, connection: sqlite3.Connection, *, to_write: bool) -> None:
-        """Try until it works: SQLite does not wait while another process turns the file to WAL."""
-        deadline = monotonic() + _PATIENCE
-        while True:
-            try:
-                connection.execute(f"pragma page_size = {_PAGE}")  # of a file that is new
-                connection.execute("pragma journal_mode = wal")
-                connection.execute("pragma synchronous = full")
-                return self._check_version(connection, to_write=to_write)
-            except sqlite3.OperationalError as error:
-                if not _is_locked(error) or monotonic() > deadline:
-                    raise
-                if connection.in_transaction:
-                    connection.execute("rollback")
-            sleep(_AGAIN)
-
-    def _make_folder(self) -> None:
-        """The folder is private: ledgers hold what was said word for word."""
-        folder = self.path.parent
-        if not folder.exists():
-            # Others may have the same thought at the same moment.
-            folder.mkdir(parents=True, mode=0o700, exist_ok=True)
-            (folder / ".gitignore").write_text("*\n", encoding="utf-8")
-        if not self.path.exists():
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-
-    def _check_version(self, connection: sqlite3.Connection, *, to_write: bool) -> None:
-        version = _version(connection)
-        if version > VERSION:
-            raise StoreFailed(
-                f"{self.path} was written by a newer Greenroom (format {version}, known {VERSION}). "
-                f"Update greenroom, or name another store."
-            )
-        if version == VERSION:
-            return
-        if version and not to_write:
-            connection.execute("begin")  # what is read from here on is of one moment and one format
-            version = _version(connection)
-            if version == VERSION:
-                connection.execute("rollback")
-            else:
-                read_earlier(connection, version)
-            return
-        with transaction(connection):
-            version = _version(connection)
-            if version == VERSION:
-                return  # another process was quicker
-            if version:
-                self._check_nothing_runs(connection)
-            upgrade(connection, version)
-
-    def _check_nothing_runs(self, connection: sqlite3.Connection) -> None:
-        """Leave the format alone while an earlier Greenroom is writing in it: its run would break."""
-        for [run_id] in connection.execute("select id from runs where status = 'running'"):
-            if is_held(self.path.parent / JOURNALS / run_id):
-                raise StoreFailed(
-                    f"{self.path} has the format of an earlier Greenroom, which is using it for run "
-                    f"{run_id!r}. Wait until that run ends, or name another store."
-                )
-
-    def failure(self, error: sqlite3.Error) -> StoreFailed:
-        """The error to raise for one of SQLite's."""
-        if _is_locked(error):
-            hint = f"another process has held it for more than {_PATIENCE:g} s; try again"
-        elif str(error) == "database or disk is full":
-            hint = "free some space, then continue the run"
-        elif not all(os.access(place, os.W_OK) for place in (self.path, self.path.parent)):
-            hint = "it is read-only: its runs can be read, but new ones need another store"
-        else:
-            hint = "check the file, or name another store"
-        return StoreFailed(f"the store {self.path} cannot be used: {error}; {hint}.")
+T = TypeVar("T")
+Settled = Callable[[StoreFailed | None], None]
+"""Called in any thread with None once all is on disk, or with the reason why it cannot be."""
+Holdable = Literal["journals", "conversations"]
+"""What one process at a time may work on: a run, or a conversation."""
+_LONGEST_PAUSE = 1.0
 
 
-def _is_filled(path: Path) -> bool:
-    try:
-        return path.stat().st_size > 0
-    except OSError:
-        return False
+class Rows(Protocol):
+    """The rows that a query found."""
+
+    def fetchone(self) -> Any:
+        """The next row; None after the last."""
+        ...
+
+    def fetchall(self) -> list[Any]:
+        """All that are left."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]: ...
 
 
-def _version(connection: sqlite3.Connection) -> int:
-    [version] = connection.execute("pragma user_version").fetchone()
-    return version
+class Connection(Protocol):
+    """A connection of one thread. Each statement is a transaction, unless one was begun."""
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        ...
 
-def _is_locked(error: sqlite3.Error) -> bool:
-    return str(error) == "database is locked"
+    def execute(self, sql: str, values: Sequence[Any] = ..., /) -> Rows:
+        """Run a statement; a `?` stands for each value."""
+        ...
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> object:
+        """Run a statement for each row of values."""
+        ...
+
+    def stream(self, sql: str, values: Sequence[Any] = ..., /) -> Iterator[Any]:
+        """The rows that a query finds, some at a time: they need not fit into memory together."""
+        ...
+
+    def begin(self) -> None:
+        """Begin a transaction that writes; no other one does until it ends."""
+        ...
+
+    def commit(self) -> None:
+        """End the transaction; all of it is on disk then."""
+        ...
+
+    def rollback(self) -> None:
+        """End the transaction as if it had not begun."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the database."""
+        ...
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection) -> Generator[None]:
-    """All or nothing; the lock to write is taken at once, so no transaction fails half-way."""
-    connection.execute("begin immediate")
+def transaction(connection: Connection) -> Generator[None]:
+    """All or nothing; the right to write is taken at once, so no transaction fails half-way."""
+    connection.begin()
     try:
         yield
-        connection.execute("commit")
+        connection.commit()
     except BaseException:
         # A full disk has rolled back already.
         if connection.in_transaction:
-            connection.execute("rollback")
+            connection.rollback()
         raise
+
+
+class Hold(Protocol):
+    """The right of this process to work on something that no other may work on."""
+
+    def check(self) -> None:
+        """StoreFailed if it was lost meanwhile, and another process has it now."""
+        ...
+
+    def release(self) -> None:
+        """Let others have it."""
+        ...
+
+
+class TrialEntry(Protocol):
+    """Where one trial under way is recorded."""
+
+    @property
+    def ledger(self) -> bytes:
+        """The run as JSON lines."""
+        ...
+
+    @property
+    def judging(self) -> bytes:
+        """What the metrics asked, as JSON lines."""
+        ...
+
+    def begin(self, key: Key, digest: str) -> None:
+        """Use this entry for that trial now."""
+        ...
+
+    def restore(self, ledger: Ledger, judging: Ledger) -> bool:
+        """Record what an earlier process had recorded; whether it is safe now."""
+        ...
+
+    def agent(self, event: LedgerEvent) -> None:
+        """Record an event of the run."""
+        ...
+
+    def judge(self, event: LedgerEvent) -> None:
+        """Record an event of the measuring."""
+        ...
+
+    def settle(self, tell: Settled) -> None:
+        """Call `tell` when all that was recorded is on disk, or with the reason why no tool may act."""
+        ...
+
+    def forget(self) -> None:
+        """Drop the lines from memory: the writer has them now."""
+        ...
+
+
+class RunJournal(Protocol):
+    """The trials of one run that are under way, recorded by one process at a time."""
+
+    attempt: int
+    """Which process works on the run: each one that resumes it has a higher number."""
+    fail: Callable[[str], None]
+    """Called in any thread with the reason why nothing more can be written."""
+    nameless: list[str]
+    """Where something was left, but not readable enough to say which trial it was."""
+
+    def entry(self) -> TrialEntry:
+        """An empty entry for a trial that begins."""
+        ...
+
+    def release(self, entry: Any) -> None:
+        """Take back the entry of a trial that is safe in the database."""
+        ...
+
+    def left_over(self) -> list[CutTrial]:
+        """What earlier processes had under way when they ended."""
+        ...
+
+    def freeze(self) -> None:
+        """Record nothing more: what follows is the noise of stopping, and no part of the run."""
+        ...
+
+    def close(self, *, remove: bool) -> None:
+        """Let go of the run; `remove` what is left of the journal once all is safe in the database."""
+        ...
+
+
+class Database(Protocol):
+    """One database of runs and conversations."""
+
+    address: str
+    """What `--store` takes to name it; without a password."""
+    folder: Path
+    """Where files next to it may lie: logs, plays."""
+    patience: float
+    """For how many seconds a lost connection is tried again before a run stops."""
+
+    def exists(self) -> bool:
+        """Whether there is anything to read."""
+        ...
+
+    def connected(self, *, to_write: bool = False) -> AbstractContextManager[Connection]:
+        """A connection for a while, to read by unless asked otherwise; its errors become ours."""
+        ...
+
+    def open(self) -> Connection:
+        """A connection to write by, whose commits are on disk when they return."""
+        ...
+
+    def check(self, connection: Connection) -> None:
+        """StoreFailed if what is written by this connection would be lost."""
+        ...
+
+    def failure(self, error: Exception) -> StoreFailed | None:
+        """The error to raise for one of the engine's; None if it is not one of these."""
+        ...
+
+    def is_lost(self, error: Exception) -> bool:
+        """Whether an error means that the connection is gone, and another one may do."""
+        ...
+
+    def hold(self, kind: Holdable, name: str) -> Hold:
+        """The right to work on a run or a conversation; StoreFailed while another process has it."""
+        ...
+
+    def held(self, kind: Holdable, names: Collection[str]) -> set[str]:
+        """Those of these that a process is at work on."""
+        ...
+
+    def journal(self, run_id: str, shard: str = "") -> RunJournal:
+        """The journal of a run, or of one of its shards; StoreFailed while another process holds it."""
+        ...
+
+    def removing(self, name: str) -> AbstractContextManager[None]:
+        """Hold a journal while its run is deleted, and leave nothing of it; StoreFailed if it is held."""
+        ...
+
+    def under_way(self, name: str) -> list[CutTrial]:
+        """The trials in this journal that a process has under way now, up to their last event."""
+        ...
+
+    def keep_attachments(self, written: bytes | str, owner: str) -> None:
+        """Keep the bytes of what a run or conversation is about to mention, as far as they are at hand."""
+        ...
+
+    def put_aside(self, run_id: str, ledger: bytes, connection: Connection) -> bytes:
+        """A packed ledger as a row keeps it: itself, or where it lies if it is large."""
+        ...
+
+    def fetched(self, stored: bytes) -> bytes:
+        """The packed ledger that a row keeps so."""
+        ...
+
+    def cleared(self, owner: str, connection: Connection) -> None:
+        """Forget what only this run or conversation needed, inside the transaction that deletes it."""
+        ...
+
+    def upgrade(self, blobs: str = "") -> str:
+        """Make the tables, or bring them to today's format, as `greenroom store` asks; what was done.
+
+        `blobs` is where what is large is kept from now on; empty for the usual place.
+        """
+        ...
+
+    def about(self) -> list[tuple[str, str]]:
+        """What `greenroom store check` says of it: each fact with its name before it."""
+        ...
+
+    def environment(self) -> dict[str, str]:
+        """What another process must find in its environment to open the store by its address."""
+        ...
+
+    def tidy(self) -> None:
+        """Give the space of what was deleted back."""
+        ...
+
+
+class Reconnecting:
+    """A connection to write by that is opened again if it was lost, until patience is at an end.
+
+    What is done by it must be harmless to do twice: a commit may have worked although its answer was lost.
+    """
+
+    def __init__(
+        self, database: Database, opened: Callable[[Connection], None] = lambda _: None
+    ) -> None:
+        self._database = database
+        self._opened = opened
+        self._connection: Connection | None = None
+        self._was_open = False
+        self._stopping = Event()
+
+    def do(self, work: Callable[[Connection], T]) -> T:
+        """What `work` comes to."""
+        until, pause = 0.0, 0.05
+        while True:
+            try:
+                return work(self._open())
+            except Exception as error:
+                if not self._database.is_lost(error):
+                    raise
+                self.close()
+                if not self._was_open:
+                    raise  # it may never have been there
+                until = until or monotonic() + self._database.patience
+                if monotonic() + pause > until or self._stopping.wait(pause):
+                    raise
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _open(self) -> Connection:
+        if self._connection is None:
+            self._connection = self._database.open()
+            try:
+                self._opened(self._connection)
+            except BaseException:
+                self.close()
+                raise
+            self._was_open = True
+        self._database.check(self._connection)
+        return self._connection
+
+    def close(self) -> None:
+        """Let go of the connection; the next work opens another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def stop_waiting(self) -> None:
+        """Be patient no more; for any thread."""
+        self._stopping.set()

@@ -21,125 +21,43 @@ from contextlib import suppress
 from errno import EMFILE, ENFILE
 from itertools import chain
 from pathlib import Path
-from threading import Lock
-from typing import cast
 
 from greenroom.errors import StoreFailed
 from greenroom.ledger.blobs import BlobFolder
-from greenroom.ledger.codec import encoded_lines, json_of
-from greenroom.ledger.events import (
-    Event,
-    ModelFailed,
-    ModelReplied,
-    Remembered,
-    ToolCalled,
-    ToolFailed,
-    ToolReturned,
-)
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json
-from greenroom.store.cut_trials import AGENT, JUDGE, TRIAL, CutTrial, left_over
+from greenroom.store.cut_trials import CutTrial, left_over
+from greenroom.store.database import Settled
+from greenroom.store.entry import Recorded, RecordedTrial, title
 from greenroom.store.failpoints import failpoint, is_armed
 from greenroom.store.lock import locked
-from greenroom.store.runs import Key
 from greenroom.store.slots import ALONE, SLOTS, DiskSync, Place, Places
 
-# What was paid for, may be about to act, or rests; what has acted, if it was real.
-_URGENT = {ModelReplied, ModelFailed, ToolCalled, Remembered}
-_RETURNED = {ToolReturned, ToolFailed}
 
-Settled = Callable[[StoreFailed | None], None]
-"""Called in any thread with None once all is on disk, or with the reason why it cannot be."""
-
-
-class _Recorded:
-    """The events of one side of a trial, as lines once they go to the file."""
-
-    __slots__ = ("fresh", "lines", "mark")
-
-    def __init__(self, mark: bytes) -> None:
-        self.mark = mark
-        self.fresh: list[Event] = []
-        self.lines: list[bytes] = []
-        """Some at a time, as they were written out together."""
-
-    def written_out(self) -> bytes:
-        """The lines of the events that were not yet written out, for the file."""
-        fresh = self.fresh.copy()
-        del self.fresh[: len(fresh)]  # what another thread has added meanwhile stays
-        lines = encoded_lines(fresh)
-        self.lines.append(lines)
-        return self._marked(lines)
-
-    def _marked(self, lines: bytes) -> bytes:
-        # JSON spells out the line breaks of a text: those that are there end a line.
-        return self.mark + lines[:-1].replace(b"\n", b"\n" + self.mark) + b"\n"
-
-    def again(self) -> bytes:
-        """All lines for the file, from the beginning."""
-        return b"".join(map(self._marked, self.lines))
-
-    def count(self) -> int:
-        """How many lines were written out."""
-        return sum(lines.count(b"\n") for lines in self.lines)
-
-    def whole(self) -> bytes:
-        """Everything, as JSON lines."""
-        if self.fresh:
-            self.lines.append(encoded_lines(self.fresh))
-            self.fresh.clear()
-        return b"".join(self.lines)
-
-    def forget(self) -> None:
-        self.fresh, self.lines = [], []
-
-
-class Entry:
+class Entry(RecordedTrial):
     """Where one trial under way is written, if anywhere, and what was written there."""
 
     __slots__ = (
-        "_about",
-        "_agent",
         "_has_settled",
         "_in_slot",
         "_journal",
-        "_judge",
         "_length",
         "_slot",
-        "_title",
-        "_writing",
         "failure",
-        "is_frozen",
         "place",
     )
 
     def __init__(self, slot: Place | None, journal: "Journal") -> None:
+        super().__init__()
         self.failure = ""
-        self.is_frozen = False
         self.place = slot
         self._slot = slot
         self._journal = journal
         self._length = self._in_slot = 0
         self._has_settled = False
-        self._writing = Lock()
-        self._agent = _Recorded(AGENT)
-        self._judge = _Recorded(JUDGE)
-        self._about: dict[str, Json] = {}
-        self._title = b""
-
-    def begin(self, key: Key, digest: str) -> None:
-        """Use this place for that trial now."""
-        self._about = {"case_id": key.case_id, "trial": key.trial, "digest": digest}
-        self._title = _title(self._about)
-        failpoint("journal.opened")
 
     def restore(self, ledger: Ledger, judging: Ledger) -> bool:
         """Write what an earlier process had recorded; whether it is in the file now."""
-        self._agent.fresh += ledger
-        self._judge.fresh += judging
-        # The title says how much there is: a part of it would be mistaken for a shorter run.
-        self._title = _title({**self._about, "lines": len(ledger) + len(judging)})
-        self._write()
+        self._write_again(ledger, judging)
         if self.place is None or self.failure:
             return False
         # A real tool may have acted in it, and this was on disk where it was before.
@@ -150,28 +68,13 @@ class Entry:
             self._fail(self.place.path, error)
         return not self.failure
 
-    def agent(self, event: Event) -> None:
-        """Write down an event of the run."""
-        self._agent.fresh.append(event)
-        if type(event) in _URGENT or (type(event) in _RETURNED and _has_acted(event)):
-            self._write()
-
-    def judge(self, event: Event) -> None:
-        """Write down an event of the measuring."""
-        self._judge.fresh.append(event)
-        if type(event) in _URGENT or (type(event) in _RETURNED and _has_acted(event)):
-            self._write()
-
     def _write(self) -> None:
         """Put what waits into the file, in one go."""
-        with self._writing:  # tools may be called in threads
+        with self._writing:
             self._write_out()
 
     def _write_out(self) -> None:
-        waiting, self._title = self._title, b""
-        for recorded in (self._agent, self._judge):
-            if recorded.fresh:
-                waiting += recorded.written_out()
+        waiting = self._written_out()
         place = self.place
         if place is None or self.is_frozen or self.failure:
             return
@@ -217,7 +120,7 @@ class Entry:
         return self.failure or ("the run is being stopped." if self.is_frozen else "")
 
     def _find_place(self) -> None:
-        """Files were scarce when the trial needed one; they may not be any more."""
+        """Files were scarce when the trial needed one; they might not be any more."""
         try:
             self._move()
             if self.place is None:
@@ -239,10 +142,10 @@ class Entry:
         if own is None:
             return
         sides = (self._agent, self._judge)
-        about = {**self._about, "lines": sum(map(_Recorded.count, sides))}
+        about = {**self._about, "lines": sum(map(Recorded.count, sides))}
         self._length = 0
         try:
-            self._put(own, _title(about) + b"".join(map(_Recorded.again, sides)))
+            self._put(own, title(about) + b"".join(map(Recorded.again, sides)))
             self._keep_settled(own)
         except OSError:
             # What stands in the slot is where the trial will go on.
@@ -261,21 +164,6 @@ class Entry:
         if self._slot is not None and self._in_slot:
             self._slot.wipe(self._in_slot)
             self._in_slot = 0
-
-    @property
-    def ledger(self) -> bytes:
-        """The run as JSON lines."""
-        return self._agent.whole()
-
-    @property
-    def judging(self) -> bytes:
-        """What the metrics asked, as JSON lines."""
-        return self._judge.whole()
-
-    def forget(self) -> None:
-        """Drop the lines from memory: the writer has them now. Those in the file stay."""
-        self._agent.forget()
-        self._judge.forget()
 
     def clear(self) -> None:
         """Make ready for the next trial; what was said in the last one may be a secret."""
@@ -296,15 +184,6 @@ class Entry:
         self.place = self._slot = None
 
 
-def _title(about: dict[str, Json]) -> bytes:
-    return TRIAL + json_of(about) + b"\n"
-
-
-def _has_acted(event: Event) -> bool:
-    """Whether it is a real tool that has returned or failed."""
-    return cast("ToolReturned | ToolFailed", event).source == "live"
-
-
 class Journal:
     """The files of one run's trials under way, in a folder that one process at a time may hold."""
 
@@ -313,6 +192,7 @@ class Journal:
         self.blobs = blobs
         self.places = Places(folder)
         self.syncing = DiskSync()
+        self.attempt = 1
         self.fail: Callable[[str], None] = lambda _: None
         """Called in any thread with the reason why nothing more can be written."""
         self.nameless: list[str] = []
@@ -353,7 +233,7 @@ class Journal:
         except OSError as error:
             raise StoreFailed(f"cannot read the journal in {self.folder}: {error}.") from error
         self.nameless = found.nameless
-        return found.trials
+        return [*found.trials]
 
     def freeze(self) -> None:
         """Write nothing more: what follows is the noise of stopping, and no part of the run."""

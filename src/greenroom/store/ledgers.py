@@ -13,7 +13,7 @@ from greenroom.results.wire import StoredVerdict, VerdictData, to_json_types
 from greenroom.store.runs import Key, Row
 
 if TYPE_CHECKING:
-    from greenroom.store.store import Store
+    from greenroom.store.reading import StoreReader
 
 _ZLIB = b"Z"
 """The first byte of a compressed ledger. One that is not begins with its first line, a `{`."""
@@ -32,7 +32,7 @@ class RunLedgers:
 
     __slots__ = ("_ahead", "_run_id", "_store")
 
-    def __init__(self, store: "Store", run_id: str) -> None:
+    def __init__(self, store: "StoreReader", run_id: str) -> None:
         self._store = store
         self._run_id = run_id
         self._ahead: dict[Key, bytes] = {}
@@ -41,8 +41,9 @@ class RunLedgers:
         """The ledger of a trial; its text is not kept."""
         packed = self._ahead.pop(key, None)
         if packed is None:
-            self._ahead = self._store.packed_ledgers(self._run_id, key)
-            packed = self._ahead.pop(key)
+            ahead = self._store.packed_ledgers(self._run_id, key)
+            packed = ahead.pop(key)
+            self._ahead = ahead  # last: other threads may read as well
         return loaded(packed, self._run_id, key)
 
 

@@ -12,9 +12,9 @@ _MOMENT = 0.01
 _LOOK = 2.0
 
 
-def under_way(run_id: str) -> StoreFailed:
-    """Why a run cannot be resumed."""
-    return StoreFailed(f"run {run_id!r} is under way in another process. Wait for it, or stop it.")
+def under_way(name: str, what: str = "run") -> StoreFailed:
+    """Why a run cannot be resumed, or another thing that one process at a time works on."""
+    return StoreFailed(f"{what} {name!r} is under way in another process. Wait for it, or stop it.")
 
 
 def locked(folder: Path) -> int:

@@ -18,8 +18,8 @@ _MUCH = 500_000
 """Bytes that hold too many new words for a quick look to be quick."""
 
 
-class Cleaner:
-    """Takes the secrets out of rows. For one thread.
+class _CurrentRedactor:
+    """A redactor and its sieve. For one thread.
 
     `redactor` is asked each time: agents and tools may put secrets into the environment as they run.
     """
@@ -29,23 +29,47 @@ class Cleaner:
         self._redactor = redactor()
         self._sieve = Sieve(self._redactor)
 
-    def rows(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """The rows as they may be kept."""
-        self._keep_up()
-        return [clean for some in batches(rows, _LITTLE) for clean in self._some(some)]
-
-    def _some(self, rows: Sequence[Row]) -> Sequence[Row]:
-        if len(rows) > 1 and self._sieve.is_clean(b"\n".join([p for r in rows for p in _parts(r)])):
-            return rows
-        return [self._row(row) for row in rows]
-
-    def _keep_up(self) -> None:
+    def keep_up(self) -> None:
+        """Know what has become a secret since the last time."""
         try:
             now = self._asked()
         except BadFile:  # pyproject.toml is being written just now
             return
         if now is not self._redactor:
             self._redactor, self._sieve = now, Sieve(now)
+
+
+class LineCleaner(_CurrentRedactor):
+    """Takes the secrets out of lines of a journal that others may read."""
+
+    def lines(self, lines: bytes) -> bytes:
+        """The same lines, or others with marks in place of secrets: nothing can go on from those."""
+        if len(lines) <= _MUCH and self._sieve.is_clean(lines):
+            return lines
+        clean = b"".join([line[:1] + self._line(line[1:]) for line in lines.splitlines(True)])
+        return lines if clean == lines else clean
+
+    def _line(self, line: bytes) -> bytes:
+        try:
+            read = json.loads(line)
+            clean = self._redactor.value(read)
+        except (ValueError, RecursionError):  # too deep, or a number that is too long
+            return self._redactor.text(line.decode(errors="replace")).encode(errors="replace")
+        return line if clean is read else json.dumps(clean).encode() + b"\n"
+
+
+class Cleaner(_CurrentRedactor):
+    """Takes the secrets out of rows."""
+
+    def rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """The rows as they may be kept."""
+        self.keep_up()
+        return [clean for some in batches(rows, _LITTLE) for clean in self._some(some)]
+
+    def _some(self, rows: Sequence[Row]) -> Sequence[Row]:
+        if len(rows) > 1 and self._sieve.is_clean(b"\n".join([p for r in rows for p in _parts(r)])):
+            return rows
+        return [self._row(row) for row in rows]
 
     def _row(self, row: Row) -> Row:
         if row.size <= _MUCH and all(map(self._sieve.is_clean, _parts(row))):

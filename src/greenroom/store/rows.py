@@ -1,12 +1,13 @@
 """Rows on their way into the tables, inside the transaction that is open."""
 
 import json
-import sqlite3
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 
+from msgspec.structs import asdict
+
 from greenroom.errors import StoreFailed
+from greenroom.store.database import Connection
 from greenroom.store.ledgers import pack
 from greenroom.store.runs import COUNTED, Plan, Row, Run, batches, tally
 
@@ -20,7 +21,7 @@ _TRIAL = (
 _REPLACED = ", ".join(f"{name} = excluded.{name}" for name in _TRIAL.split(", "))
 
 
-def next_position(connection: sqlite3.Connection, count: int = 1) -> int:
+def next_position(connection: Connection, count: int = 1) -> int:
     """The first of so many positions, which belong to the transaction that is open."""
     connection.execute("update store set position = position + ?", (count,))
     [last] = connection.execute("select position from store").fetchone()
@@ -31,26 +32,28 @@ def planned(plan: Plan) -> tuple[object, ...]:
     """The columns of a run that say what it set out to do."""
     named = (to_column(plan.name), to_column(plan.evalset_id), to_column(plan.agent))
     facts = asdict(plan)
-    if not plan.reference:
-        del facts["reference"]  # as it was before there was any
+    for name in ("reference", "fence", "called", "shards", "by", "commit"):
+        if not facts[name]:
+            del facts[name]  # as it was before there was any
     return *named, plan.digest, plan.set_digest, json.dumps(facts)
 
 
-def read_sums(run: Run, connection: sqlite3.Connection) -> dict[str, float]:
+def read_sums(run: Run, connection: Connection) -> dict[str, float]:
     """What the run has counted so far; StoreFailed if it is not this process's run any more."""
     query = f"select attempt, {', '.join(COUNTED)} from runs where id = ?"
     found = connection.execute(query, (run.id,)).fetchone()
     if found is None:
         raise StoreFailed(f"run {run.id!r} was deleted from the store while it was under way.")
     attempt, *sums = found
+    if run.shard:
+        query = "select attempt from shards where run_id = ? and shard = ?"
+        [attempt] = connection.execute(query, (run.id, run.shard)).fetchone()
     if attempt != run.attempt:
         raise StoreFailed(f"run {run.id!r} was resumed by another process. Let that one finish it.")
     return dict(zip(COUNTED, sums, strict=True))
 
 
-def put_sums(
-    run_id: str, sums: Mapping[str, float], position: int, connection: sqlite3.Connection
-) -> None:
+def put_sums(run_id: str, sums: Mapping[str, float], position: int, connection: Connection) -> None:
     """Write the sums of a run, which are a change to follow."""
     # Rounded, so that what is added and later taken away again leaves nothing behind.
     sums = {**sums, "cost": round(sums["cost"], 12)}
@@ -61,14 +64,21 @@ def put_sums(
 
 
 def put_trials(
-    run: Run, rows: Collection[Row], position: int, connection: sqlite3.Connection
+    run: Run,
+    rows: Collection[Row],
+    position: int,
+    connection: Connection,
+    put_aside: Callable[[bytes], bytes],
 ) -> dict[str, float]:
-    """Write trials, from this position on; by how much each sum of the run changes."""
+    """Write trials, from this position on; by how much each sum of the run changes.
+
+    `put_aside` says what a row keeps of a ledger: all of it, or where it lies.
+    """
     change: dict[str, float] = dict.fromkeys(COUNTED, 0)
     for some in batches(rows, _TOGETHER_BYTES, _TOGETHER):
         keys = [value for row in some for value in (to_column(row.key.case_id), row.key.trial)]
         before = connection.execute(_lookup(len(some)), (*keys, run.id)).fetchall()
-        connection.execute(_insertion(len(some)), _values(run.id, some, position))
+        connection.execute(_insertion(len(some)), _values(run.id, some, position, put_aside))
         position += len(some)
         now = [(row.status, row.place, row.key.trial, row.cost) for row in some]
         added, replaced = tally(run.plan, now), tally(run.plan, before)
@@ -77,7 +87,7 @@ def put_trials(
     return change
 
 
-def put_spending(run_id: str, rows: Iterable[Row], connection: sqlite3.Connection) -> None:
+def put_spending(run_id: str, rows: Iterable[Row], connection: Connection) -> None:
     """Add what these tries at trials cost; one that is there already is not counted again."""
     connection.executemany(
         "insert into spending values (?, ?, ?, ?, ?) on conflict do nothing",
@@ -108,24 +118,36 @@ def _insertion(count: int) -> str:
     )
 
 
-def _values(run_id: str, rows: Iterable[Row], position: int) -> list[object]:
+def _values(
+    run_id: str, rows: Iterable[Row], position: int, put_aside: Callable[[bytes], bytes]
+) -> list[object]:
     found: list[object] = []
     for number, row in enumerate(rows, position):
         found += (number, run_id, to_column(row.key.case_id), row.key.trial, row.place, row.digest)
-        found += (row.covers_code, row.status, row.error_type, row.cost, len(row.ledger))
-        found += (row.verdict, pack(row.ledger), pack(row.judging))
+        found += (int(row.covers_code), row.status, row.error_type, row.cost, len(row.ledger))
+        found += (row.verdict, put_aside(pack(row.ledger)), put_aside(pack(row.judging)))
     return found
 
 
-def to_column(text: str) -> str | bytes:
+ODD = "\ufffe\uffff"
+"""How a text begins that is kept as JSON, where a column takes no bytes in place of a text."""
+
+
+class OddText(bytes):
+    """A text that cannot go into a column as it is."""
+
+
+def to_column(text: str) -> str | OddText:
     """A text as a column takes it: half a character, as a cut stream leaves it, goes as bytes."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        return text.encode(errors="surrogatepass")
-    return text
+        return OddText(text.encode(errors="surrogatepass"))
+    return OddText(text.encode()) if text.startswith(ODD) else text
 
 
 def from_column(stored: str | bytes) -> str:
     """The text that `to_column` wrote."""
-    return stored if isinstance(stored, str) else stored.decode(errors="surrogatepass")
+    if isinstance(stored, bytes):
+        return stored.decode(errors="surrogatepass")
+    return json.loads(stored[len(ODD) :]) if stored.startswith(ODD) else stored

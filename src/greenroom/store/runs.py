@@ -1,16 +1,18 @@
 """What the store knows of a run: what was planned, how far it got, and its trials on their way in."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, field
 
 from greenroom.errors import StoreFailed
-from greenroom.ledger.plain import Json
-from greenroom.results.result import CaseResult, Status
+from greenroom.results.endings import Status
+from greenroom.results.result import CaseResult, LedgerSource
+
+T = TypeVar("T")
 
 RunStatus = Literal["running", "interrupted", "finished"]
 """Whether a run goes on, was cut off, or has ended."""
@@ -29,8 +31,7 @@ ASIDE = -1
 """The place of a trial whose case has changed, or is not among the cases: no report has it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """What a run set out to do, with digests by which a change of any part is noticed."""
 
     name: str = ""
@@ -50,9 +51,19 @@ class Plan:
     confirm: int = 0
     """How often a case that passed in the baseline and fails is run again at most."""
     against: str | None = None
-    """The id of that baseline; None if no case is run again."""
+    """The id of the report that it is compared with; None without a baseline."""
     reference: str = ""
     """Where the agent is found, if it was given so: `desk.py:agent`."""
+    fence: str = ""
+    """Who holds the fence besides each process: `kernel`, perhaps with hosts."""
+    called: str = ""
+    """What the run is called by whoever resumes it or begins it: `--resume-or-new nightly`."""
+    shards: int = 0
+    """How many processes share the run, each with a part of the cases; 0 if it is one's own."""
+    by: str = ""
+    """Who began it."""
+    commit: str = ""
+    """The commit of the code that it ran."""
 
     def changes(self, now: "Plan") -> list[str]:
         """What differs in `now` and would mix two things in one report; cases are compared elsewhere."""
@@ -62,6 +73,8 @@ class Plan:
             found.append(
                 f"the agent has changed ({self.digest or 'none'}, now {now.digest or 'none'})"
             )
+        if self.fence and not now.fence:
+            found.append(f"the kernel held its fence (--fence {self.fence}), and does not now")
         for name, digest in then.items():
             if metrics.get(name, digest) != digest:
                 found.append(f"metric {name!r} has changed")
@@ -73,23 +86,39 @@ class Plan:
 def plan_from(text: str) -> Plan:
     """The plan that a run was stored with. One that cannot be read must not hide the other runs."""
     try:
-        return Plan(**json.loads(text))
+        return Plan(**_read(text))
     except (ValueError, TypeError):
         return Plan(name="(cannot be read)")
 
 
+def _read(text: str) -> Any:
+    try:
+        # Lists of runs are long, and json takes four times as long.
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return json.loads(text)  # which reads lone surrogates, too
+
+
 def notes_from(text: str) -> tuple[str, ...]:
     """The notes that a run was stored with; if they cannot be read, a note says so."""
+    if text == "[]":
+        return ()
     try:
-        return tuple(map(str, json.loads(text)))
+        return tuple(map(str, _read(text)))
     except (ValueError, TypeError):
         return ("the notes of this run cannot be read",)
 
 
-def verdict_json(text: str, where: str) -> Json:
-    """The verdict that a trial was stored with; StoreFailed if it cannot be read."""
+ReadVerdict = Callable[[str, str, LedgerSource | None, str], T]
+"""Makes something of a verdict that is JSON text; of where it is, its ledger, and what the case asks."""
+
+
+def verdict_of(
+    read: ReadVerdict[T], text: str, where: str, ledger: LedgerSource | None, asks: str
+) -> T:
+    """What is read of the verdict that a trial was stored with; StoreFailed if it is not JSON."""
     try:
-        return json.loads(text)
+        return read(text, where, ledger, asks)
     except (ValueError, TypeError) as error:
         raise StoreFailed(
             f"{where}: the verdict in the store cannot be read: {error}. Restore an older copy of "
@@ -97,8 +126,7 @@ def verdict_json(text: str, where: str) -> Json:
         ) from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True):
     """One execution of a set, as the store remembers it."""
 
     id: str
@@ -120,6 +148,8 @@ class Run:
     """How many processes have worked on it, one after the other."""
     begun_before: bool = False
     """Whether this process resumes what another began."""
+    shard: str = ""
+    """Which part of the cases this process runs, such as `2/4`; empty for all of them."""
 
     @property
     def total(self) -> int:
@@ -130,6 +160,17 @@ class Run:
     def done(self) -> int:
         """How many trials are safe in the store."""
         return sum(self.counts.values())
+
+
+def journal_name(run_id: str, shard: str = "") -> str:
+    """What the journal of a run is called, or that of one of its shards."""
+    return f"{run_id}.{shard.replace('/', '-')}" if shard else run_id
+
+
+def journal_names(run_id: str, shards: int) -> list[str]:
+    """What the journals of all processes are called that share a run."""
+    parts = [f"{part}/{shards}" for part in range(1, shards + 1)]
+    return [journal_name(run_id, part) for part in parts or [""]]
 
 
 class Key(Struct, frozen=True):

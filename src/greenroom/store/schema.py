@@ -15,9 +15,9 @@ not made in advance; docs/decisions/0025-store-schema.md says which ones are exp
 import sqlite3
 from os import urandom
 
-VERSION = 3
+VERSION = 4
 
-_TABLES = """
+TABLES = """
 create table store (
     id text not null,
     position integer not null
@@ -77,7 +77,7 @@ create table deleted (
 );
 """
 
-_CONVERSATIONS = """
+CONVERSATIONS = """
 create table conversations (
     id text primary key,
     position integer not null unique,
@@ -103,6 +103,20 @@ create table state (
 );
 """
 """Since format 3: what agents that are performed said and did, and the state of users and apps."""
+
+SHARDS = """
+create table shards (
+    run_id text not null,
+    shard text not null,
+    attempt integer not null,
+    status text not null,
+    seconds real not null default 0,
+    notes text not null default '[]',
+    primary key (run_id, shard)
+);
+create index latest on runs (begun desc, id desc);
+"""
+"""Since format 4: the processes that share one run, each with a part of the cases; and runs by their age."""
 
 # What format 1 holds, in the shape of today's tables. {runs} and {trials} are the tables of format 1.
 _FACTS_1 = """
@@ -164,11 +178,14 @@ def read_earlier(connection: sqlite3.Connection, version: int) -> None:
     connection.execute("pragma temp_store = memory")
     if version == 1:
         _read_format_1(connection)
-    for name, columns in (
-        ("conversations", "id, position, app, user_id, agent_digest, begun, updated"),
-        ("conversation_events", "conversation_id, seq, line"),
-        ("state", "scope, owner, key, value, position"),
+    for since, name, columns in (
+        (3, "conversations", "id, position, app, user_id, agent_digest, begun, updated"),
+        (3, "conversation_events", "conversation_id, seq, line"),
+        (3, "state", "scope, owner, key, value, position"),
+        (4, "shards", "run_id, shard, attempt, status, seconds, notes"),
     ):
+        if version >= since:
+            continue
         nothing = ", ".join(f"'' as {column}" for column in columns.split(", "))
         connection.execute(f"create temp view if not exists {name} as select {nothing} where false")
 
@@ -187,13 +204,18 @@ def _read_format_1(connection: sqlite3.Connection) -> None:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    for statement in _TABLES.split(";"):
+    for statement in TABLES.split(";"):
         connection.execute(statement)
     connection.execute("insert into store values (?, 0)", (urandom(8).hex(),))
 
 
 def _add_conversations(connection: sqlite3.Connection) -> None:
-    for statement in _CONVERSATIONS.split(";"):
+    for statement in CONVERSATIONS.split(";"):
+        connection.execute(statement)
+
+
+def _add_shards(connection: sqlite3.Connection) -> None:
+    for statement in SHARDS.split(";"):
         connection.execute(statement)
 
 
@@ -212,7 +234,7 @@ def _from_format_1(connection: sqlite3.Connection) -> None:
         connection.execute(f"drop table {name}_1")
 
 
-STEPS = {0: (2, _create), 1: (2, _from_format_1), 2: (3, _add_conversations)}
+STEPS = {0: (2, _create), 1: (2, _from_format_1), 2: (3, _add_conversations), 3: (4, _add_shards)}
 """What to do with a store of each earlier format, and which one it has then; 0 is an empty file."""
 
 

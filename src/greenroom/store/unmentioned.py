@@ -2,23 +2,27 @@
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from time import time
+from typing import TYPE_CHECKING
 
 from greenroom.ledger.blobs import FOLDER, BlobFolder, digests_in
-from greenroom.store.database import JOURNALS, Database
 from greenroom.store.ledgers import unpacked
 from greenroom.store.lock import is_held
 
-_CONVERSATIONS = "conversations"
+if TYPE_CHECKING:
+    from greenroom.store.sqlite import SqliteDatabase
+
+_AT_WORK = ("journals", "conversations")
 # Seconds: bytes are kept just before what mentions them is written down.
 _MOMENT = 60.0
 
 
-def remove_unmentioned(database: Database) -> None:
+def remove_unmentioned(database: "SqliteDatabase") -> None:
     """Remove the bytes that no run and no conversation of the store mentions."""
-    place, begun = database.path.parent, time()
+    place, begun = database.folder, time()
     left = {path.name: path for path in BlobFolder(place / FOLDER).files()}
     if not left:
         return
@@ -49,11 +53,13 @@ def _written(connection: sqlite3.Connection, kept: Path) -> Iterator[bytes | Non
     for file in chain(place.glob("*.*"), *(folder.glob("*") for folder in _folders(place))):
         is_ours = file.name.startswith(kept.name)
         if not is_ours and file.is_file() and not file.is_symlink():
-            yield file.read_bytes()
+            # Who removes a journal meanwhile has just kept what it mentions.
+            with suppress(FileNotFoundError):
+                yield file.read_bytes()
 
 
 def _folders(place: Path) -> list[Path]:
-    return [folder for room in (JOURNALS, _CONVERSATIONS) for folder in (place / room).glob("*")]
+    return [folder for room in _AT_WORK for folder in (place / room).glob("*")]
 
 
 def _age(path: Path, now: float) -> float:

@@ -1,8 +1,6 @@
 """The one thread that writes to the database: trials that finish while it is busy go in together."""
 
 import asyncio
-import os
-import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -13,6 +11,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from greenroom.errors import GreenroomError, StoreFailed
+from greenroom.store.database import Connection, Reconnecting
 from greenroom.store.redaction import Cleaner
 from greenroom.store.runs import Row, Run
 from greenroom.store.store import Store
@@ -34,7 +33,7 @@ class _Addition(Struct, frozen=True):
 class _Job(Struct, frozen=True):
     """Any other work with the database."""
 
-    work: Callable[[sqlite3.Connection], object]
+    work: Callable[[Connection], object]
     answer: "asyncio.Future[Any]"
 
 
@@ -48,15 +47,14 @@ class Writer:
         self._jobs: SimpleQueue[_Addition | _Job | None] = SimpleQueue()
         self._ended = asyncio.Event()
         self._is_open = True
-        self._connection: sqlite3.Connection | None = None  # the thread's own
-        self._file: os.stat_result | None = None
+        self._database = Reconnecting(store.database)  # the thread's own
         Thread(target=self._write, name="greenroom-store", daemon=True).start()
 
     def add(self, run: Run, row: Callable[[], Row], tell: Kept) -> None:
         """Keep a trial with the next group, and tell the loop when it is on disk."""
         self._jobs.put(_Addition(run, row, tell))
 
-    async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def do(self, work: Callable[[Connection], T]) -> T:
         """What `work` comes to, after all that was given before."""
         answer: asyncio.Future[T] = self._loop.create_future()
         self._jobs.put(_Job(work, answer))
@@ -78,8 +76,7 @@ class Writer:
             while self._is_open:
                 self._round()
         finally:
-            if self._connection is not None:
-                self._connection.close()
+            self._database.close()
             self._call(self._ended.set)
 
     def _round(self) -> None:
@@ -112,26 +109,19 @@ class Writer:
     def _commit(self, group: Sequence[_Addition]) -> None:
         failure: GreenroomError | None = None
         try:
-            connection = self._open()
             rows = self._cleaner.rows([addition.row() for addition in group])
-            self._store.add(group[0].run, rows, connection)
+            self._database.do(lambda connection: self._store.add(group[0].run, rows, connection))
         except Exception as error:  # noqa: BLE001 - the waiting caller gets it
             failure = self._named(error)
         self._call(_tell, group, failure)
 
     def _run(self, job: _Job) -> None:
         try:
-            found = job.work(self._open())
+            found = self._database.do(job.work)
         except Exception as error:  # noqa: BLE001 - the waiting caller gets it
             self._call(_fail, job.answer, self._named(error))
         else:
             self._call(_give, job.answer, found)
-
-    def _open(self) -> sqlite3.Connection:
-        """The thread's connection, to the file that it was opened with."""
-        self._connection = self._connection or self._store.database.open()
-        self._file = self._store.database.same_file(self._file)
-        return self._connection
 
     def _call(self, tell: Callable[..., None], *about: object) -> None:
         """Have the loop call this, unless it is closed: then nothing waits any more."""
@@ -139,11 +129,10 @@ class Writer:
             self._loop.call_soon_threadsafe(tell, *about)
 
     def _named(self, error: Exception) -> GreenroomError:
-        if isinstance(error, sqlite3.Error):
-            return self._store.database.failure(error)
         if isinstance(error, GreenroomError):
             return error
-        return StoreFailed(f"cannot be written to {self._store.database.path}: {error!r}.")
+        failure = self._store.database.failure(error)
+        return failure or StoreFailed(f"cannot be written to {self._store}: {error!r}.")
 
 
 def _tell(group: Sequence[_Addition], failure: GreenroomError | None) -> None:

@@ -2,7 +2,7 @@
 
 The digests in the stores are those of this agent, these cases and these metrics: leave them as they are.
 
-    python -m store.golden.shop FOLDER    make a store with the code of today, and `found.json` beside it
+    python -m store.golden.shop FOLDER    make a store with the code of today, and `found.json` next to it
 """
 
 import asyncio

@@ -1,0 +1,97 @@
+"""Where runs are kept, as an option, a variable or a project says, and what is hidden."""
+
+import os
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, cast
+
+from greenroom.errors import BadFile, BadInput
+
+PLACE = ".greenroom"
+PLACE_VARIABLE = "GREENROOM_STORE"
+OFF = "off"
+_SERVERS = ("postgresql", "postgres")
+"""How the address of a store on a server begins, before `://`; a folder has no such beginning."""
+_CREDENTIALS = (
+    *("PGPASSWORD", "PGPASSFILE", "PGSERVICE", "PGSERVICEFILE"),
+    *("PGSSLCERT", "PGSSLKEY"),
+)
+"""The variables by which libpq proves who it is."""
+
+
+def is_server(place: str | Path) -> bool:
+    """Whether a place is the address of a server, and no folder; BadInput if it is an address of another kind."""
+    kind, is_address, _ = str(place).partition("://")
+    if is_address and kind not in _SERVERS:
+        # The rest of it may hold a password.
+        raise BadInput(
+            f"there is no store at {kind}://…: name a folder, or a Postgres server by "
+            f"postgresql://user@host/database."
+        )
+    return bool(is_address)
+
+
+def chosen_place() -> str:
+    """Where a variable or the nearest pyproject says that runs are kept; empty if neither does."""
+    return os.environ.get(PLACE_VARIABLE) or configured_place()
+
+
+def place_of(given: Any) -> str:
+    """The place that `store=` names, or the usual one if it names none; empty for `off`."""
+    if given is None or given is True or given == "":
+        given = chosen_place() or PLACE
+    if given is False or given == OFF:
+        return ""
+    return str(getattr(given, "address", given))
+
+
+def withheld(place: str) -> list[str]:
+    """The variables that agents under test do not get, because they open the store at this place.
+
+    Only the process that runs an evaluation writes to its store. An agent's own process could read what
+    others have recorded there, or change it, past every fence: libpq is not Python.
+    """
+    return [PLACE_VARIABLE, *(_CREDENTIALS if is_server(place) else ())]
+
+
+def without(names: Collection[str], environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process that keeps nothing in any store, and has none of these variables."""
+    kept = {name: value for name, value in environment.items() if name not in names}
+    return {**kept, PLACE_VARIABLE: OFF}
+
+
+def configured_place() -> str:
+    """`store` in `[tool.greenroom]` of the nearest pyproject.toml, here or above; empty without one."""
+    try:
+        start = Path.cwd()
+    except OSError:  # the folder is gone, and its pyproject with it
+        return ""
+    for folder in (start, *start.parents):
+        path = folder / "pyproject.toml"
+        if path.is_file():
+            return _place_in(path, path.stat().st_mtime_ns)
+    return ""
+
+
+@lru_cache(maxsize=16)
+def _place_in(path: Path, _changed: int) -> str:
+    raw = path.read_bytes()
+    if b"greenroom" not in raw:
+        return ""
+    import tomllib
+
+    try:
+        data: Any = tomllib.loads(raw.decode())
+    except ValueError as error:
+        raise BadFile(f"{path} cannot be read as TOML: {error}") from error
+    for step in ("tool", "greenroom", "store"):
+        data = cast("dict[str, Any]", data).get(step) if isinstance(data, dict) else None
+    if data is None:
+        return ""
+    if not isinstance(data, str) or not data:
+        raise BadFile(
+            f"{path}: store in [tool.greenroom] is {data!r}; name a folder, or the address of a "
+            f'server: store = "postgresql://db/evals".'
+        )
+    return data if "://" in data or data == OFF else str(path.parent / data)
