@@ -1,4 +1,4 @@
-"""Nested graphs from plain data, built afresh wherever they are needed.
+"""Nested graphs from plain data, built again wherever they are needed.
 
 A spec is JSON, so that another interpreter can build the same agent, case and user from it.
 """
@@ -84,7 +84,7 @@ def down(n: int) -> Any:
 
 
 def broken(n: int) -> Any:
-    """A model that fails as one of ours does, which no retry mends."""
+    """A model that fails as one of ours does, which no retry fixes."""
     raise GarbledReply(f"no words at {n}")
 
 
@@ -202,7 +202,7 @@ def choosing(by: str, name: str) -> Flow:
 
 
 class Book(StateSchema):
-    """What typed nodes keep, beside the others."""
+    """What typed nodes keep, next to the others."""
 
     count: int = 0
     mark: str = ""

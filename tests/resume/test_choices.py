@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from test_cuts import assert_same_end, cut_at
+from test_cuts import assert_same_end, cut_at, cuts_of
 
 from greenroom import Agent, Case, Ledger, Lines, Scripted, loop, route, simulate, step
 from greenroom.ledger import ModelCalled, Usage
@@ -88,14 +88,16 @@ def played(make: Any, ledger: Ledger | None = None) -> Ledger:
     return asyncio.run(simulate(case, make(), ledger=ledger))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("make, models", FLOWS.values(), ids=FLOWS)
 def test_a_run_cut_at_any_event_asks_the_same_models(make: Any, models: set[str]) -> None:
     whole = played(make)
     assert {event.model for event in whole.of(ModelCalled)} == models
-    for k in range(len(whole)):
+    for k in cuts_of(whole):
         assert_same_end(played(make, cut_at(whole, k)), whole)
 
 
+@pytest.mark.deep
 def test_a_function_that_is_begun_anew_hears_the_models_it_asked() -> None:
     def make() -> Any:
         choice = brain("quality", 0.2)
@@ -108,5 +110,5 @@ def test_a_function_that_is_begun_anew_hears_the_models_it_asked() -> None:
 
     whole = played(make)
     assert {event.model for event in whole.of(ModelCalled)} == {"odd", "even", "other"}
-    for k in range(len(whole)):
+    for k in cuts_of(whole):
         assert_same_end(played(make, cut_at(whole, k)), whole)

@@ -18,7 +18,7 @@ def mark(key: str) -> str:
 
 
 def contested(chance: random.Random) -> Flow:
-    """Branches of steps and agents that write keys of their own, after delays drawn anew."""
+    """Branches of steps and agents that write keys of their own, after delays drawn again."""
     flows: list[Flow] = []
     for branch in range(BRANCHES):
         parts = [slow_step(f"s{branch}_{part}", chance) for part in range(PARTS)]

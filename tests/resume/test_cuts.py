@@ -3,7 +3,6 @@
 import asyncio
 import json
 import random
-import subprocess
 import sys
 from decimal import Decimal
 from pathlib import Path
@@ -12,12 +11,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import graphs
 from graphs import Spec
 
+import warm_python
 from greenroom import Ledger, simulate
 from greenroom.ledger import (
     BranchCancelled,
@@ -244,13 +245,8 @@ def played(spec: Spec, ledger: Ledger | None = None) -> Ledger:
 def facts(event: Event | None) -> tuple[Any, ...]:
     """An event without its times and its place among other branches' events."""
     assert event is not None
-    left_out = ("at", "seq", "seconds", "first")
-    shown = [
-        (name, repr(getattr(event, name)))
-        for name in event.__struct_fields__
-        if name not in left_out
-    ]
-    return (type(event).__name__, *shown)
+    times = [name for name in event.__struct_fields__ if name in ("at", "seq", "seconds", "first")]
+    return type(event).__name__, repr(replace(event, **dict.fromkeys(times)))
 
 
 def winners(ledger: Ledger) -> dict[str, str]:
@@ -313,7 +309,10 @@ def cut_at(whole: Ledger, k: int) -> Ledger:
 
 
 def cuts_of(whole: Ledger) -> list[int]:
-    """Where a run is cut: at every event if there are not too many."""
+    """Where a run is cut: at every event if there are not too many.
+
+    There are not in `make test-all`, for the tests that are marked `deep`.
+    """
     count = len(whole)
     return random.Random(count).sample(range(count), min(count, MOST_CUTS))
 
@@ -336,9 +335,10 @@ def test_a_deep_run_goes_through_every_kind_of_event_it_can() -> None:
     assert {"YieldOpened", "Answered", "NodeFailed", "ToolFailed", "Decided"} <= kinds
 
 
+@pytest.mark.deep
 def test_a_deep_run_cut_at_any_event_comes_to_the_same_end() -> None:
     whole = played(DEEP)
-    for k in range(len(whole)):
+    for k in cuts_of(whole):
         assert_same_end(played(DEEP, cut_at(whole, k)), whole)
 
 
@@ -351,22 +351,24 @@ HANDED: Spec = {
 }
 
 
+@pytest.mark.deep
 def test_a_team_cut_at_any_event_goes_on_with_who_had_the_conversation() -> None:
     whole = played(HANDED)
     handed = [event for event in whole.of(Decided) if event.choice.endswith(("t0", "t1", "t2"))]
     assert len(handed) > 10
     assert any("#2" in event.path for event in handed)
-    for k in range(len(whole)):
+    for k in cuts_of(whole):
         assert_same_end(played(HANDED, cut_at(whole, k)), whole)
     for k in random.Random(3).sample(range(len(whole)), 2):
         assert_same_end(continued_elsewhere(HANDED, whole, k), whole)
 
 
+@pytest.mark.deep
 def test_approvals_cut_at_any_event_are_asked_for_once() -> None:
     whole = played(GUARDED)
     choices = [event.choice for event in whole.of(Decided)]
     assert {"asked", "approved", "denied"} <= set(choices)
-    for k in range(len(whole)):
+    for k in cuts_of(whole):
         assert_same_end(played(GUARDED, cut_at(whole, k)), whole)
     for k in random.Random(3).sample(range(len(whole)), 2):
         assert_same_end(continued_elsewhere(GUARDED, whole, k), whole)
@@ -400,10 +402,11 @@ HEARD: Spec = {
 }
 
 
+@pytest.mark.deep
 def test_who_listens_hears_the_same_wherever_the_run_was_cut() -> None:
     whole = played(HEARD)
     assert any(key.endswith("_heard") for key in state(whole)["session"])
-    for k in range(len(whole)):
+    for k in cuts_of(whole):
         assert_same_end(played(HEARD, cut_at(whole, k)), whole)
     for k in random.Random(3).sample(range(len(whole)), 5):
         assert_same_end(continued_elsewhere(HEARD, whole, k), whole)
@@ -415,10 +418,11 @@ FAILING: Spec = {
 FAILING_BESIDE: Spec = {"par": [{"seq": [{"step": 0}, {"step": 3}]}, {"agent": ["look", "ask"]}]}
 
 
+@pytest.mark.deep
 def test_a_run_that_fails_cut_at_any_event_fails_alike() -> None:
     whole = played(FAILING)
     assert facts(ended(whole))[0] == "RunEnded"
-    for k in range(len(whole)):
+    for k in cuts_of(whole):
         assert_same_end(played(FAILING, cut_at(whole, k)), whole)
 
 
@@ -426,19 +430,20 @@ MODELS_FAIL: dict[str, Spec] = {
     "once, and is asked again": {"seq": [{"agent": ["down"]}, {"agent": ["look", "down", "two"]}]},
     "as often as it is asked": {"seq": [{"agent": ["note"]}, {"agent": ["down", "down"]}]},
     "as ours do": {"seq": [{"agent": ["look", "broken"]}, {"agent": []}]},
-    "beside another": {"par": [{"agent": ["note", "broken"]}, {"agent": ["look", "ask"]}]},
-    "in the end, beside another": {"par": [{"agent": ["down", "down"]}, {"agent": ["two"]}]},
+    "next to another": {"par": [{"agent": ["note", "broken"]}, {"agent": ["look", "ask"]}]},
+    "in the end, next to another": {"par": [{"agent": ["down", "down"]}, {"agent": ["two"]}]},
     "in a loop": {"loop": {"body": {"agent": ["down", "shaky"]}, "rounds": 2, "awaits": True}},
     "on the user's side": {"agent_side": {"agent": ["ask"]}, "user_fails": "down"},
     "on the user's side, as ours do": {"agent_side": {"agent": ["ask"]}, "user_fails": "broken"},
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("spec", MODELS_FAIL.values(), ids=MODELS_FAIL)
 def test_a_run_whose_model_fails_cut_at_any_event_comes_to_the_same_end(spec: Spec) -> None:
     whole = played(spec)
     assert whole.of(ModelFailed, voice=None)
-    for k in range(len(whole)):
+    for k in cuts_of(whole):
         again = played(spec, cut_at(whole, k))
         # What a branch still did when its neighbour failed is an accident of time.
         if "par" in spec:
@@ -462,9 +467,10 @@ def test_a_failure_of_a_model_is_the_same_in_a_fresh_interpreter() -> None:
     assert_same_end(continued_elsewhere(spec, whole, failed.seq + 1), whole)
 
 
+@pytest.mark.deep
 def test_a_branch_that_was_cancelled_is_not_taken_up_again() -> None:
     whole = played(FAILING_BESIDE)
-    for k in range(len(whole)):
+    for k in cuts_of(whole):
         again = played(FAILING_BESIDE, cut_at(whole, k))
         assert facts(ended(again)) == facts(ended(whole))
         gone = [e for e in again if isinstance(e, BranchCancelled)]
@@ -480,13 +486,14 @@ FAILING_FORKS: dict[str, Spec] = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("fork", FAILING_FORKS.values(), ids=FAILING_FORKS)
 def test_a_fork_that_fails_in_every_round_and_is_followed_by_another_part(fork: Spec) -> None:
     followed = {"try": [fork, {"agent": ["look", "ask"]}]}
     spec = {"loop": {"body": followed, "rounds": 2, "awaits": True}}
     whole = played(spec)
     assert [e.choice for e in whole.of(Decided) if "/try." in e.path] == ["next", "next"]
-    for k in range(len(whole)):
+    for k in cuts_of(whole):
         again = played(spec, cut_at(whole, k))
         # How far the others came when one failed is an accident of time, and shows nowhere else.
         assert messages(again) == messages(whole), k
@@ -505,10 +512,8 @@ def test_a_run_cut_twice_comes_to_the_same_end() -> None:
 
 def continued_elsewhere(spec: Spec, whole: Ledger, k: int) -> Ledger:
     given = json.dumps({"spec": spec, "ledger": cut_at(whole, k).dumps()})
-    script = Path(__file__).with_name("continued.py")
-    run = subprocess.run(
-        [sys.executable, str(script)], input=given, capture_output=True, text=True, check=True
-    )
+    script = [sys.executable, Path(__file__).with_name("continued.py")]
+    run = warm_python.run(script, input=given, capture_output=True, text=True, check=True)
     return Ledger.loads(run.stdout)
 
 
@@ -527,14 +532,16 @@ def test_ids_tell_apart_what_python_holds_to_be_equal() -> None:
     assert LiveWorld(Ledger(), voice="user").new_id("run/1", 0) != ids[0][0]
 
 
+@pytest.mark.deep
 def test_a_run_through_every_kind_of_node_cut_at_any_event_comes_to_the_same_end() -> None:
     whole = played(EVERY_KIND)
     assert ended(whole) is not None
     assert len(winners(whole)) == 3
-    for k in range(len(whole)):
+    for k in cuts_of(whole):
         assert_same_end(played(EVERY_KIND, cut_at(whole, k)), whole, k)
 
 
+@pytest.mark.deep
 def test_parts_that_stand_apart_come_to_the_same_end_from_every_cut() -> None:
     whole = played(APART)
     assert ended(whole) is not None
@@ -544,12 +551,13 @@ def test_parts_that_stand_apart_come_to_the_same_end_from_every_cut() -> None:
         assert_same_end(played(APART, cut_at(whole, k)), whole, k)
 
 
+@pytest.mark.deep
 def test_questions_of_agents_elsewhere_cut_at_any_event_are_asked_once() -> None:
     whole = played(ELSEWHERE)
     calls = [record.tool for record in tool_calls(whole)]
     assert calls.count("asks") > 6  # each of the three asks back, and begins the next turn
     assert "tells" in calls
-    for k in range(len(whole)):
+    for k in cuts_of(whole):
         assert_same_end(played(ELSEWHERE, cut_at(whole, k)), whole, k)
 
 

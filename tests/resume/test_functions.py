@@ -1,4 +1,4 @@
-"""A function that is cut behind a failure and begun anew comes to the same end."""
+"""A function that is cut behind a failure and begun again comes to the same end."""
 
 from typing import Any
 

@@ -1,14 +1,16 @@
 """An agent that asks its model by HTTP, and a step that goes its own way in C."""
 
 import ctypes
+import http.client
 import os
 import struct
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
-from greenroom import Agent, step
+from greenroom import Agent, Scripted, call, step, tool
 from greenroom.models import ModelReply
 
 
@@ -40,5 +42,34 @@ def sneak(input: Any) -> str:
     return f"{input} tcp={connected == 0} udp={udp >= 0} wrote={wrote}"
 
 
+@tool
+def fetch(url: str) -> str:
+    """Ask a shop elsewhere, by name."""
+    return httpx.post(url, json={"asked": "by URL"}).json()["text"]
+
+
+@tool
+def fetch_in_tunnel(url: str) -> str:
+    """Ask a shop elsewhere as for https: the proxy leads to a host, and hears no more than that."""
+    connection = http.client.HTTPConnection(urlsplit(os.environ["http_proxy"]).netloc, timeout=10)
+    connection.set_tunnel(urlsplit(url).netloc)
+    connection.request("POST", "/v1", '{"asked": "in a tunnel"}')
+    return connection.getresponse().read().decode()
+
+
+class Fetching:
+    """Calls the tool that it has, with what the user says."""
+
+    name = "fetching"
+
+    async def respond(self, request: Any, on_delta: Any = None) -> ModelReply:
+        if request.messages[-1].role == "tool":
+            return ModelReply(request.last)
+        return await Scripted(call(request.tools[0].name, url=request.last)).respond(request)
+
+
+fetch_agent = Agent("fetches", model=Fetching(), tools=[fetch])
+fetch_in_tunnel_agent = Agent("fetches", model=Fetching(), tools=[fetch_in_tunnel])
 asks = Agent("asks", model=ByHttp())
 sneaks = sneak
+greets = Agent("greets", model=Scripted(then="Hello."))

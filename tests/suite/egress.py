@@ -1,4 +1,4 @@
-"""The ways out of a process. Run as `egress.py TCP_PORT UDP_PORT [RULES]`: tries each, and says which raised."""
+"""The ways out of a process. Run as `egress.py TCP_PORT UDP_PORT UNIX_PATH QUEUE [RULES]`: tries each."""
 
 import asyncio
 import ctypes
@@ -101,6 +101,27 @@ def name_server(tcp: int, udp: int) -> None:
         sock.send(question)
 
 
+def local_socket(tcp: int, udp: int) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.sendto(b"local_socket", sys.argv[3])
+
+
+def hidden_socket(tcp: int, udp: int) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.sendto(b"hidden_socket", "\0" + sys.argv[3])
+
+
+def half_a_pair(tcp: int, udp: int) -> None:
+    """A pair needs no address, but each of its sockets may send to one."""
+    for one in socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM):
+        one.sendto(b"half_a_pair", sys.argv[3])
+
+
+def message_queue(tcp: int, udp: int) -> None:
+    message = struct.pack("@l", 1) + b"message_queue"
+    ctypes.CDLL(None).msgsnd(int(sys.argv[4]), message, len(b"message_queue"), 0)
+
+
 ROUTES = (
     plain,
     awaited,
@@ -113,19 +134,25 @@ ROUTES = (
     fast_open,
     datagram,
     name_server,
+    local_socket,
+    hidden_socket,
+    half_a_pair,
+    message_queue,
 )
 
 
 def main() -> None:
     tcp, udp = int(sys.argv[1]), int(sys.argv[2])
-    if len(sys.argv) > 3:
+    if len(sys.argv) > 5:
         from greenroom.simulation.fence.kernel import confine
 
-        confine(**json.loads(sys.argv[3]))
+        confine(**json.loads(sys.argv[5]))
     for route in ROUTES:
         with suppress(Exception):
             route(tcp, udp)
-    for path in sys.argv[4:]:
+    for one in socket.socketpair():
+        one.close()  # stays free
+    for path in sys.argv[6:]:
         with suppress(OSError):
             Path(path).write_text("written")
 

@@ -1,7 +1,7 @@
 """Runs the cells of a notebook in a kernel, and prints what that showed; a process of its own.
 
 The kernel's connections are such as the fence cannot see, and a test that loaded them would make every
-report of the tests beside it say so.
+report of the tests next to it say so.
 """
 
 import json

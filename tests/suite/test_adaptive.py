@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from greenroom import Case
 from greenroom.errors import BadInput
 from greenroom.results import CaseResult, Status
-from greenroom.results.result import Problem, skipped
+from greenroom.results.result import Problem
+from greenroom.results.trial_verdict import skipped
 from greenroom.suite.adaptive import MAX_TRIALS, Adaptive, spending
 from greenroom.suite.trial import Trial
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import warm_python
 from attached_files import BIG_PNG, MP4, PNG, holds
 from greenroom import Agent, Case, Expect, Scripted, attach, evaluate, perform, rehearse
 from greenroom.apps.cli import main
@@ -71,7 +72,7 @@ def kept_in(store: Path) -> list[bytes]:
 
 def greenroom(folder: Path, *args: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "greenroom.apps.cli", *args]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return warm_python.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def test_workers_get_it_and_what_they_make_is_kept(folder):
@@ -83,6 +84,16 @@ def test_workers_get_it_and_what_they_make_is_kept(folder):
     assert (given.data, made.data[:5]) == (BIG_PNG, b"%PDF-")
     assert sorted(kept_in(folder / "runs")) == sorted([given.data, made.data])
     assert not (folder / f"seen-{os.getpid()}").exists()
+
+
+def test_what_only_a_recording_knows_is_kept_in_the_store_of_its_replay(folder):
+    cases = {"version": 1, "cases": [{"id": "a", "says": "Draw.", "expect": {"contains": "Drawn"}}]}
+    (folder / "drawn.json").write_text(json.dumps(cases))
+    run = ("eval", "run", "desk.py:painter", "drawn.json")
+    greenroom(folder, *run, "--record", "recorded", "--store", "first")
+    again = greenroom(folder, *run, "--replay", "recorded", "--store", "second")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert kept_in(folder / "second") == kept_in(folder / "first") != []
 
 
 def test_cases_given_as_objects_reach_workers_too(folder):
@@ -121,7 +132,7 @@ def test_the_store_keeps_bytes_once_for_all_trials_and_readers_find_them(folder)
         "ledgers = [r.ledger for r in store.report(run.id).results]\n"
         "print({len(attachments(ledger)[0].data) for ledger in ledgers})\n"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    ran = warm_python.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.stdout.strip() == str({len(BIG_PNG)}), ran.stderr
 
 
@@ -168,7 +179,7 @@ def test_a_ledger_without_its_bytes_says_where_they_are():
 
 def test_a_digest_that_is_a_path_is_never_opened(tmp_path):
     (tmp_path / "secret").write_bytes(PNG)
-    with pytest.raises(BadAttachment, match="no digest"):
+    with pytest.raises(BadAttachment, match="not a digest"):
         _ = Attachment("image/png", str(tmp_path / "secret"), 7, "a.png").data
 
 

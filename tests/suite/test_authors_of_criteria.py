@@ -437,6 +437,9 @@ async def test_every_report_marks_what_was_replaced(tmp_path):
         report, ["json", "html", "markdown", "junit", "console", "notebook"], tmp_path
     ):
         assert "replaced" in written.read_text(), written
+    junit = (tmp_path / "junit.xml").read_text()
+    assert "score.contains('Go')_0.10 (replaced by the hook" in junit.replace("=", "_")
+    assert "<td>0.10 replaced</td>" in report._repr_html_()
     assert "replaced" in str(report)
     assert "replaced" in report.to_frame("pandas").to_string()
     again = Report.load(tmp_path / "eval_report.json")
@@ -501,7 +504,11 @@ def test_in_python_it_is_found_from_where_one_stands(judges):
 
 
 @pytest.mark.parametrize(
-    "name, words", [("my_judges.py:yours", "there is no 'yours'"), ("no.py:x", "there is no file")]
+    "name, words",
+    [
+        ("my_judges.py:yours", "there is no 'yours'"),
+        ("my_judge.py:x", "'evals/my_judge.py'. Did you mean 'evals/my_judges.py'"),
+    ],
 )
 def test_a_model_that_is_not_there_is_named_with_its_line(judges, name, words):
     config = {"version": 1, "metrics": [criterion(name)]}

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from greenroom import Agent, Case, Lines, Scripted, rehearse, step, tool
-from greenroom.agents import StateSchema
+from greenroom.agents import Issue, StateSchema, register_check
+from greenroom.agents.contracts import forget_check
 from greenroom.cases import by_args, in_turn
 from greenroom.errors import BadAgent
 from greenroom.ledger import with_state_change
@@ -124,3 +125,15 @@ def test_agents_of_other_frameworks_are_not_checked() -> None:
         return "hi"
 
     assert notes(foreign, Case("c", says="hi"), check="error") == []
+
+
+def test_an_agent_that_was_checked_before_is_checked_by_what_was_registered_since() -> None:
+    agent = Agent("clerk", model=Scripted("Hello."))
+    cases = [Case("hi", says="Hi")]
+    assert not rehearse(agent, cases).notes
+    register_check("nitpick", lambda *_: [Issue("nit", "error", "clerk", "", "too friendly.")])
+    try:
+        assert ["too friendly" in note for note in rehearse(agent, cases).notes] == [True]
+    finally:
+        forget_check("nitpick")
+    assert not rehearse(agent, cases).notes

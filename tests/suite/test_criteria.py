@@ -20,7 +20,7 @@ def lines(error: BadFile) -> list[tuple[int | None, str]]:
 
 @pytest.fixture
 def own(tmp_path):
-    """A config of our own shape: an unknown metric, an unknown option, and what is no criterion."""
+    """A config of our own shape: an unknown metric, an unknown option, and what is not a criterion."""
     path = tmp_path / "config.yaml"
     path.write_text(
         "version: 1\nmetrics:\n- nosuch\n- criterion: contains\n  txts: [a]\n- 17\n- efficiency\n"

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -66,13 +67,36 @@ def test_a_tool_or_mock_that_exits_is_an_error_of_its_case() -> None:
     assert "SystemExit" in failed.error, "the agent is told, as of any other failure"
 
 
-def test_a_metric_that_exits_measures_nothing() -> None:
-    def leaves_too(ledger: Ledger) -> float:
-        sys.exit(0)
+class Outcome(BaseException):
+    """No `Exception`, as the failures and skips of test frameworks are none."""
 
+
+def exit_metric(ledger: Ledger) -> float:
+    sys.exit(0)
+
+
+async def async_exit_metric(ledger: Ledger) -> float:
+    sys.exit(0)
+
+
+def failing_check(ledger: Ledger) -> float:
+    pytest.fail("not polite")
+
+
+async def async_failing_check(ledger: Ledger) -> float:
+    await asyncio.sleep(0)
+    raise Outcome("not polite")
+
+
+@pytest.mark.parametrize(
+    "metric", [exit_metric, async_exit_metric, failing_check, async_failing_check]
+)
+def test_a_metric_that_exits_measures_nothing_and_ends_nothing_else(metric: Any) -> None:
     agent = Agent("a", model=Scripted("Hello."))
-    report = rehearse(agent, [HI], metrics=[leaves_too])
-    assert report.results[0].status == "error"
+    report = rehearse(agent, [Case("a", says="Hi.", metrics=[metric]), replace(HI, id="b")])
+    assert [result.status for result in report] == ["error", "passed"]
+    assert report.results[0].error is not None
+    assert "test_exits.py" in report.results[0].error.message
 
 
 def test_what_ends_the_loop_itself_is_no_report_but_an_error() -> None:

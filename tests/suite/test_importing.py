@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import warm_python
 from greenroom import Case, Expect, evaluate
 from greenroom.errors import ImportRefused
 from greenroom.suite import load_agent
@@ -80,7 +81,7 @@ async def test_a_file_may_run_a_loop_of_its_own(tmp_path: Path) -> None:
 def run(folder: Path, *options: str) -> "subprocess.CompletedProcess[str]":
     (folder / "cases.yaml").write_text(CASES)
     command = [sys.executable, "-m", "greenroom.apps.cli", "eval", "run", "agent.py:agent"]
-    return subprocess.run(
+    return warm_python.run(
         [*command, "cases.yaml", *options], cwd=folder, capture_output=True, text=True, check=False
     )
 

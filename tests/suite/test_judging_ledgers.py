@@ -1,4 +1,4 @@
-"""What judges were asked is kept beside the trial that they judged."""
+"""What judges were asked is kept next to the trial that they judged."""
 
 import json
 from pathlib import Path

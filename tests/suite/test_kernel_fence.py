@@ -1,5 +1,6 @@
 """With `fence="kernel"` cases run where the kernel itself lets nothing out but to the proxy."""
 
+import ctypes
 import json
 import socket
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -35,6 +37,10 @@ ROUTES = {
     "fast_open",
     "datagram",
     "name_server",
+    "local_socket",
+    "hidden_socket",
+    "half_a_pair",
+    "message_queue",
 }
 held = pytest.mark.skipif(
     bool(kernel.not_held_by_kernel()), reason=f"not held here: {kernel.not_held_by_kernel()}"
@@ -42,10 +48,17 @@ held = pytest.mark.skipif(
 
 
 class Outside:
-    """Servers by TCP and UDP, and what reached them."""
+    """Servers by TCP, UDP and Unix sockets, a message queue of the kernel, and what reached them."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
         self.heard: list[bytes] = []
+        self.path = str(folder / "socket")
+        self.libc = ctypes.CDLL(None)
+        self.queue = self.libc.msgget(0, 0o600)
+        self.local = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2)]
+        for sock, address in zip(self.local, (self.path, f"\0{self.path}"), strict=True):
+            sock.bind(address)
+            sock.setblocking(False)
         self.tcp = socket.create_server(("127.0.0.1", 0))
         self.udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.udp.bind(("127.0.0.1", 0))
@@ -77,18 +90,29 @@ class Outside:
                 return
 
     def close(self) -> None:
-        self.tcp.close()
-        self.udp.close()
+        for sock in (self.tcp, self.udp, *self.local):
+            sock.close()
+        self.libc.msgctl(self.queue, 0, None)
+
+    def _collect(self) -> None:
+        for sock in self.local:
+            with suppress(BlockingIOError):
+                while True:
+                    self.heard.append(sock.recv(1000))
+        message = ctypes.create_string_buffer(100)
+        if self.libc.msgrcv(self.queue, message, 80, 0, 0o4000) > 0:
+            self.heard.append(message.raw)
 
     def reached_by(self) -> set[str]:
         time.sleep(0.3)
+        self._collect()
         heard, self.heard = b"\n".join(self.heard), []
         return {route for route in ROUTES if route.encode() in heard}
 
 
 @pytest.fixture
-def outside() -> Iterator[Outside]:
-    made = Outside()
+def outside(tmp_path: Path) -> Iterator[Outside]:
+    made = Outside(tmp_path)
     yield made
     made.close()
 
@@ -100,6 +124,7 @@ def test_no_way_out_leads_out_each_of_which_does_without_the_fence(
     file, scratch = tmp_path / "file", tmp_path / "scratch"
     scratch.mkdir()
     script = [sys.executable, str(HERE / "egress.py"), *outside.ports]
+    script += [outside.path, str(outside.queue)]
     subprocess.run(script, check=True, timeout=60)
     assert outside.reached_by() == ROUTES  # every canary sings
 
@@ -183,6 +208,55 @@ def test_a_host_that_nothing_allows_is_refused_with_what_to_type(
     assert report.results[0].status == "error"
     assert any(f"--fence kernel:{provider.partition(':')[0]}" in note for note in report.notes)
     assert last_words(played("asks", fence=f"kernel:{provider}")) == "Hello from outside."
+
+
+@pytest.mark.parametrize(
+    "tool", ["fetch_in_tunnel", pytest.param("fetch", marks=pytest.mark.heavy)]
+)
+@held
+def test_a_live_tool_asks_the_proxy_for_its_own_hosts_alone(
+    tool: str,
+    provider: str,
+    outside: Outside,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("SHOP_BASE_URL")  # only the tool's own hosts lead there
+    other = f"127.0.0.1:{outside.ports[0]}"
+    (tmp_path / f"{tool}_cases.py").write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(HERE)!r})\n"
+        "from greenroom import Case, Expect, live\n"
+        f"from closed_in_shop import {tool}\n"
+        f"mocks = {{{tool!r}: live({tool}, hosts=[{provider!r}])}}\n"
+        "def asks(host):\n"
+        "    return Case(host, f'http://{host}/v1', mocks=mocks, expect=Expect(contains='Hello'))\n"
+        f"cases = [asks({provider!r}), asks({other!r})]\n"
+    )
+    cases = f"{tmp_path / f'{tool}_cases.py'}:cases"
+    report = rehearse(f"{SHOP}:{tool}_agent", cases, workers=1, fence=f"kernel:{other}")
+    reached, refused = report.results
+    assert reached.status == "passed", reached.error
+    assert len(Provider.asked) == 1
+    assert refused.status == "error"
+    assert "the fence refused" in str(refused.error)
+    time.sleep(0.3)
+    assert outside.heard == []
+
+
+@pytest.mark.heavy
+@held
+def test_a_run_that_the_kernel_fenced_is_not_resumed_without_it(tmp_path: Path) -> None:
+    case = Case("one", "Hello?", expect=Expect(contains="Hello"))
+    agent, store = f"{SHOP}:greets", tmp_path / "runs"
+    begun = rehearse(agent, [case], fence="kernel", workers=1, store=store)
+    with pytest.raises(BadInput, match="the kernel held its fence"):
+        rehearse(agent, [case], store=store, resume=begun.id)
+    again = rehearse(agent, [case], fence="kernel", workers=1, store=store, resume=begun.id)
+    assert again.results[0].status == "passed"
+    free = rehearse(agent, [case], store=store)
+    closer = rehearse(agent, [case], fence="kernel", workers=1, store=store, resume=free.id)
+    assert closer.results[0].status == "passed"
 
 
 def test_a_kernel_without_it_is_said_in_the_notes_and_nothing_else_changes(

@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import subprocess
 import sys
 import threading
 import time
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import warm_python
 from greenroom import (
     Agent,
     Case,
@@ -231,7 +231,5 @@ print(*(type(score).__name__ for score in report["a"].scores.values()))
 def test_nothing_that_was_cut_keeps_the_interpreter_from_ending(hanging, own):
     tests = str(Path(__file__).parents[1])
     text = PROGRAM.format(tests=tests, name=hanging.__name__, own=own)
-    ran = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=False
-    )
+    ran = warm_python.run([sys.executable, "-c", text], capture_output=True, text=True)
     assert (ran.returncode, ran.stdout.split()) == (0, ["Unmeasured", "Score"]), ran.stderr

@@ -22,7 +22,7 @@ from greenroom import (
     tool,
 )
 from greenroom.ledger import Ledger, Usage
-from greenroom.metrics import contains, judge
+from greenroom.metrics import contains, judge, matches
 from greenroom.metrics.scores import measure_run, metrics_for
 from greenroom.models import ModelReply
 from greenroom.suite.measurement import Measurement
@@ -123,7 +123,7 @@ async def test_a_metric_is_guarded_unless_it_says_that_it_needs_no_guard():
         seen.append(name)
         return measure()
 
-    metrics = [Asked("asked"), Quick("quick"), contains("Hello")]
+    metrics = [Asked("asked"), Quick("quick"), matches("Hello"), contains("Hello")]
     named = metrics_for(CASE, metrics)
     await measure_run(await simulate(CASE, HELLO), CASE, named, LiveWorld(Ledger()), limit)
     assert seen == ["asked", metrics[2].name]

@@ -79,9 +79,12 @@ def test_no_bar_stays_below_a_cell_that_was_cut_or_failed(cell, error, tmp_path)
     assert not any("progress" in left for left in found["left"][1])
 
 
-def test_it_can_be_left_out(tmp_path):
+def test_it_can_be_left_out_and_the_kernels_own_connections_are_no_gap_in_the_fence(tmp_path):
     cell = "report = await evaluate(agent, cases, store=False, progress=False)"
-    assert ran(cell, cwd=tmp_path)["shown"] == []
+    found = ran(cell, "report", f"import zmq\n{cell}", "report", cwd=tmp_path)
+    assert found["shown"] == []
+    gap = "the fence cannot see connections of pyzmq"
+    assert [gap in found["left"][n][0] for n in (2, 4)] == [False, True]
 
 
 def test_outside_a_notebook_there_is_none():

@@ -1,6 +1,5 @@
-"""Agents, dependencies and mocks made anew for every trial: nothing is left over from another."""
+"""Agents, dependencies and mocks made again for every trial: nothing is left over from another."""
 
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic_ai import Agent as PydanticAgent
 
+import warm_python
 from greenroom import Agent, Case, Expect, Scripted, call, per_case, rehearse, simulate, tool
 from greenroom.errors import BadAgent
 from greenroom.ledger import responses
@@ -136,7 +136,7 @@ def test_the_command_line_makes_an_agent_for_every_case(tmp_path: Path, workers:
 
     def run(agent: str) -> int:
         words = ["eval", "run", agent, "shop.py:cases", "--no-store", "--sequential", *workers]
-        done = subprocess.run(
+        done = warm_python.run(
             [sys.executable, "-m", "greenroom.apps.cli", *words],
             cwd=tmp_path,
             capture_output=True,

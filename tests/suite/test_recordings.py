@@ -318,7 +318,7 @@ def test_what_cannot_be_meant_is_refused(
 
 def test_a_recording_that_is_nowhere_is_named(tmp_path: Path) -> None:
     with pytest.raises(
-        NotFound, match="replay='nowhere' is no folder, and there is no run 'nowhere'"
+        NotFound, match="replay='nowhere' is not a folder, and there is no run 'nowhere'"
     ):
         replayed("nowhere", clerk(Counting("Hello")), store=tmp_path / "runs")
     (tmp_path / "file").write_text("")

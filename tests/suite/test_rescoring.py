@@ -164,7 +164,7 @@ async def test_without_ledgers_nothing_can_be_measured(tmp_path):
 
 async def test_nothing_new_is_nothing_to_do(tmp_path):
     before = await played(tmp_path)
-    with pytest.raises(BadInput, match="nothing to measure anew"):
+    with pytest.raises(BadInput, match="nothing to measure by"):
         await rescore(before.id, store=tmp_path)
 
 

@@ -100,7 +100,7 @@ def test_a_real_tool_that_was_not_allowed_to_begin_raises_no_doubt() -> None:
     state.resume(left, Exact(), not_begun={"1"})  # pyright: ignore[reportArgumentType]
     assert not state.doubt
     assert state.ledger is not None
-    assert state.ledger.events == left.ledger.events[:-1], "it is called anew"
+    assert state.ledger.events == left.ledger.events[:-1], "it is called again"
 
 
 def test_but_one_that_acted_beside_it_does() -> None:

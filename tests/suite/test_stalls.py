@@ -1,7 +1,9 @@
-"""A case that blocks the event loop is named and cut; those beside it do not pay for it."""
+"""A case that blocks the event loop is named and cut; those alongside it do not pay for it."""
 
 import asyncio
+import importlib
 import logging
+import sys
 import time
 from pathlib import Path
 
@@ -154,6 +156,25 @@ async def test_a_hook_that_blocks_costs_its_case_no_time_and_is_named():
     report = await played(*NEIGHBOURS, on_event=pondering)
     assert set(statuses(report).values()) == {"passed"}
     assert blamed(report.notes) == [words("the hook 'pondering'", "sleep_on")]
+
+
+@pytest.mark.parametrize(
+    "folder, blamed_at", [("site-packages", []), ("mine", ["slow_module.py:2 in <module>"])]
+)
+async def test_a_library_that_loads_parts_of_itself_is_not_blamed(
+    folder, blamed_at, tmp_path, monkeypatch
+):
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / "slow_module.py").write_text("import time\ntime.sleep(1.5)\n")
+    monkeypatch.syspath_prepend(tmp_path / folder)
+    monkeypatch.delitem(sys.modules, "slow_module", raising=False)
+
+    async def agent(message: str) -> str:
+        importlib.import_module("slow_module")
+        return "Hello."
+
+    report = await evaluate(agent, [blocker("first", "Hi")], store=False)
+    assert [note.rpartition(", at ")[2] for note in blamed(report.notes)] == blamed_at
 
 
 async def test_on_another_thread_it_is_the_same():

@@ -1,6 +1,7 @@
 """Results come one by one, and nobody plays far ahead of whoever takes them."""
 
 import asyncio
+import gc
 from contextlib import aclosing
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from greenroom import Agent, Case, Expect, Scripted, evaluate
 from greenroom.errors import BadInput
+from greenroom.results import CaseResult
 from greenroom.store import Store
 from greenroom.suite import Cancel, stream
 
@@ -74,3 +76,27 @@ async def test_a_reader_who_cancels_and_leaves_is_not_kept_waiting() -> None:
             token.cancel()
             break
     assert 0 < len(begun) < 200
+
+
+async def test_nothing_piles_up_in_a_long_stream(tmp_path: Path) -> None:
+    heard: list[str] = []
+    gc.collect()
+    others = [one for one in gc.get_objects() if isinstance(one, CaseResult | asyncio.Task)]
+    results, tasks = 0, 0
+    known = set(map(id, others))
+    found = stream(
+        HELLO,
+        cases(300),
+        store=tmp_path / "runs",
+        on_case_complete=lambda result: heard.append(result.case_id),
+    )
+    async for result in found:
+        if result.case_id.endswith("50"):
+            gc.collect()
+            alive = [one for one in gc.get_objects() if id(one) not in known]
+            results = max(results, sum(isinstance(one, CaseResult) for one in alive))
+            tasks = max(tasks, sum(isinstance(one, asyncio.Task) for one in alive))
+    assert len(heard) == 300
+    # Those under way, on their way to the disk and to the reader.
+    assert 0 < results < 150
+    assert 0 < tasks < 150

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import warm_python
 from greenroom import Agent, Case, Expect, Report, Scripted, evaluate, rehearse
 from greenroom.errors import BadInput
 from greenroom.ledger.messages import Usage
@@ -286,7 +287,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def greenroom(*words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "greenroom.apps.cli", *words]
     env = {**os.environ, "GREENROOM_STORE": ".greenroom"}
-    return subprocess.run(command, env=env, text=True, capture_output=True, check=False)
+    return warm_python.run(command, env=env, text=True, capture_output=True, check=False)
 
 
 @pytest.mark.parametrize("kill_at", [2, 5, 6, 8])

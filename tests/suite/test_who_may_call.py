@@ -5,7 +5,6 @@ import contextlib
 import contextvars
 import signal
 import socket
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import warm_python
 from greenroom import Agent, Case, Scripted, evaluate, rehearse, score, simulate, tool
 from greenroom.errors import BadCase, MetricRefused, Refusal
 from greenroom.ledger.events import Event
@@ -88,7 +88,7 @@ def test_a_metric_never_acts_in_a_process_that_never_rehearsed(tmp_path: Path) -
         "except Refusal as refusal:\n"
         "    print(type(refusal).__name__, acted)\n"
     )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    done = warm_python.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert done.stdout == "MetricRefused []\n", done.stderr
 
 
@@ -275,7 +275,7 @@ def test_the_command_line_exits_with_two_whatever_errors_are_allowed(tmp_path: P
     )
     command = [sys.executable, "-m", "greenroom.apps.cli", "eval", "run", "agent.py:agent"]
     options = ["cases.yaml", "--max-errors", "5", "--min-pass-rate", "0"]
-    done = subprocess.run(
+    done = warm_python.run(
         [*command, *options], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2, done.stdout + done.stderr

@@ -18,6 +18,7 @@ from apps.terminals import started
 from greenroom.ledger import Noted, ToolCalled
 from greenroom.simulation.gate import CALLED_DIRECTLY
 from greenroom.store import Store
+from store.servers import children_of
 
 COUNT = 24
 """Cases in a run."""
@@ -37,7 +38,7 @@ COUNT = {count}
 
 
 def act(line: str) -> str:
-    file = os.open(HERE / "acts", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    file = os.open(os.environ.get("ACTS", HERE / "acts"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.write(file, line.encode() + b"\\n")
     os.fsync(file)
     os.close(file)
@@ -104,11 +105,13 @@ cases = EvalSet(
 class Acts:
     """One run in a folder, killed and continued."""
 
-    def __init__(self, place: Path, *words: str, more: str = "", count: int = COUNT) -> None:
+    def __init__(
+        self, place: Path, *words: str, more: str = "", count: int = COUNT, store: str = "runs"
+    ) -> None:
         self.place = place
-        self.folder = "runs"
+        self.folder = store
         """Where the store is."""
-        self.words = ["eval", "run", "acts.py", "--store", "runs", *words]
+        self.words = ["eval", "run", "acts.py", "--store", store, *words]
         (place / "acts.py").write_text(WRITTEN.format(count=count, more=more), encoding="utf-8")
 
     @property
@@ -156,12 +159,17 @@ class Acts:
     @property
     def status(self) -> str:
         """How far the run is; empty before it is in the store."""
-        return next((run.status for run in Store(self.place / self.folder).runs()), "")
+        return next((run.status for run in self.store().runs()), "")
+
+    def store(self, folder: str = "") -> Store:
+        """The store, or the one of another folder."""
+        named = folder or self.folder
+        return Store(named if "://" in named else self.place / named)
 
     @property
     def run_id(self) -> str:
         """The run."""
-        [run] = Store(self.place / "runs").runs()
+        [run] = self.store().runs()
         return run.id
 
     def recorded(self, store: Store) -> Counter[str]:
@@ -181,7 +189,7 @@ class Acts:
     def check(
         self,
         trials: int = 1,
-        place: str = "runs",
+        place: str = "",
         most: int = 0,
         earlier: Mapping[str, int] | None = None,
         doubts: Collection[str] = ("InDoubt",),
@@ -190,7 +198,7 @@ class Acts:
 
         `earlier` are acts of attempts that others have replaced.
         """
-        store = Store(self.place / place)
+        store = self.store(place)
         [run] = store.runs()
         assert (run.status, run.done) == ("finished", run.plan.cases * trials)
         twice = Counter(self.lines) - self.recorded(store) - Counter(earlier or {})
@@ -204,15 +212,7 @@ class Acts:
 
 def workers_of(process: "subprocess.Popen[bytes]") -> list[int]:
     """The processes that a process has started."""
-    found: list[int] = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text(encoding="utf-8").rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == process.pid:
-            found.append(int(path.parent.name))
-    return found
+    return children_of(process.pid)
 
 
 def kill_workers(process: "subprocess.Popen[bytes]") -> None:

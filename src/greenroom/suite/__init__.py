@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from greenroom.suite.shrinking import shrink_trial
     from greenroom.suite.sources import load_cases
     from greenroom.suite.trace_scores import score_traces
+    from greenroom.suite.workers.ray.settings import Ray
 
 __all__ = [
     "Batch",
@@ -26,6 +27,7 @@ __all__ = [
     "Forecast",
     "Need",
     "Options",
+    "Ray",
     "Rescored",
     "evaluate",
     "forecast",
@@ -52,6 +54,7 @@ _MODULES = {
     "shrinking": ("shrink_trial",),
     "sources": ("load_cases",),
     "trace_scores": ("score_traces",),
+    "workers.ray.settings": ("Ray",),
 }
 
 

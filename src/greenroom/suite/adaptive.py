@@ -102,7 +102,7 @@ class Adaptive:
         alpha: float = ALPHA,
     ) -> None:
         if max_trials < 1:
-            raise BadInput(f"max_trials={max_trials!r} is no number of trials; give 1 or more.")
+            raise BadInput(f"max_trials={max_trials!r} is not a number of trials; give 1 or more.")
         self.max_trials = max_trials
         self._places = {case.id: (number, case) for number, case in enumerate(cases)}
         self._test = Sequential(bar, self._places, alpha)
@@ -127,7 +127,7 @@ class Adaptive:
     def add(self, result: CaseResult) -> None:
         """Learn how a trial that was due has ended.
 
-        One that broke is no observation: its case is due again, unless it broke `PATIENCE` times in a
+        One that broke is not an observation: its case is due again, unless it broke `PATIENCE` times in a
         row; then the verdict is about the others. One that did not run at all ends the run.
         """
         case_id = result.case_id

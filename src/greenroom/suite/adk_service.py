@@ -48,7 +48,8 @@ from greenroom.metrics import as_metric
 from greenroom.models.model import Model
 from greenroom.results.breakage import breakage, unscored
 from greenroom.results.report import Report, new_report_id
-from greenroom.results.result import CaseResult, broken
+from greenroom.results.result import CaseResult
+from greenroom.results.trial_verdict import broken
 from greenroom.simulation.fence import opening_for
 from greenroom.simulation.trial_context import check_fence
 from greenroom.suite.adk_sessions import Named, Place, TrialFiles
@@ -101,7 +102,7 @@ async def evaluate_in_adk(
 
     Mocks, `model`, gate and fence hold as they do in `evaluate`. What a case expects is judged by google-adk
     as far as the criteria look at it; the rest, the metrics of the case, and `metrics` are measured
-    beside that. A metric of google-adk that could not run leaves the case unmeasured, where
+    next to that. A metric of google-adk that could not run leaves the case unmeasured, where
     google-adk itself would let it pass. Its judges reach their models only at `judge_hosts`.
 
     A `session_service` gets a copy of every trial's session, event by event, under the app's name
@@ -165,7 +166,8 @@ class _Run:
 
     async def results(self, evalset: EvalSet) -> list[CaseResult]:
         """Every trial of every case, so many under way at once."""
-        gate, trials = asyncio.Semaphore(self.settings.concurrency), range(1, evalset.trials + 1)
+        gate = asyncio.Semaphore(self.settings.concurrency or CONCURRENCY)
+        trials = range(1, evalset.trials + 1)
         tasks = [
             asyncio.ensure_future(self.run_trial(case, trial, gate))
             for case in evalset

@@ -80,7 +80,7 @@ class Named(Struct, frozen=True):
 def _check(option: str, given: object, wanted: type[Any]) -> None:
     if given is not None and not isinstance(given, wanted):
         raise BadInput(
-            f"{option}={given!r} is no {wanted.__name__} of google-adk; give an instance of one."
+            f"{option}={given!r} is not a {wanted.__name__} of google-adk; give an instance of one."
         )
 
 
@@ -265,7 +265,7 @@ class TrialFiles(BaseArtifactService):
             raise self._broke(
                 RunBroke(
                     f"artifact_service broke in {name}, so the agent did not have the files it "
-                    f"works with: {error!r}. Mend the service, or leave it out."
+                    f"works with: {error!r}. Fix the service, or leave it out."
                 )
             ) from error
 

@@ -71,10 +71,12 @@ class OneCase:
 
 def their_case(case: Case) -> EvalCase:
     """The case as google-adk's; what the user says comes from us, what is expected from here."""
+    session = {"app_name": APP, "user_id": USER, "session_id": SESSION}
+    known = {name: value for name, value in session.items() if name in SessionInput.model_fields}
     return EvalCase(
         eval_id=case.id,
         conversation=[Exchange.model_validate(turn_data(turn)) for turn in case.script],
-        session_input=SessionInput(app_name=APP, user_id=USER, session_id=SESSION),
+        session_input=SessionInput.model_validate(known),  # older versions have no session_id
     )
 
 
@@ -183,7 +185,9 @@ def outcome_of(one: EvalMetricResult, heard: str) -> Outcome:
     if one.eval_status is EvalStatus.NOT_EVALUATED or one.score is None:
         return Unmeasured(heard or why or "google-adk did not evaluate it, and gives no reason")
     if not isfinite(one.score):
-        return Unmeasured(heard or why or f"google-adk gives it {one.score!r}, which is no measure")
+        return Unmeasured(
+            heard or why or f"google-adk gives it {one.score!r}, which is not a measure"
+        )
     bar = one.criterion.threshold if one.criterion is not None else one.threshold
     passed = one.eval_status is EvalStatus.PASSED
     in_range = 0 <= one.score <= 1

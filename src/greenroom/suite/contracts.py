@@ -3,9 +3,11 @@
 import inspect
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 from greenroom.agents.contracts import Contracts, Given, check
 from greenroom.agents.contracts.access import changes_by_result
+from greenroom.agents.contracts.registry import has_registered_checks
 from greenroom.agents.contracts.schemas import fields_in, misfits
 from greenroom.agents.graph import Graph
 from greenroom.backends.backend import Backend
@@ -19,14 +21,19 @@ from greenroom.errors import BadAgent
 from greenroom.ledger.changes import WithStateChange
 
 Checking = Literal["warn", "error", "off"]
-"""What becomes of errors: a note in the report, the end of the run, or nothing."""
+"""What errors lead to: a note in the report, the end of the run, or nothing."""
 _FEW = 3
+_KEPT = 1000
+Checked = WeakKeyDictionary[Graph, dict[Hashable, Contracts]]
+_checked = Checked()
+"""What was found for each graph. One that is run again and again, as by tests, is checked once."""
 
 
 def check_cases(backend: Backend | None, cases: EvalSet, checking: Checking) -> list[str]:
     """A note for each error in the contracts of the cases' agents; BadAgent if errors are to stop the run."""
     found: dict[str, list[str]] = {}
-    known: dict[Hashable, Contracts] = {}
+    # Checks that were registered in this process may be others in the next run.
+    checked = Checked() if has_registered_checks() else _checked
     for case in cases:
         graph = _graph(backend, case)
         if graph is None:
@@ -34,8 +41,11 @@ def check_cases(backend: Backend | None, cases: EvalSet, checking: Checking) -> 
         given = Given(case.state, tuple(_others(graph, case)), _modalities(case))
         wrong = tuple(place for place, _ in misfits(fields_in(graph), given))
         # Many cases begin with other values at the same places: one check serves them all.
-        key = (graph, given.places, given.others, given.modalities, wrong)
+        key = (given.places, given.others, given.modalities, wrong)
+        known = checked.setdefault(graph, {})
         if key not in known:
+            if len(known) == _KEPT:
+                known.clear()
             known[key] = check(graph, given=given)
         for issue in known[key].errors:
             found.setdefault(str(issue), []).append(case.id)
@@ -44,7 +54,7 @@ def check_cases(backend: Backend | None, cases: EvalSet, checking: Checking) -> 
         listed = "\n".join(f"  {line}" for line in told)
         raise BadAgent(
             f"the agent does not keep its contracts, so no case was run:\n{listed}\n"
-            f'Mend that, or run with check="warn" (--check warn).'
+            f'Fix that, or run with check="warn" (--check warn).'
         )
     return [f"contracts: {line}" for line in told]
 

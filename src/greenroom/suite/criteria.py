@@ -53,7 +53,7 @@ def equipped(evalset: EvalSet, mocks: Mapping[str, Any], config: "EvalConfig | N
         criterion.options.get("match_type") == "ADK" for criterion in evalset.usual or ()
     )
     if config.shape == "agentflow" and is_from_adk:
-        # Both tools write such a config; beside a file of google-adk it is google-adk's.
+        # Both tools write such a config; next to a file of google-adk it is google-adk's.
         criteria = [counted_as_adk(criterion) for criterion in criteria]
     if evalset.usual is not None:
         # Another tool's config is the whole list of what counts.
@@ -124,13 +124,15 @@ def _placed(place: str, metrics: Iterable[MetricLike]) -> Iterator[tuple[str, Me
     return ((f"{place}[{i}]", metric) for i, metric in enumerate(metrics))
 
 
-def problem_with(metric: MetricLike, folder: Path | None = None) -> str | None:
+def problem_with(
+    metric: MetricLike, folder: Path | None = None, *, imports: bool = True
+) -> str | None:
     """Why there is no such metric, or not with these options; None if it can be measured.
 
-    `folder` is where the file lies that asks for it.
+    `folder` is where the file lies that asks for it. Without `imports`, code that it names is not run.
     """
     try:
-        as_metric(with_judge_models(metric, folder))
+        as_metric(with_judge_models(metric, folder, imports=imports))
     except BadInput as error:
         return str(error)
     return None
@@ -156,7 +158,7 @@ def check_evalset(path: str | Path, evalset: EvalSet | None, unread: BadFile | N
     from greenroom.cases.files.criteria import criteria_in
 
     def asked(data: Json) -> Placed:
-        # A criterion of the file may have given way to one of a config beside it.
+        # A criterion of the file may have given way to one of a config next to it.
         known = None if evalset is None else [metric for _, metric in _all((), evalset)]
         return [(place, one) for place, one in criteria_in(data) if known is None or one in known]
 

@@ -9,9 +9,9 @@ from typing import Any, TypeVar, Unpack
 from greenroom.errors import RunBroke
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
-from greenroom.simulation.fence import fenced_executor
+from greenroom.simulation.fence import FencedExecutor
 from greenroom.simulation.leftovers import sweep
-from greenroom.simulation.running_loop import check_loop
+from greenroom.simulation.trial_context import check_loop
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.notebook import with_progress
 from greenroom.suite.options import Options
@@ -61,7 +61,9 @@ async def evaluate(agent: Any, cases: Cases, **options: Unpack[Options]) -> Repo
     asked with `on_drift="live"`.
 
     `workers` runs the trials in that many processes, for agents that block or compute. They import
-    agent, cases and metrics by themselves, so these are given as references, names or data.
+    agent, cases and metrics by themselves, so these are given as references, names or data. `on`
+    runs them on the nodes of a Ray cluster: "ray", its address, or a `Ray`. `rate` is how often models
+    may be asked, {"openai:gpt-x": "8000/min"}, by all trials together.
     """
     check_loop()
     with with_progress(options) as given:
@@ -98,10 +100,13 @@ def rehearse(agent: Any, cases: Cases, **options: Unpack[Options]) -> Report:
 def on_own_loop(work: Callable[[], Awaitable[T]]) -> T:
     """The result of `work`, on a loop of its own whose threads stay inside the fence."""
 
-    async def main() -> T:
-        asyncio.get_running_loop().set_default_executor(fenced_executor())
+    # Not the result of the task: `asyncio.run` has Python describe that, and so every report in full.
+    found: list[T] = []
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_default_executor(FencedExecutor())
         try:
-            return await work()
+            found.append(await work())
         finally:
             # What swallows its cancellation would keep the loop, and the caller, waiting forever.
             await _sweep_all()
@@ -110,7 +115,8 @@ def on_own_loop(work: Callable[[], Awaitable[T]]) -> T:
             await _sweep_all()
 
     try:
-        return asyncio.run(main())
+        asyncio.run(main())
+        return found[0]
     except SystemExit as error:
         raise RunBroke(
             f"code in the run tried to end the process ({error!r}), so the run has no report. "
@@ -123,7 +129,7 @@ async def _sweep_all() -> None:
 
 
 def _in_thread(work: Callable[[], Report], cancel: Cancel) -> Report:
-    """Run `work` beside a loop that is already running in this thread, as in a notebook.
+    """Run `work` next to a loop that is already running in this thread, as in a notebook.
 
     Ctrl-C stops it, whether it comes as KeyboardInterrupt or as a cancellation of the task.
     """

@@ -20,8 +20,9 @@ from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadInput, HookRefused
 from greenroom.ledger.events import Event
 from greenroom.results.report import FAULT, Report
-from greenroom.results.result import CaseResult, can_be_rejudged, rejudged
+from greenroom.results.result import CaseResult
 from greenroom.results.text import outcome_text
+from greenroom.results.trial_verdict import can_be_rejudged, rejudged
 from greenroom.simulation.fence import FencedScope, LastingOpening, RunScope, put_up
 from greenroom.simulation.limits import call_in_time
 from greenroom.store.runs import Plan
@@ -57,7 +58,7 @@ class Hooks:
     """The hooks of a run. A hook that raises, hangs or is async is noted and changes nothing.
 
     They run outside the fence, because they belong to the author of the run and not to the agent; but
-    they may not call a tool.
+    they must not call a tool.
     """
 
     on_case_start: OnCase | None = None
@@ -147,7 +148,7 @@ class Hooks:
             self._call_apart(moment, listener, *what)
 
     def _call_apart(self, moment: str, listener: _Listener, *what: Any) -> object:
-        """Call a listener outside the fence, where it may not call tools; what it returns."""
+        """Call a listener outside the fence, where it must not call tools; what it returns."""
         refuse = partial(self._refuse, listener)
         put_up()
         apart = RunScope(FencedScope(f"hook {listener.name}", body_guard=refuse))

@@ -10,20 +10,24 @@ from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import MetricLike
 from greenroom.metrics import as_metric
+from greenroom.models.scripted import Scripted
 from greenroom.suite.references import load_value, split_reference
 
 _OPTIONS = ("model", "judge_model")
 
 
-def with_judge_models(given: MetricLike, folder: Path | None = None) -> MetricLike:
+def with_judge_models(
+    given: MetricLike, folder: Path | None = None, *, imports: bool = True
+) -> MetricLike:
     """The metric that a criterion asks for, if it names its judge's model as `judges.py:name`; else what was given.
 
-    The file is looked for in `folder`, where the config lies, then in the working directory.
+    The file is looked for in `folder`, where the config lies, then in the working directory. Without
+    `imports` no code is run: a model that is never asked stands in for it.
     """
     if not isinstance(given, Criterion):
         return given
     loaded = {
-        option: load_value(_found(named, folder))
+        option: load_value(_found(named, folder)) if imports else Scripted()
         for option in _OPTIONS
         if isinstance(named := given.options.get(option), str) and _is_reference(named)
     }
@@ -59,5 +63,8 @@ def _is_reference(name: str) -> bool:
 
 
 def _found(reference: str, folder: Path | None) -> str:
-    beside = folder is not None and (folder / split_reference(reference)[0]).is_file()
-    return str(folder / reference) if folder is not None and beside else reference
+    """Where the file is: next to the config, else in the current folder."""
+    where, _ = split_reference(reference)
+    if folder is None or (Path(where).is_file() and not (folder / where).is_file()):
+        return reference
+    return str(folder / reference)

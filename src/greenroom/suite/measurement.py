@@ -36,8 +36,9 @@ from greenroom.metrics.scores import (
 )
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.simulation.fence import Opening, enclose, lent_executor
-from greenroom.simulation.gate import FencedWorld, Refusals
+from greenroom.simulation.gate import FencedWorld
 from greenroom.simulation.limits import await_in_time, call_in_time
+from greenroom.simulation.refusals import Refusals
 from greenroom.suite.criteria import all_metrics
 from greenroom.suite.options import METRIC_ATTEMPTS, METRIC_SECONDS, Values, check
 from greenroom.world.answers import AnswerCache, CachedWorld, RememberingWorld
@@ -57,7 +58,7 @@ _PATIENCE = 2.0
 
 
 class Measurement(Struct, frozen=True, kw_only=True):
-    """What measures the runs of an evaluation, beside each case's own, and for how long."""
+    """What measures the runs of an evaluation, in addition to each case's own, and for how long."""
 
     metrics: Sequence[Metric] = ()
     seconds_per_metric: float = METRIC_SECONDS
@@ -157,7 +158,11 @@ class Measurement(Struct, frozen=True, kw_only=True):
                 attempts=self.attempts,
                 cancel=self.cancel,
             )
-        return {name: _late(outcome, looks.get(name)) for name, outcome in found.items()}
+        # Something that a metric left behind may have been refused while others were measured.
+        for name, refused in looks.items():
+            if not isinstance(found[name], Unmeasured) and (error := refused()) is not None:
+                found[name] = Unmeasured(str(error))
+        return found
 
 
 async def in_time(work: Callable[[], Awaitable[T]], seconds: float, name: str) -> T:
@@ -183,12 +188,6 @@ def cut_in_time(name: str = "") -> Limit:
         return found
 
     return limit
-
-
-def _late(outcome: Outcome, refused: "Refused | None") -> Outcome:
-    """The outcome of a metric, unless something it left behind was refused while others were measured."""
-    error = None if refused is None or isinstance(outcome, Unmeasured) else refused()
-    return outcome if error is None else Unmeasured(str(error))
 
 
 Refused = Callable[[], Refusal | None]

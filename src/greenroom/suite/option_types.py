@@ -10,7 +10,9 @@ from math import inf
 from pathlib import Path
 from typing import Any, Literal, TypeGuard, cast
 
-MOST_WORKERS = 256
+MOST_WORKERS = 4096
+MOST_HERE = 256
+"""On one machine; all others are on a cluster."""
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?", re.ASCII)
 
 
@@ -155,6 +157,14 @@ def is_store(value: object) -> bool:
     return isinstance(value, Store)
 
 
+def is_shard(value: object) -> bool:
+    match str(value).split("/"):
+        case [part, parts] if part.isdecimal() and parts.isdecimal():
+            return 1 <= int(part) <= int(parts)
+        case _:
+            return value == ""
+
+
 def is_baseline(value: object) -> bool:
     from greenroom.results.report import Report
 
@@ -178,12 +188,32 @@ def is_budget(value: Any) -> bool:
     return isinstance(value, Budget)
 
 
+def is_worker_count(value: Any) -> bool:
+    return type(value) is int and 1 <= value <= MOST_WORKERS
+
+
 def is_workers(value: Any) -> bool:
-    if value is None or type(value) is int:
-        return value is None or 1 <= value <= MOST_WORKERS
+    if value is None or is_worker_count(value):
+        return True
     from greenroom.suite.workers.references import Workers
 
     return isinstance(value, Workers)
+
+
+def is_on(value: Any) -> bool:
+    if value is None or isinstance(value, str):
+        return value is None or value.partition("?")[0] == "ray" or value.startswith("ray://")
+    from greenroom.suite.workers.ray.settings import Ray
+
+    return isinstance(value, Ray)
+
+
+def is_rates(value: Any) -> bool:
+    if not is_mocks(value) and not (is_list(value) and all(isinstance(v, str) for v in value)):
+        return False
+    from greenroom.world.rates import read_rates
+
+    return isinstance(value, Collection) and read_rates(cast("Collection[str]", value)) is not None
 
 
 def is_cancel(value: object) -> bool:

@@ -28,8 +28,11 @@ from greenroom.suite.option_types import (
     is_mocks,
     is_model,
     is_number,
+    is_on,
+    is_rates,
     is_resources,
     is_seconds,
+    is_shard,
     is_store,
     is_tools,
     is_whole,
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from greenroom.suite.contracts import Checking
     from greenroom.suite.hooks import OnCase, OnEvent, OnMetric, OnResult
     from greenroom.suite.trial import OnError
+    from greenroom.suite.workers.ray.settings import Ray
     from greenroom.suite.workers.references import Workers
     from greenroom.world.answers import AnswerCache
     from greenroom.world.middleware.stack import MiddlewareStack
@@ -126,6 +130,38 @@ class Options(TypedDict, total=False):
             ),
         ),
     ]
+    on: Annotated[
+        "str | Ray | None",
+        Option(
+            is_on,
+            "'ray', 'ray://HOST:PORT', or Ray(...)",
+            flag=Flag(
+                names=("--on",),
+                help="Run cases on the nodes of a Ray cluster: ray for the one of this machine or $RAY_ADDRESS, or "
+                "ray://HOST:PORT; with ?env=NAME,NAME for variables that its nodes need.",
+                metavar="ray[://HOST:PORT]",
+                in_watch=True,
+            ),
+        ),
+    ]
+    rate: Annotated[
+        Mapping[str, str | float] | Collection[str],
+        Option(
+            is_rates,
+            "rates by model, such as {'openai:gpt-x': '8000/min'} or ['openai:gpt-x=20/s']",
+            (),
+            per_trial=True,
+            flag=Flag(
+                names=("--rate",),
+                help="How often a model may be asked, by all cases, workers and nodes together: "
+                "openai:gpt-x=8000/min, or /s, or /h; may be repeated.",
+                metavar="MODEL=N/min",
+                kind="list",
+                in_watch=True,
+            ),
+            setting="How often a model may be asked, MODEL=N/min; may be repeated.",
+        ),
+    ]
     fail_fast: Annotated[
         bool,
         switch(
@@ -179,8 +215,8 @@ class Options(TypedDict, total=False):
             per_trial=True,
             flag=Flag(
                 names=("--resources",),
-                help="What tools work with that really run: resources.py:name of a mapping of functions, "
-                "each of which opens the resource of its name.",
+                help="Resources of the tools that really run: resources.py:name, a mapping from "
+                "each resource's name to a function that opens it.",
                 metavar="FILE:NAME",
                 kind="file",
                 in_watch=True,
@@ -197,8 +233,9 @@ class Options(TypedDict, total=False):
             per_trial=True,
             flag=Flag(
                 names=("--middleware",),
-                help="Middleware around the agent's questions and calls, audit.py:name of one, of a list or "
-                "of a function that makes them; may be repeated, the outermost first.",
+                help="Middleware around the agent's model and tool calls: audit.py:name of one, of "
+                "a list, or of a function that makes them. May be repeated; the first is the "
+                "outermost.",
                 metavar="FILE:NAME",
                 kind="files",
                 in_watch=True,
@@ -246,8 +283,9 @@ class Options(TypedDict, total=False):
             per_trial=True,
             flag=Flag(
                 names=("--fence",),
-                help="Who holds the fence: each process itself (the default), or also the kernel, around worker "
-                "processes that reach the providers of models and the hosts of live tools, and those named here.",
+                help="What enforces the fence: each process itself (the default), or the kernel as "
+                "well, which lets worker processes reach only model providers, the hosts of "
+                "live tools, and the hosts named here.",
                 metavar="process|kernel[:HOST,...]",
                 in_watch=True,
             ),
@@ -262,8 +300,8 @@ class Options(TypedDict, total=False):
             "off",
             flag=Flag(
                 names=("--check",),
-                help="Errors in the agent's contracts, found before the first model call: note them "
-                "(the default), stop at them, or do not look.",
+                help="Check the agent's contracts before the first model call, and note errors (the "
+                "default) or stop at them; `off` skips the check.",
                 metavar="[warn|error|off]",
                 in_watch=True,
             ),
@@ -331,7 +369,7 @@ class Options(TypedDict, total=False):
             per_trial=True,
             flag=Flag(
                 names=("--seconds-per-case",),
-                help="How long a conversation may take at most; a case whose own limit is lower keeps that.",
+                help="The longest a conversation may take; a case with a lower limit of its own keeps it.",
                 metavar="SECONDS",
                 in_watch=True,
             ),
@@ -347,12 +385,12 @@ class Options(TypedDict, total=False):
             per_trial=True,
             flag=Flag(
                 names=("--metric-attempts",),
-                help="How often a metric is tried that meets a rate limit, a time-out or a lost "
+                help="How often to try a metric that hits a rate limit, a time-out or a lost "
                 f"connection (default: {METRIC_ATTEMPTS}).",
                 metavar="N",
                 in_watch=True,
             ),
-            setting="How often a metric is tried that meets a rate limit, a time-out or a lost connection.",
+            setting="How often to try a metric that hits a rate limit, a time-out or a lost connection.",
         ),
     ]
     cache: Annotated[
@@ -391,11 +429,12 @@ class Options(TypedDict, total=False):
         "Store | str | Path | bool | None",
         Option(
             is_store,
-            "a folder, a Store, or False",
+            "a folder, the address of a server, a Store, or False",
             flag=Flag(
                 names=("--store",),
-                help="Keep runs in this folder instead of $GREENROOM_STORE or .greenroom.",
-                metavar="DIR",
+                help="Keep runs in this folder, or on this server (postgresql://…), instead of "
+                "$GREENROOM_STORE or .greenroom.",
+                metavar="DIR|URL",
                 kind="folder",
             ),
             setting="Record every rehearsal as a run in this folder.",
@@ -404,6 +443,25 @@ class Options(TypedDict, total=False):
     resume: Annotated[
         str | bool,
         Option(lambda value: isinstance(value, bool | str), "the id of a run, or True", False),
+    ]
+    resume_or_new: Annotated[
+        str | None,
+        Option(
+            lambda value: value is None or (isinstance(value, str) and bool(value.strip())),
+            "a name for the run",
+            None,
+            flag=Flag(
+                names=("--resume-or-new",),
+                help="Resume the unfinished run of this set that was begun under NAME, else begin it; "
+                "with --shard, several processes share that run.",
+                metavar="NAME",
+                kind="value",
+            ),
+        ),
+    ]
+    shard: Annotated[
+        str,
+        Option(is_shard, "which part of how many, such as '2/4'", ""),
     ]
     accept_changes: Annotated[
         bool,
@@ -432,12 +490,12 @@ class Options(TypedDict, total=False):
         switch(
             Flag(
                 names=("--omit-questions",),
-                help="Leave what models were asked out of the ledgers.",
+                help="Leave the requests to models out of the ledgers.",
                 kind="switch",
                 in_watch=True,
             ),
             per_trial=True,
-            setting="Leave what models were asked out of the ledgers.",
+            setting="Leave the requests to models out of the ledgers.",
         ),
     ]
     record: Annotated[
@@ -462,8 +520,8 @@ class Options(TypedDict, total=False):
             per_trial=True,
             flag=Flag(
                 names=("--replay",),
-                help="Ask no model: a recording in this folder, or a run in the store, answers for the "
-                "agent, users and judges. Results say so.",
+                help="Ask no model: the agent, users and judges are answered from a recording in "
+                "this folder, or from a run in the store. Results say so.",
                 metavar="DIR|RUN",
                 kind="folder",
                 in_watch=True,
@@ -480,8 +538,8 @@ class Options(TypedDict, total=False):
             per_trial=True,
             flag=Flag(
                 names=("--on-drift",),
-                help="With --replay: what happens if something is asked that was not recorded. It is an "
-                "error that says what differs (the default), or the model is asked.",
+                help="With --replay: what to do if something is asked that was not recorded: stop "
+                "with an error that says what differs (the default), or ask the model.",
                 metavar="[error|live]",
                 in_watch=True,
             ),

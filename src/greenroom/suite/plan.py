@@ -5,31 +5,36 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from greenroom.backends.answered import with_model
 from greenroom.backends.backend import Backend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
+from greenroom.errors import BadInput
 from greenroom.models.model import Model
 from greenroom.simulation.trial_context import check_fence, check_opaque
+from greenroom.store.configuration import place_of, withheld
 from greenroom.store.runs import Plan
 from greenroom.suite.adaptive import MAX_TRIALS, Adaptive
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.criteria import as_config, check_metrics, equipped, limited
+from greenroom.suite.executor import Executor, InThisProcess
 from greenroom.suite.expected_names import check_expected
 from greenroom.suite.identity import identity_of, plan_of
 from greenroom.suite.measurement import Measurement, reset_breakers
-from greenroom.suite.options import Options, Values, complete, usual_workers
+from greenroom.suite.options import Options, Values, complete
 from greenroom.suite.recorder import open_recorder
 from greenroom.suite.references import load_agent
 from greenroom.suite.run import ActiveRun
 from greenroom.suite.sources import as_evalset
-from greenroom.suite.suspects import Suspects, suspects_for
+from greenroom.suite.suspects import Suspects, baseline_of, suspects_for
 from greenroom.suite.trial import Settings
 from greenroom.suite.watch import fence_gaps
 
 if TYPE_CHECKING:
-    from greenroom.suite.workers.pool import Pool
+    from greenroom.suite.workers.workplace import Workplace
 
 Cases = EvalSet | Case | Iterable[Case] | str | Path
 
@@ -44,7 +49,7 @@ class Prepared:
     backend: Backend | None
     plan: Plan
     notes: list[str]
-    pool: "Pool | None"
+    executor: Executor
     adaptive: Adaptive | None
     suspects: Suspects | None
 
@@ -52,6 +57,7 @@ class Prepared:
 async def prepare(agent: Any, cases: Cases, options: Options) -> ActiveRun:
     """An evaluation that is ready to begin; whatever is wrong with it is raised now."""
     ready = await checked(agent, cases, options)
+    await ready.executor.connect()
     # Last, because from here on there is something to close.
     recorder = await open_recorder(ready.options, ready.plan, ready.evalset, ready.notes)
     ready.settings.hooks.run_started(ready.plan)
@@ -61,10 +67,11 @@ async def prepare(agent: Any, cases: Cases, options: Options) -> ActiveRun:
         ready.settings,
         recorder,
         ready.options["cancel"],
+        ready.executor,
         ready.notes,
-        ready.pool,
         ready.adaptive,
         ready.suspects,
+        shard=ready.options["shard"],
     )
 
 
@@ -81,30 +88,27 @@ async def checked(agent: Any, cases: Cases, options: Options) -> Prepared:
     settings = Settings.of(given, Measurement.of(given, evalset))
     if config is not None and config.fail_fast:
         settings = replace(settings, fail_fast=True)
-    suspects = suspects_for(evalset, given, fail_fast=settings.fail_fast)
+    baseline = baseline_of(evalset, given)
+    suspects = suspects_for(baseline, evalset, given, fail_fast=settings.fail_fast)
     for case in evalset:
         reset_breakers(case.metrics)
     reset_breakers(settings.measuring.metrics)
     backend = await backend_of(agent, settings.allow_opaque, settings.model)
-    pool = _pool(agent, cases, found, evalset, backend, settings, given)
+    executor = _executor(agent, cases, found, evalset, backend, settings, given)
     # In worker processes it is their fence that counts, and they report on it themselves.
-    if pool is None and not given["allow_unfenced"]:
+    is_here = isinstance(executor, InThisProcess)
+    if is_here and not given["allow_unfenced"]:
         check_fence()
-    notes = [*(fence_gaps() if pool is None else []), *check_expected(backend, evalset)]
-    if settings.tape is not None:
-        notes += settings.tape.notes
-    if given["check"] != "off":
-        from greenroom.suite.contracts import (
-            check_cases,
-        )  # the checks are loaded when they are used
-
-        notes += check_cases(backend, evalset, given["check"])
+    notes = [*(fence_gaps() if is_here else []), *_doubts(backend, evalset, settings, given)]
     adaptive = Adaptive(evalset.cases, given["min_pass_rate"]) if trials == "auto" else None
-    plan = replace(
+    plan = structs.replace(
         plan_of(evalset, agent, backend, settings.measuring.metrics),
         adaptive=adaptive is not None,
         confirm=0 if suspects is None else suspects.most,
-        against=None if suspects is None else suspects.baseline.id,
+        against=None if baseline is None else baseline.id,
+        fence="" if given["fence"] == "process" else given["fence"],
+        called=given["resume_or_new"] or "",
+        shards=_shards(given, is_adaptive=adaptive is not None or suspects is not None),
     )
     return Prepared(
         options=given,
@@ -113,10 +117,41 @@ async def checked(agent: Any, cases: Cases, options: Options) -> Prepared:
         backend=backend,
         plan=plan,
         notes=notes,
-        pool=pool,
+        executor=executor,
         adaptive=adaptive,
         suspects=suspects,
     )
+
+
+def _doubts(
+    backend: Backend | None, evalset: EvalSet, settings: Settings, options: Values
+) -> list[str]:
+    """What a reader of the report should know of cases, tape and agent; what is plainly wrong is raised."""
+    notes = check_expected(backend, evalset)
+    if settings.tape is not None:
+        notes += settings.tape.notes
+    if options["check"] != "off":
+        from greenroom.suite.contracts import check_cases  # loaded where it is used
+
+        notes += check_cases(backend, evalset, options["check"])
+    return notes
+
+
+def _shards(options: Values, *, is_adaptive: bool) -> int:
+    """How many processes share the run; BadInput if they could not."""
+    shard: str = options["shard"]
+    if not shard:
+        return 0
+    if not options["resume_or_new"]:
+        raise BadInput(
+            f"shard={shard!r} needs a name that all shards of the run have: resume_or_new='nightly'."
+        )
+    if is_adaptive:
+        raise BadInput(
+            f"shard={shard!r}: how many trials a case needs is found out by one process; give trials= a "
+            f"number, and confirm=0."
+        )
+    return int(shard.partition("/")[2])
 
 
 async def backend_of(agent: Any, allow_opaque: bool, model: Model | None = None) -> Backend | None:
@@ -133,7 +168,7 @@ async def backend_of(agent: Any, allow_opaque: bool, model: Model | None = None)
     return backend if model is None else with_model(backend, model)
 
 
-def _pool(
+def _executor(
     agent: Any,
     cases: Cases,
     found: EvalSet,
@@ -141,17 +176,40 @@ def _pool(
     backend: Backend | None,
     settings: Settings,
     options: Values,
-) -> "Pool | None":
-    """The worker processes; BadInput if they could not find what they need."""
-    workers = options["workers"]
-    if workers is None and options["fence"] == "process":
-        return None
+) -> Executor:
+    """Where the trials run; BadInput if worker processes could not find what they need."""
+    workers, on = options["workers"], options["on"]
+    if workers is None and on is None and options["fence"] == "process":
+        return InThisProcess(backend, settings)
     # Loaded only where it is used.
-    from greenroom.suite.workers.closed_in import closed_in
     from greenroom.suite.workers.pool import Pool
     from greenroom.suite.workers.references import Workers, briefing
 
-    asked = workers if isinstance(workers, Workers) else Workers(count=workers or usual_workers())
+    asked = workers if isinstance(workers, Workers) else Workers(count=workers)
     identity = identity_of(backend, evalset, settings.measuring.metrics)
     brief = briefing(asked, agent, cases, found, options)
-    return Pool(asked.count, brief, identity, backend, settings, closed_in(options, evalset))
+    place = _workplace(on, options, evalset, settings, brief)
+    return Pool(place, asked.count, brief, identity, backend, settings)
+
+
+def _workplace(
+    on: Any, options: Values, evalset: EvalSet, settings: Settings, briefing: Any
+) -> "Workplace":
+    """Where worker processes are started; BadInput names what would not be found there."""
+    store = place_of(options["store"])
+    if on is None:
+        from greenroom.suite.workers.closed_in import closed_in
+        from greenroom.suite.workers.local import ThisMachine
+
+        return ThisMachine(closed_in(options, evalset), withheld(store))
+    if options["fence"] != "process":
+        raise BadInput(
+            "fence='kernel' is for worker processes of this machine. On a cluster, let the network of its "
+            "nodes be closed to all but the providers of models, and use fence='process'."
+        )
+    from greenroom.suite.workers.ray.cluster import Cluster
+    from greenroom.suite.workers.ray.settings import Ray
+
+    cluster = Cluster(Ray.of(on), settings.rates, store)
+    cluster.pack(briefing)
+    return cluster

@@ -1,11 +1,12 @@
 """The recorder of a run: a stored run, or none, in which case the report is all there is."""
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import BadInput, StoreFailed, StoreRefused
+from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
+from greenroom.store.configuration import chosen_place
 from greenroom.store.runs import Key, Plan
 from greenroom.suite.options import Values
 from greenroom.suite.trial import FindBackend, Trial, TrialState
@@ -50,6 +51,10 @@ class Recorder:
         """The results that earlier processes finished."""
         return ()
 
+    def shared_report(self) -> Report | None:
+        """What all processes that share the run have come to; None if it is this one's alone."""
+        return None
+
     async def close(self, *, finished: bool, notes: Sequence[str], seconds: float) -> list[str]:  # noqa: ARG002
         """The run is over, for now or for good; what a reader should know of the recording."""
         return []
@@ -66,19 +71,24 @@ async def open_recorder(
 
         store = as_store(given)
     if store is None:
-        if resume is not False:
+        if resume is not False or options["resume_or_new"]:
             raise BadInput("there is no store to resume from; leave store=False out.")
         return Recorder()
-    from greenroom.store.store import PLACE_VARIABLE
-    from greenroom.suite.stored_run import begin_run, resume_run
+    from greenroom.suite.opening import begin_run, named_run, resume_run
 
     try:
+        if options["resume_or_new"]:
+            if resume is not False:
+                raise BadInput(
+                    "resume= and resume_or_new= contradict each other; give one of them."
+                )
+            return await named_run(store, plan, evalset, options)
         if resume is False:
             return await begin_run(store, plan, evalset)
         return await resume_run(store, plan, evalset, "" if resume is True else resume, options)
     except StoreFailed as error:
-        # A store that was chosen must work; one that another process holds is no fault of the disk.
-        is_chosen = given is not None or bool(os.environ.get(PLACE_VARIABLE))
+        # A store that was chosen must work; one that another process holds is not a fault of the disk.
+        is_chosen = given is not None or bool(chosen_place())
         if is_chosen or resume is not False or isinstance(error, StoreRefused):
             raise
         notes.append(f"the run is not recorded: {error}")

@@ -1,7 +1,7 @@
 """Trials that were recorded once, to be run again without asking a model.
 
 A recording is a folder with a file for each trial, small enough to be committed to a repository; a run in
-the store is one, too. Judges have a file of their own beside that of the trial.
+the store is one, too. Judges have a file of their own next to that of the trial.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +18,8 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.questions import started, time_of_recording
 from greenroom.ledger.redaction import clean_ids, redactor
-from greenroom.results.result import REPLAYED, CaseResult
+from greenroom.results.result import CaseResult
+from greenroom.results.trial_verdict import REPLAYED
 from greenroom.simulation.replay import OnDrift, check_recorded
 from greenroom.suite.options import Values
 from greenroom.suite.trial import TrialState
@@ -233,7 +234,7 @@ def _recordings(given: Any, options: Values) -> RecordingFolder | RecordedRun:
         if store is not None and isinstance(given, str):
             return RecordedRun(store, store.run(given).id)
     except NotFound as error:
-        raise NotFound(f"replay={given!r} is no folder, and {error}") from error
+        raise NotFound(f"replay={given!r} is not a folder, and {error}") from error
     raise NotFound(
-        f"replay={str(given)!r} is no folder with a recording. Record one: --record DIR."
+        f"replay={str(given)!r} is not a folder with a recording. Record one: --record DIR."
     )

@@ -14,6 +14,8 @@ from typing import Any
 
 from greenroom.backends.makers import per_case
 from greenroom.errors import BadFile, FenceBreach, ImportRefused, NotFound, ToolRefused
+from greenroom.ledger.text_files import similar_file
+from greenroom.plugins import suggest
 from greenroom.simulation.fence import FencedScope, RunScope, put_up
 from greenroom.world.modules import executed
 from greenroom.world.presence import guarded
@@ -26,10 +28,10 @@ FOLDER_FILES = ("agent.py", "__init__.py", "main.py")
 async def load_agent(reference: str) -> Any:
     """The agent named by `path[:attr]` or a dotted module; factories are called and awaited.
 
-    `path:make_agent()` is made anew for every case.
+    `path:make_agent()` is made again for every case.
     """
     where, attr = split_reference(reference)
-    module = load_module(where)
+    module = load_module(where, "agent path")
     if attr.endswith("()"):
         made = per_case(_attribute(module, attr.removesuffix("()"), reference))
         with fenced_import(attr):
@@ -87,12 +89,12 @@ def _attribute(module: ModuleType, dotted: str, reference: str) -> Any:
     for name in dotted.split("."):
         if not hasattr(found, name):
             public = sorted(n for n in vars(module) if not n.startswith("_"))
-            raise NotFound(f"{reference!r}: there is no {name!r}; the module has {public}.")
+            raise NotFound(f"{reference!r}: there is no {name!r}. {suggest(name, public)}")
         found = getattr(found, name)
     return found
 
 
-def load_module(where: str) -> ModuleType:
+def load_module(where: str, kind: str = "path") -> ModuleType:
     """A Python file, a folder with an agent, or a dotted module, imported once, inside the fence."""
     with fenced_import(where):
         path = Path(where)
@@ -106,13 +108,13 @@ def load_module(where: str) -> ModuleType:
         if path.is_file():
             return _from_file(path.resolve())
         if path.suffix == ".py" or "/" in where:
-            raise NotFound(f"invalid agent path: there is no file {where!r}.")
+            raise NotFound(f"invalid {kind}: there is no file {where!r}.{similar_file(path)}")
         if str(Path.cwd()) not in sys.path:
             sys.path.insert(0, str(Path.cwd()))
         try:
             return importlib.import_module(where)
         except ModuleNotFoundError as error:
-            raise NotFound(f"invalid agent path: no file or module {where!r} ({error}).") from error
+            raise NotFound(f"invalid {kind}: no file or module {where!r} ({error}).") from error
 
 
 def _from_file(path: Path) -> ModuleType:
@@ -158,8 +160,8 @@ def _module_name(path: Path) -> str:
 def agent_beside(cases: Path, within: Path) -> str | None:
     """The Python file that holds the agent of `cases`, or None.
 
-    `weather.test.json` belongs to `weather.py` or the folder `weather` beside it; any file of cases
-    to an `agent.py` beside it or one folder up. It must lie `within` that folder and name an agent.
+    `weather.test.json` belongs to `weather.py` or the folder `weather` next to it; any file of cases
+    to an `agent.py` next to it or one folder up. It must lie `within` that folder and name an agent.
     """
     folder, stem = cases.parent, cases.stem
     for ending in (".evalset", ".test", ".eval"):
@@ -252,7 +254,7 @@ def fenced_import(what: str, *, runs_loop: bool = True) -> Generator[None]:
     except (FenceBreach, ToolRefused) as error:
         raise _refusal(what, scope, refused) from error
     except Exception as error:
-        # Whatever became of a refusal on its way up, it is what has to be mended.
+        # Whatever became of a refusal on its way up, it is what has to be fixed.
         if scope.breach is not None or refused:
             raise _refusal(what, scope, refused) from error
         raise

@@ -1,4 +1,4 @@
-"""A finished run, measured anew: other metrics on the same ledgers, without the agent.
+"""A finished run, measured again: other metrics on the same ledgers, without the agent.
 
 What is code on a case cannot come back from a ledger. Unless the cases are given, the outcomes of
 such metrics stay as they were recorded; all others are measured now or are gone, and the notes of
@@ -18,17 +18,19 @@ from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.liveness import is_code
 from greenroom.cases.parts import MetricLike
-from greenroom.cases.scores import Outcome, Score
+from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadInput, MetricsHung, Refusal, SecretsLost
 from greenroom.ledger.codec import encoded_lines
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.questions import started
+from greenroom.ledger.questions import ended, started
 from greenroom.ledger.redaction import MARK, clean_ids, is_redacted, redactor
 from greenroom.metrics.scores import recorded_case
 from greenroom.results.breakage import breakage
+from greenroom.results.endings import Status, label
 from greenroom.results.report import Report, new_report_id
-from greenroom.results.result import CaseResult, Status, concluded, label, unmeasured
+from greenroom.results.result import CaseResult
 from greenroom.results.text import outcome_text
+from greenroom.results.trial_verdict import concluded, unmeasured
 from greenroom.simulation.trial_context import check_fence
 from greenroom.store.store import Store, as_store
 from greenroom.suite.criteria import as_config, check_metrics, equipped, limited
@@ -92,22 +94,14 @@ async def rescore(
         "metric_attempts": metric_attempts,
         "store": store,
     }
-    options = complete(given)
     if isinstance(run, str):
         if (found := as_store(store)) is None:
             raise BadInput("there is no store to look for the run in; give store=.")
         report = found.report(run)
     else:
         report = run
-    asked, settings = list(options["metrics"]), as_config(config)
-    if not asked and settings is None and cases is None:
-        raise BadInput("there is nothing to measure anew; give metrics, a config or the cases.")
     known = None if cases is None else as_evalset(cases)
-    check_fence()
-    evalset = equipped(known or EvalSet(report.name, []), {}, settings)
-    check_metrics(asked, evalset)
-    measuring = Measurement.of(limited(options, settings), evalset)
-    reset_breakers(measuring.metrics)
+    evalset, measuring = measurement_of(given, report.name, known)
     by_id: dict[str, Case] | None = None
     if known is not None:  # by the ids under which the store knows them, too
         clean = clean_ids(evalset.ids, redactor())
@@ -115,9 +109,23 @@ async def rescore(
     return await Rescoring(report, measuring, by_id).run(concurrency)
 
 
+def measurement_of(given: Options, name: str, cases: EvalSet | None) -> tuple[EvalSet, Measurement]:
+    """The cases with what the config adds to them, and how what was recorded of them is measured."""
+    options, settings = complete(given), as_config(given.get("config"))
+    asked = list(options["metrics"])
+    if not asked and settings is None and cases is None:
+        raise BadInput("there is nothing to measure by; give metrics, a config or the cases.")
+    check_fence()
+    evalset = equipped(cases or EvalSet(name, []), {}, settings)
+    check_metrics(asked, evalset)
+    measuring = Measurement.of(limited(options, settings), evalset)
+    reset_breakers(measuring.metrics)
+    return evalset, measuring
+
+
 @dataclass(slots=True)
 class Rescoring:
-    """One report being measured anew."""
+    """One report being measured again."""
 
     report: Report
     measuring: Measurement
@@ -154,7 +162,7 @@ class Rescoring:
         return Rescored(report, tuple(_flip(a, b) for a, b in pairs if a.status != b.status))
 
     def _describe(self) -> Iterator[str]:
-        yield f"measured anew from report {self.report.id}, without the agent"
+        yield f"measured again from report {self.report.id}, without the agent"
         yield from self.notes
         if self.as_recorded:
             names = ", ".join(sorted(self.as_recorded))
@@ -169,8 +177,7 @@ class Rescoring:
         if ledger is None:
             if before.ended is not None:
                 raise BadInput(
-                    f"the ledger of case {before.case_id!r} was not kept, so nothing can be measured "
-                    f"anew. Give the id of a run in the store, or a report that keeps its ledgers."
+                    f"the ledger of case {before.case_id!r} was not kept, so nothing can be measured again. Give the id of a run in the store, or a report that keeps its ledgers."
                 )
             return before
         if self.cases is not None and before.case_id not in self.cases:
@@ -198,6 +205,9 @@ class Rescoring:
                 "what was said. Run the case again."
             )
             return unmeasured(case, ledger, lost, self.measuring.names(case))
+        if ended(ledger) is None:
+            why = Unmeasured("it was not over when it was recorded, so how it went is not known")
+            return concluded(case, ledger, dict.fromkeys(self.measuring.names(case), why))
         try:
             scores = await self.measuring.outcomes(case, ledger, judging, trial=before.trial)
         except (Refusal, MetricsHung, BadInput) as error:

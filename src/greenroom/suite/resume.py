@@ -17,7 +17,7 @@ from greenroom.store.runs import Key, Plan, Run
 
 if TYPE_CHECKING:
     from greenroom.store.cut_trials import CutTrial
-    from greenroom.store.journal import Journal
+    from greenroom.store.database import RunJournal
     from greenroom.store.store import Store
 
 _ABSENT = object()
@@ -57,7 +57,7 @@ def changed_cases(done: Iterable[tuple[Key, str]], digests: Mapping[str, str]) -
     """A note for each finished case that has changed, or is gone."""
     known = {key.case_id: digest for key, digest in done}
     return [
-        f"case {case_id!r} has changed since the run began, and is run anew"
+        f"case {case_id!r} has changed since the run began, and is run again"
         if case_id in digests
         else f"case {case_id!r} is not among the cases any more, and its results are left out"
         for case_id, digest in known.items()
@@ -83,7 +83,7 @@ def positions(done: Mapping[Key, str], plan: Plan, digests: Mapping[str, str]) -
 
 
 def cut_trials(
-    journal: "Journal", done: Mapping[Key, str], runs_again: Callable[["CutTrial"], bool]
+    journal: "RunJournal", done: Mapping[Key, str], runs_again: Callable[["CutTrial"], bool]
 ) -> dict[Key, "CutTrial"]:
     """What the journal has of each trial that was cut; one that was being resumed may be there twice.
 

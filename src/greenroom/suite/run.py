@@ -1,38 +1,35 @@
 """The run of many: which trials are due, how they run side by side, and what ends them early."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from time import perf_counter, time
-from typing import TYPE_CHECKING
 
 from greenroom.backends.backend import Backend
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import GreenroomError, StoreFailed
 from greenroom.results.report import Report, new_report_id
-from greenroom.results.result import REPLAYED, UNSEEN, CaseResult, broken, skipped
+from greenroom.results.result import CaseResult
 from greenroom.results.text import replacements
+from greenroom.results.trial_verdict import REPLAYED, UNSEEN, broken, skipped
 from greenroom.simulation.fence import strays
 from greenroom.simulation.watchdog import cut_all
 from greenroom.store.runs import Key
 from greenroom.suite.adaptive import Adaptive
 from greenroom.suite.budget import cost_so_far
 from greenroom.suite.cancel import Cancel
+from greenroom.suite.executor import Executor
 from greenroom.suite.hooks import Hooks
 from greenroom.suite.recorder import Recorder
+from greenroom.suite.result_queue import ResultQueue
 from greenroom.suite.suspects import Suspects
-from greenroom.suite.trial import Settings, Trial, TrialState, run_trial
-from greenroom.suite.watch import refusals_since, watched
+from greenroom.suite.trial import Settings, Trial, TrialState
+from greenroom.suite.watch import refusals_since, unused_rates, watched
+from greenroom.world.pacer import keep_rates
 from greenroom.world.threads import Expired
-
-if TYPE_CHECKING:
-    from greenroom.suite.workers.pool import Pool
-
-_AHEAD = 16
-"""How many results of a stream may wait for the caller."""
 
 
 @dataclass(slots=True)
@@ -44,22 +41,23 @@ class ActiveRun:
     settings: Settings
     recorder: Recorder
     cancel: Cancel
+    executor: Executor
     notes: list[str] = field(default_factory=list[str])
-    pool: "Pool | None" = None
-    """The worker processes; without them, trials run in this process."""
     adaptive: Adaptive | None = None
     """Decides which trials are worth their price; without it, all are due."""
     suspects: Suspects | None = None
     """Decides which cases run again because they passed in a baseline; without it, none does."""
-    queue: "ResultQueue | None" = None
+    queue: ResultQueue | None = None
     """Takes the results of a stream; without it, they are kept for the report."""
+    shard: str = ""
+    """Which part of the cases is run here, such as `2/4`; empty for all of them."""
     results: dict[int, CaseResult] = field(default_factory=dict[int, CaseResult])
     stopped: str = ""
     """Why the run stopped itself: an error or failure that is to end it."""
     unfinished: int = 0
     """How many trials that were due have no result of their own."""
     _cuts_others: bool = False
-    _hook_calls: list[asyncio.Future[None]] = field(default_factory=list[asyncio.Future[None]])
+    _hook_calls: set[asyncio.Future[None]] = field(default_factory=set[asyncio.Future[None]])
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
     async def stream(self) -> AsyncGenerator[CaseResult]:
@@ -74,7 +72,8 @@ class ActiveRun:
         """Run all that is due; the report, with a note of whatever a reader should know."""
         at, began, known_strays = time(), perf_counter(), len(strays())
         try:
-            await self._run_all()
+            with keep_rates(self.settings.rates):
+                await self._run_all()
         except BaseException:
             self.recorder.freeze()
             seconds = perf_counter() - began
@@ -102,13 +101,15 @@ class ActiveRun:
         once = [n for n in sorted(said) if n in UNSEEN.values() or n.startswith(f"{REPLAYED}:")]
         self.notes += [*once, *refusals, *self.settings.hooks.notes]
         self.notes += replacements(self.results.values())
-        if self.pool is not None:
-            self.notes += [note for note in self.pool.notes if note not in self.notes]
+        self.notes += unused_rates(self.settings.rates, self.results.values())
+        self.notes += [note for note in self.executor.notes if note not in self.notes]
         if self.settings.budget is not None:
             self.notes += self.settings.budget.notes
 
     def _report(self, at: float, seconds: float) -> Report:
         """The results in the order of the cases; trials that confirm a suspect stand apart."""
+        if (shared := self.recorder.shared_report()) is not None:
+            return shared
         in_order, suspects = sorted(self.results.items()), self.suspects
         return Report(
             [r for place, r in in_order if not (suspects and suspects.is_again(place))],
@@ -129,7 +130,8 @@ class ActiveRun:
         """Every trial that is due; then those of cases that seem to have got worse."""
         pairs = product(self.evalset.cases, range(1, self.evalset.trials + 1))
         trials = [Trial(position, case, number) for position, (case, number) in enumerate(pairs)]
-        due = [trial for trial in trials if not self.recorder.is_done(trial)]
+        mine = _part_of(self.evalset.ids, self.shard)
+        due = [t for t in trials if t.case.id in mine and not self.recorder.is_done(t)]
         self.unfinished = 0 if self.adaptive else len(due)
         # Thousands of earlier results take time to read; only what depends on them waits for that.
         reads_first = bool(self.adaptive or self.settings.budget or self.suspects)
@@ -139,7 +141,7 @@ class ActiveRun:
             async with watched(self.settings.hooks.note, self.cancel):
                 if reads_first:
                     self._read_earlier(trials)
-                async with self._workers(due):
+                async with self._open(due):
                     if self.adaptive is not None:
                         await self._run_rounds(self.adaptive)
                         self.notes.append(str(self.adaptive.spending))
@@ -148,7 +150,7 @@ class ActiveRun:
                     if due:
                         await self._confirm()
                 if not due:  # an earlier process ran every case, and was cut after that
-                    async with self._workers(self._suspected()):
+                    async with self._open(self._suspected()):
                         await self._confirm()
                 if not reads_first:
                     self._read_earlier(trials)
@@ -165,18 +167,20 @@ class ActiveRun:
             except GreenroomError as error:
                 self.notes.append(str(error))
 
-    def _workers(self, due: Sequence[Trial]) -> AbstractAsyncContextManager[object]:
-        """The worker processes, while anything is due for them."""
-        if self.pool is None or not due or self._stop_reason:
+    def _open(self, due: Sequence[Trial]) -> AbstractAsyncContextManager[object]:
+        """The place where trials run, while any is due."""
+        if not due or self._stop_reason:
             return nullcontext()
-        return self.pool.for_trials(len(due))
+        return self.executor.for_trials(len(due))
 
     def _read_earlier(self, trials: Sequence[Trial]) -> None:
         """Put the results of earlier processes in their places."""
-        budget, by_key = self.settings.budget, {Key(t.case.id, t.number): t for t in trials}
+        budget, by_key = self.settings.budget, dict[Key, Trial]()
         if budget is not None:
             budget.add_earlier(*self.recorder.spent)
         for key, result in self.recorder.earlier():
+            # Most runs were not begun before, and may have a million trials.
+            by_key = by_key or {Key(t.case.id, t.number): t for t in trials}
             if self.suspects is not None and key.trial > self.evalset.trials:
                 trial = self.suspects.trial_of(key)
             else:
@@ -214,7 +218,8 @@ class ActiveRun:
     async def _run_side_by_side(self, due: Sequence[Trial]) -> None:
         """All of these trials, at most `concurrency` at once."""
         waiting = iter(due)
-        width = max(1, min(self.settings.concurrency, len(due)))
+        at_once = self.settings.concurrency or self.executor.usual_concurrency
+        width = max(1, min(at_once, len(due)))
         lanes = [asyncio.ensure_future(self._run_in_turn(waiting)) for _ in range(width)]
         try:
             await asyncio.gather(*lanes)
@@ -248,10 +253,8 @@ class ActiveRun:
             if self.settings.tape is not None and (why := self.settings.tape.lend(state)):
                 names = self.settings.measuring.names(trial.case)
                 result = broken(trial.case, why, metrics=names)
-            elif self.pool is not None and not state.doubt:
-                result = await self.pool.run(state)
             else:
-                result = await run_trial(self.agent, state, self.settings)
+                result = await self.executor.run(state)
         except BaseException as error:
             if not self._was_cut(error):
                 self._release(trial)
@@ -308,7 +311,14 @@ class ActiveRun:
             hooks.case_completed(result)
         elif "on_case_complete" in hooks.listeners:
             # The writer reports here. A hook that hangs can only be cut in a task of its own.
-            self._hook_calls.append(asyncio.ensure_future(_complete_case(hooks, result)))
+            call = asyncio.ensure_future(_complete_case(hooks, result))
+            self._hook_calls.add(call)
+            call.add_done_callback(self._forget)
+
+    def _forget(self, call: "asyncio.Future[None]") -> None:
+        """A call that went well is not waited for: there is one for each trial."""
+        if not call.cancelled() and call.exception() is None:
+            self._hook_calls.discard(call)
 
     def _add(self, position: int, result: CaseResult) -> None:
         if self.queue is not None:
@@ -346,8 +356,7 @@ class ActiveRun:
         """End what is under way; any thread, or a signal handler, may ask for it."""
         self.recorder.freeze()
         cut_all(self._loop, self.cancel)
-        if self.pool is not None:
-            self._loop.call_soon_threadsafe(self.pool.cut)
+        self._loop.call_soon_threadsafe(self.executor.cut)
 
     def _was_cut(self, error: BaseException) -> bool:
         """Whether this run cut the trial, and not a caller that cancelled the run's own task."""
@@ -360,39 +369,11 @@ class ActiveRun:
         return True
 
 
-class ResultQueue:
-    """Results on their way to the caller, who sets the pace. Once it is left, nothing is kept."""
-
-    def __init__(self) -> None:
-        self._waiting: asyncio.Queue[CaseResult | None] = asyncio.Queue()
-        self._taken = asyncio.Event()
-        self._is_left = False
-
-    def put(self, result: CaseResult) -> None:
-        """Add a result."""
-        if not self._is_left:
-            self._waiting.put_nowait(result)
-
-    async def room(self) -> None:
-        """Wait while the caller is far behind."""
-        while self._waiting.qsize() > _AHEAD and not self._is_left:
-            self._taken.clear()
-            await self._taken.wait()
-
-    async def results(self, whole: "asyncio.Future[Report]") -> AsyncGenerator[CaseResult]:
-        """The results until the whole is done; leaving ends the whole."""
-        whole.add_done_callback(lambda _: self._waiting.put_nowait(None))
-        try:
-            while (result := await self._waiting.get()) is not None:
-                self._taken.set()
-                yield result
-            await whole
-        finally:
-            self._is_left = True
-            self._taken.set()
-            whole.cancel()
-            await asyncio.gather(whole, return_exceptions=True)
-
-
 async def _complete_case(hooks: Hooks, result: CaseResult) -> None:
     hooks.case_completed(result)
+
+
+def _part_of(ids: Iterable[str], shard: str) -> set[str]:
+    """The cases of a shard, such as `2/4`; all without one. By name, since the order of cases may differ elsewhere."""
+    part, parts = map(int, (shard or "1/1").split("/"))
+    return {*sorted(ids)[part - 1 :: parts]}

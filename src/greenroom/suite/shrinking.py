@@ -9,7 +9,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.data import case_from
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import MetricLike
-from greenroom.cases.scores import Outcome, Score
+from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadInput
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import as_object
@@ -46,7 +46,7 @@ async def shrink_trial(
     """The shortest case that fails as a trial of a recorded run did, by one of the metrics it failed.
 
     The case is the one that was recorded, or that of `cases`, which has its code; `config` and `metrics`
-    measure beside its own, as they did in the run. What the trial was answered is not asked again. The
+    measure in addition to its own, as they did in the run. What the trial was answered is not asked again. The
     other options are those of `shrink`.
     """
     place = as_store(store)
@@ -54,7 +54,7 @@ async def shrink_trial(
         raise BadInput("there is no store to look for the run in; give store=.")
     run_id = place.run(run).id
     ledger = place.ledger(run_id, Key(case_id, trial))
-    result = next(found for key, found in place.results(run_id) if key == Key(case_id, trial))
+    result = _result(place, run_id, case_id, trial)
     missed = _missed(result)
     found = _case(ledger, case_id, None if cases is None else as_evalset(cases))
     given: Options = {"metrics": metrics, "config": config}
@@ -89,18 +89,28 @@ class _Failing:
         self._measuring, self._missed, self._allowance = measuring, missed, allowance
 
     async def has_failed(self, case: Case, ledger: Ledger) -> bool | None:
-        """None if judges may not be asked any more."""
+        """None if that cannot be measured: a judge broke, or must not be asked any more."""
         end = ended(ledger)
         if end is not None and end.reason in self._missed:
             return True
         if self._allowance.refusal and self._asks_judges(case):
             return None
         outcomes = await self._measuring.outcomes(case, ledger, Ledger(), self._allowance.add)
-        return not self._missed.isdisjoint(_failed(outcomes))
+        if not self._missed.isdisjoint(_failed(outcomes)):
+            return True
+        broke = {name for name, one in outcomes.items() if isinstance(one, Unmeasured)}
+        return False if self._missed.isdisjoint(broke) else None
 
     def _asks_judges(self, case: Case) -> bool:
         metrics = (*self._measuring.metrics, *case.metrics)
         return any(hasattr(metric, "bench") for metric in metrics)
+
+
+def _result(place: Store, run_id: str, case_id: str, trial: int) -> CaseResult:
+    for one in place.results_of(run_id, case_id):
+        if one.trial == trial:
+            return one
+    raise BadInput(f"trial {trial} of case {case_id!r} was set aside: the run went on without it.")
 
 
 def _missed(result: CaseResult) -> set[str | None]:
@@ -129,6 +139,6 @@ def _case(ledger: Ledger, case_id: str, known: EvalSet | None) -> Case:
         return case_from(as_object(first.case))
     except BadInput as error:
         raise BadInput(
-            f"case {case_id!r} cannot be read from its run, for it holds code: {error} Name the cases of "
+            f"case {case_id!r} cannot be read from its run, because it contains code: {error} Name the cases of "
             f"the run: cases= (--cases)."
         ) from error

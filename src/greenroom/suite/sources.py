@@ -50,7 +50,7 @@ class Source(Struct, frozen=True):
     reference: str
     evalset: EvalSet
     config: str = ""
-    """The config that lies beside the file, and judges its cases."""
+    """The config that lies next to the file, and judges its cases."""
 
     @property
     def is_data(self) -> bool:
@@ -75,7 +75,7 @@ def gather(reference: str, *, configs: bool = True) -> CaseSource:
     """The cases of a data file, a folder of them, a glob, or `path[:attr]` of Python code.
 
     `cases.json:first,second` takes the cases with these ids, `*.json:first,second` those of all
-    files that match. With `configs`, cases are also judged by a `test_config.json` beside their
+    files that match. With `configs`, cases are also judged by a `test_config.json` next to their
     file.
     """
     where, ids = split_reference(reference)
@@ -88,7 +88,7 @@ def gather(reference: str, *, configs: bool = True) -> CaseSource:
 
 
 def gather_beside(agent: str, *, configs: bool = True) -> CaseSource:
-    """All cases of an agent: those in its module, and the eval-set files that lie beside it."""
+    """All cases of an agent: those in its module, and the eval-set files that lie next to it."""
     where, _ = split_reference(agent)
     module = load_module(where)
     found = module_cases(module)
@@ -99,7 +99,7 @@ def gather_beside(agent: str, *, configs: bool = True) -> CaseSource:
     if not sources:
         raise NotFound(
             f"no cases found in {where}: it defines no Case, list of cases or EvalSet at module "
-            f"level, and no eval-set file lies beside it. Add one, or name a file with cases."
+            f"level, and no eval-set file lies next to it. Add one, or name a file with cases."
         )
     return together(sources)
 
@@ -226,12 +226,14 @@ def _source(reference: str, configs: bool) -> Source:
 
 
 def _matching(pattern: str) -> list[str]:
-    """The files that match a pattern; a config beside them is none of them."""
+    """The files that match a pattern; a config next to them is not one of them."""
     # `Path.glob` takes no absolute patterns.
     names = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
     files = [name for name in names if Path(name).is_file() and Path(name).name != _CONFIG]
     if not files:
-        raise NotFound(f"no file matches {pattern!r}; look where you are, and at its spelling.")
+        raise NotFound(
+            f"no file matches {pattern!r}; check the folder you are in, and the spelling."
+        )
     return files
 
 

@@ -73,13 +73,23 @@ class Suspects:
         return Trial(position, case, self._trials + number)
 
 
-def suspects_for(evalset: EvalSet, options: Values, *, fail_fast: bool) -> Suspects | None:
-    """The suspects against the baseline, if any case may run again; a baseline of other cases is refused."""
-    given, most = options["baseline"], options["confirm"]
+def baseline_of(evalset: EvalSet, options: Values) -> Report | None:
+    """The report that a run is compared with; one of other cases is refused."""
+    given = options["baseline"]
     if given is None:
         return None
     baseline = given if isinstance(given, Report) else Report.pooled(given)
     _check_shared(baseline, evalset)
+    return baseline
+
+
+def suspects_for(
+    baseline: Report | None, evalset: EvalSet, options: Values, *, fail_fast: bool
+) -> Suspects | None:
+    """The suspects against the baseline, if any case may run again."""
+    most = options["confirm"]
+    if baseline is None:
+        return None
     # A run that stops at the first failure never comes to running cases again, and a replay ends as before.
     is_once = fail_fast or options["replay"] is not None
     most = 0 if is_once else MOST if most is None else most

@@ -15,11 +15,8 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.metrics.scores import recorded_case
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult
-from greenroom.simulation.trial_context import check_fence
-from greenroom.suite.criteria import as_config, check_metrics, equipped, limited
-from greenroom.suite.measurement import Measurement, reset_breakers
-from greenroom.suite.options import CONCURRENCY, METRIC_ATTEMPTS, Options, complete
-from greenroom.suite.rescores import Rescoring
+from greenroom.suite.options import CONCURRENCY, METRIC_ATTEMPTS, Options
+from greenroom.suite.rescores import Rescoring, measurement_of
 from greenroom.suite.sources import as_evalset
 from greenroom.traces.records import Imported
 from greenroom.world.answers import AnswerCache
@@ -54,16 +51,8 @@ async def score_traces(
         "seconds_per_metric": seconds_per_metric,
         "metric_attempts": metric_attempts,
     }
-    options, settings = complete(given), as_config(config)
-    asked = list(options["metrics"])
-    if not asked and settings is None and cases is None:
-        raise BadInput("there is nothing to measure by; give metrics, a config or cases.")
-    check_fence()
-    known = EvalSet(name, []) if cases is None else as_evalset(cases)
-    evalset = equipped(known, {}, settings)
-    check_metrics(asked, evalset)
-    measuring = Measurement.of(limited(options, settings), evalset)
-    reset_breakers(measuring.metrics)
+    known = None if cases is None else as_evalset(cases)
+    evalset, measuring = measurement_of(given, name, known)
     results, by_id, notes = _matched(traces, evalset)
     if not results:
         raise BadInput("there is no conversation to measure.")

@@ -16,7 +16,8 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import is_object
 from greenroom.ledger.questions import ended, started
 from greenroom.models.model import Model
-from greenroom.results.result import CaseResult, broken, concluded, unmeasured
+from greenroom.results.result import CaseResult
+from greenroom.results.trial_verdict import broken, concluded, unmeasured
 from greenroom.simulation.conversation import simulate
 from greenroom.simulation.gate import BeforeLive
 from greenroom.simulation.trial_context import backend_of
@@ -25,9 +26,10 @@ from greenroom.suite.budget import Budget
 from greenroom.suite.chance import would_fail_again
 from greenroom.suite.hooks import HOOKS, Hooks
 from greenroom.suite.measurement import Measurement
-from greenroom.suite.options import CONCURRENCY, Values
+from greenroom.suite.options import Values
 from greenroom.suite.resume import before_calls, reason_for_doubt, up_to_last_pause
 from greenroom.suite.sources import as_middleware, as_model_given, as_resources
+from greenroom.world.rates import Rates, read_rates
 from greenroom.world.resources import Factories
 
 if TYPE_CHECKING:
@@ -51,12 +53,15 @@ class Settings:
     resources: Factories
     omit_questions: bool
     middleware: "MiddlewareStack | None"
-    concurrency: int
+    concurrency: int | None
+    """How many trials run at once; without a number, what is usual where they run."""
     on_error: OnError
     fail_fast: bool
     keep_ledgers: bool
     seconds_per_case: float | None
     budget: Budget | None
+    rates: Rates
+    """How often models may be asked, by all trials together."""
     hooks: Hooks
     tape: "Tape | None"
     """What is recorded or replayed, if anything is; workers are sent each trial with its part of it."""
@@ -65,23 +70,21 @@ class Settings:
     def of(cls, options: Values, measuring: Measurement) -> "Settings":
         """The settings that these options make, in the parent and in its workers."""
         values = {one.name: options[one.name] for one in fields(cls) if one.name in options}
-        budget, workers = options["budget"], options["workers"]
+        budget = options["budget"]
         if budget is not None and not isinstance(budget, Budget):
             budget = Budget(budget, options["unknown_prices"])
-        # In worker processes one each, for there they are likely to block.
-        usual = CONCURRENCY if workers is None else getattr(workers, "count", workers)
         middleware = as_middleware(options["middleware"])
         measuring = structs.replace(measuring, middleware=middleware)
         plugins = [*options["plugins"], *(() if middleware is None else middleware.plugins)]
         values |= {
             "measuring": measuring,
-            "concurrency": options["concurrency"] or usual,
             "budget": budget,
             "model": as_model_given(options["model"]),
             "resources": as_resources(options["resources"]),
             "middleware": middleware,
             "hooks": Hooks(plugins=plugins, **{name: options[name] for name in HOOKS}),
             "tape": None,
+            "rates": read_rates(options["rate"]) or {},
         }
         if options["record"] is not None or options["replay"] is not None:
             from greenroom.suite.recordings import tape_of  # loaded where it is used
@@ -180,7 +183,7 @@ class TrialState:
         return f"resumed at its last pause; {lost} events after it are run again" if lost else ""
 
     def go_back(self, ledger: Ledger) -> bool:
-        """Begin anew where the agent left the recorded path; False if it did not leave it."""
+        """Begin again where the agent left the recorded path; False if it did not leave it."""
         if self.ledger is None or self.on_restart is None:
             return False
         last = next((e for e in reversed(ledger.events) if _ends_search(e)), None)
@@ -196,7 +199,7 @@ class TrialState:
         self.ledger = Ledger(ledger.events[:seq])
         if not self.doubt:  # else a run that resumes after another cut must find the same doubt
             self.on_restart(self.ledger, self.judging)
-        self.notes.append(f"{noted.get('told')}; from there on it was run anew")
+        self.notes.append(f"{noted.get('told')}; from there on it was run again")
         return True
 
 
@@ -207,44 +210,53 @@ def _ends_search(event: Event) -> bool:
 
 async def run_trial(agent: Any, state: TrialState, settings: Settings) -> CaseResult:
     """Simulate one case and measure it."""
-    result = await _simulate_and_measure(agent, state, settings)
-    return settings.hooks.metrics_completed(state.trial.case, result)
-
-
-async def _simulate_and_measure(agent: Any, state: TrialState, settings: Settings) -> CaseResult:
-    case, measuring = state.trial.case, settings.measuring
-    played, recorded = _played(state), state.recorded
+    case = state.trial.case
     try:
-        while True:
-            if state.doubt:
-                raise InDoubt(state.doubt)
-            ledger = await simulate(
-                played,
-                agent,
-                ledger=state.ledger,
-                allow_tools=settings.allow_tools,
-                allow_unfenced=True,
-                allow_opaque=settings.allow_opaque,
-                on_event=observer(state.on_event, state, settings),
-                before_live=state.before_live,
-                trial=state.trial.number,
-                stream=measuring.listens(case),
-                resources=settings.resources,
-                omit_questions=settings.omit_questions,
-                middleware=settings.middleware or (),
-                max_seconds=settings.seconds_per_case,
-                recording=recorded.answers(state.ledger, case) if recorded else None,
-                model=settings.model_for(case),
-            )
-            if not state.go_back(ledger):
-                break
+        ledger = await _simulated(agent, state, settings)
     except Exception as error:  # noqa: BLE001 - the one place where a case that cannot run is caught
-        return broken(case, error, metrics=measuring.names(case))
-    failpoint("trial.played")
-    keeps = settings.keep_ledgers
+        result = broken(case, error, metrics=settings.measuring.names(case))
+    else:
+        failpoint("trial.played")
+        result = await _measured(agent, state, settings, ledger)
+    return settings.hooks.metrics_completed(case, result)
+
+
+async def _simulated(agent: Any, state: TrialState, settings: Settings) -> Ledger:
+    """The conversation of a trial; one that left the recorded path begins again from there."""
+    case, recorded = _played(state), state.recorded
+    while True:
+        if state.doubt:
+            raise InDoubt(state.doubt)
+        ledger = await simulate(
+            case,
+            agent,
+            ledger=state.ledger,
+            allow_tools=settings.allow_tools,
+            allow_unfenced=True,
+            allow_opaque=settings.allow_opaque,
+            on_event=observer(state.on_event, state, settings),
+            before_live=state.before_live,
+            trial=state.trial.number,
+            stream=settings.measuring.listens(case),
+            resources=settings.resources,
+            omit_questions=settings.omit_questions,
+            middleware=settings.middleware or (),
+            max_seconds=settings.seconds_per_case,
+            recording=recorded.answers(state.ledger, state.trial.case) if recorded else None,
+            model=settings.model_for(case),
+        )
+        if not state.go_back(ledger):
+            return ledger
+
+
+async def _measured(
+    agent: Any, state: TrialState, settings: Settings, ledger: Ledger
+) -> CaseResult:
+    """The verdict on a conversation that was held."""
+    case, measuring, keeps = state.trial.case, settings.measuring, settings.keep_ledgers
     try:
         on_event = observer(state.on_judging, state, settings)
-        judges = None if recorded is None else recorded.judges
+        judges = None if state.recorded is None else state.recorded.judges
         number = state.trial.number
         scores = await measuring.outcomes(case, ledger, state.judging, on_event, number, judges)
     except (Refusal, MetricsHung, BadInput) as error:
@@ -265,7 +277,7 @@ def _played(state: TrialState) -> Case:
 
 
 def observer(recorded: OnEvent | None, state: TrialState, settings: Settings) -> OnEvent | None:
-    """Passes the events of a trial on to recorder, budget and hooks; None if there is none of them."""
+    """Passes the events of a trial on to recorder, budget and hooks; None if there are none."""
     observers = [] if recorded is None else [recorded]
     if settings.budget is not None:
         observers.append(partial(settings.budget.add_event, settings.reservation(state.trial)))

@@ -1,8 +1,9 @@
 """Everything that is wrong with an eval-set file: what cannot be read, and what could not be run."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from greenroom.cases import EvalSet, Problem, check
@@ -11,39 +12,43 @@ from greenroom.cases.files.criteria import criteria_in
 from greenroom.cases.files.documents import opened, opened_text
 from greenroom.cases.files.load import chosen_shape, read_as
 from greenroom.cases.files.readable import ReadablePart
+from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadFile
 from greenroom.suite.criteria import problem_with
 
 _CASE = re.compile(r"^cases\[(\d+)\]")
 
 
-def problems_in(file: str, text: str | None = None) -> list[Problem]:
+def problems_in(file: str, text: str | None = None, *, imports: bool = True) -> list[Problem]:
     """What keeps a file from being read, and what is wrong with its criteria and its cases.
 
-    `text` is looked at in place of what stands in the file.
+    `text` is looked at in place of what stands in the file. Without `imports`, no code that it names is run.
     """
+    judged = partial(problem_with, imports=imports)
     try:
         document = opened(Path(file)) if text is None else opened_text(Path(file), text)
         shape, _ = chosen_shape(document)
-    except BadFile as error:  # it is no eval set, or no text at all
+    except BadFile as error:  # it is not an eval set, or no text at all
         return list(error.problems) or [Problem("", str(error))]
     read = read_as(document, shape)
     unreadable = [] if isinstance(read, EvalSet) else read
     part = ReadablePart(document, shape, unreadable)
-    found = list(metric_problems(criteria_in(document.data), problem_with))
+    found = list(metric_problems(criteria_in(document.data), judged))
     if part.evalset is not None:
-        found += _case_problems(part.evalset, part, has_rows=document.is_table)
+        # In a table a criterion may stand in a cell; elsewhere those have been looked at.
+        in_cells = judged if document.is_table else None
+        found += _case_problems(part.evalset, part, in_cells)
     known = {problem.where for problem in unreadable}
     others = [problem for problem in found if problem.where not in known]
     return document.located([*unreadable, *others])
 
 
-def _case_problems(evalset: EvalSet, part: ReadablePart, has_rows: bool) -> Iterator[Problem]:
+def _case_problems(
+    evalset: EvalSet, part: ReadablePart, in_cells: Callable[[MetricLike], str | None] | None
+) -> Iterator[Problem]:
     """What is wrong with cases that can be read, where it stands in their file."""
-    # In a table a criterion may stand in a cell; elsewhere those have been looked at.
-    judged = problem_with if has_rows else None
-    places = part.places
-    for problem in check(evalset, metric_problem=judged):
+    places, has_rows = part.places, in_cells is not None
+    for problem in check(evalset, metric_problem=in_cells):
         where = _CASE.sub(lambda found: f"cases[{places[int(found[1])]}]", problem.where)
         if has_rows or "metrics[" not in where or not where.endswith(".threshold"):
             place = part.spelt(part.shape.place(where))

@@ -3,15 +3,19 @@
 import asyncio
 import gc
 import logging
-from collections.abc import AsyncGenerator, Callable
+import sys
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
+from types import FunctionType, MethodType, ModuleType
 from typing import Self
 
 from greenroom.reports.words import printable
 from greenroom.results.report import FAULT
+from greenroom.results.result import CaseResult
 from greenroom.simulation.fence import Breach, blind_spots, lent_executor, not_held, strays
 from greenroom.simulation.stalls import Stall
 from greenroom.simulation.watchdog import keep_watching, sweep_cut_work
+from greenroom.world.rates import Rates
 
 _LOG = logging.getLogger("greenroom")
 _MOST_NOTES = 20
@@ -61,22 +65,22 @@ def describe_stall(stall: Stall) -> str:
     who = stall.who or "code of no case"
     where = f", at {stall.where}" if stall.where else ""
     return printable(
-        f"{who} blocked the event loop for more than a second{where}. The limits of what ran beside "
-        f"it stood still meanwhile; the seconds reported of it include that time. Await what takes "
+        f"{who} blocked the event loop for more than a second{where}. The time limits of everything that ran alongside "
+        f"it were paused for that time; its reported seconds include it. Await what takes "
         f"long, put it into asyncio.to_thread, or run it in worker processes."
     )
 
 
 _OBJECTS = 50_000
 """New objects between two looks for cycles. Python's own 700 would look in every other case, which
-takes a tenth of a plain one and more beside a framework, whose heap is large."""
+takes a tenth of a plain one and more with a framework, whose heap is large."""
 
 _open: list["RareCollection"] = []
 _before: list[tuple[int, int, int]] = []
 
 
 class RareCollection:
-    """While open, cycles are looked for seldom; the last one out restores what was set before."""
+    """While open, cycles are looked for rarely; the last one out restores what was set before."""
 
     def __enter__(self) -> Self:
         if not _open:
@@ -98,8 +102,39 @@ def fence_gaps() -> list[str]:
     reasons = not_held(asyncio.get_running_loop())
     return [
         *(f"the fence was not held: {reason}" for reason in reasons),
-        *(f"the fence cannot see connections of {name}" for name in blind_spots()),
+        *(
+            f"the fence cannot see connections of {name}"
+            for name in blind_spots()
+            if not _is_only_the_hosts(name)
+        ),
     ]
+
+
+_HOSTS = {
+    "psycopg": ("psycopg", "greenroom.store.postgres"),
+    "pyzmq": ("zmq", "ipykernel", "jupyter_client", "IPython"),
+}
+"""Of a library with its own sockets: its package, and what connects with it outside of any case.
+
+A store on a server does, and so does the kernel of a notebook with its page.
+"""
+
+
+def _is_only_the_hosts(library: str) -> bool:
+    """Whether no module of this process has a library except what runs Greenroom, so that it is not a gap."""
+    package, *hosts = _HOSTS.get(library, ("",))
+    if not any(host in sys.modules for host in hosts):
+        return False
+    ours = (package, *hosts)
+    others = [module for name, module in [*sys.modules.items()] if not name.startswith(ours)]
+    return not any(
+        str(getattr(value, "__module__", None) or getattr(value, "__name__", "")).startswith(
+            package
+        )
+        for module in others
+        for value in [*getattr(module, "__dict__", {}).values()]
+        if isinstance(value, type | ModuleType | FunctionType | MethodType)
+    )
 
 
 def refusals_since(since: int) -> list[str]:
@@ -110,3 +145,21 @@ def refusals_since(since: int) -> list[str]:
 def _describe(breach: Breach) -> str:
     whose = f"work that case {breach.of!r} left behind" if breach.of else "work of no case"
     return f"{FAULT}{whose} tried {breach} while cases were open; it was refused"
+
+
+def unused_rates(rates: Rates, results: Iterable[CaseResult]) -> Iterator[str]:
+    """A note on each rate of a model that never answered: most likely its name is misspelt."""
+    if not rates:
+        return
+    answered = {
+        name
+        for result in results
+        for models in (result.models, result.user_models, result.judge_models)
+        for name in models
+    }
+    for model in rates:
+        if answered and model not in answered:
+            yield (
+                f"the rate of {model!r} held nothing back: no model of that name answered, only "
+                f"{', '.join(sorted(answered))}"
+            )

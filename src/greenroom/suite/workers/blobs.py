@@ -1,12 +1,16 @@
 """The bytes of attachments between this process and its workers: in a folder that all of them read."""
 
 import atexit
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 
-from greenroom.ledger.blobs import BlobFolder, digests_in, known_at
+from greenroom.errors import BadAttachment
+from greenroom.ledger.attachments import Attachment
+from greenroom.ledger.blobs import BlobFolder, data_of, digests_in, known_at
 
 
 @cache
@@ -27,3 +31,12 @@ def take_over(line: str) -> None:
     """Know the bytes of what a worker's line mentions, so that the store keeps them."""
     for digest in digests_in(line):
         known_at(digest, shared_folder())
+
+
+def known_blobs(digests: Iterable[str]) -> dict[str, bytes]:
+    """The bytes of these digests, as far as they are at hand: for a process that reads no folder of ours."""
+    found: dict[str, bytes] = {}
+    for digest in digests:
+        with suppress(BadAttachment):
+            found[digest] = data_of(Attachment("", digest, 0, digest[:8]))
+    return found

@@ -1,6 +1,5 @@
 """What a run under the kernel's fence gives its workers: the way out, and folders to write to."""
 
-import os
 from collections.abc import Callable, Iterable
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -36,7 +35,7 @@ class ClosedIn:
         self._proxy: Proxy | None = None
 
     def open(self, note: Callable[[str], None]) -> None:
-        """Start what workers need; `note` is told who was asked for in vain."""
+        """Start what workers need; `note` gets who was asked for without success."""
         self._scratch = mkdtemp(prefix="greenroom-scratch-")
         self._proxy = Proxy(self._hosts, note)
 
@@ -56,15 +55,14 @@ class ClosedIn:
         }
 
     @property
-    def environment(self) -> dict[str, str]:
-        """The variables of a worker: by these, clients find the proxy and temporary files their folder."""
+    def variables(self) -> dict[str, str]:
+        """What a worker needs in its environment: by these, clients find the proxy and temporary files their folder."""
         assert self._proxy is not None
         way = f"http://127.0.0.1:{self._proxy.port}"
         names = [
             n for name in ("http_proxy", "https_proxy", "all_proxy") for n in (name, name.upper())
         ]
         return {
-            **os.environ,
             **dict.fromkeys(names, way),
             **dict.fromkeys(("no_proxy", "NO_PROXY"), ""),
             "TMPDIR": self._scratch,

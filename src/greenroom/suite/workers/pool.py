@@ -10,36 +10,41 @@ from greenroom.errors import BadInput, GreenroomError, InDoubt, MetricsHung, Wor
 from greenroom.ledger.events import RunEnded
 from greenroom.results.result import CaseResult
 from greenroom.suite.identity import difference
-from greenroom.suite.trial import Settings, TrialState
+from greenroom.suite.trial import Settings, TrialState, run_trial
 from greenroom.suite.watch import Blockers
-from greenroom.suite.workers.closed_in import ClosedIn
 from greenroom.suite.workers.process import Worker
-from greenroom.suite.workers.trial import Cut, Died, Done, WorkerTrial
+from greenroom.suite.workers.trial import Cut, Died, Done, Lost, WorkerTrial
+from greenroom.suite.workers.turns import TurnGiver
+from greenroom.suite.workers.workplace import Workplace
+from greenroom.world.pacer import Pace, pace_of
 
 _LOOK: Final = 0.1
+_MOST_LOSSES: Final = 5
+"""So often a trial may lose its worker with the machine it runs on."""
 
 
 class Pool:
     """Worker processes that run the trials of one evaluation. Open it around the run.
 
-    All are started, and have shown that they found what this process found, before the first trial.
-    One that dies is replaced; its trials go on, alone in a new one, and only once. One that is
-    blocked beyond the limits of a trial is ended, and that trial with it.
+    Each has shown that it found what this process found before it gets a trial. One that dies is
+    replaced; its trials go on, alone in a new one, and only once. One that is lost with its machine
+    is replaced too, and its trials go on anywhere. One that is blocked beyond the limits of a trial is
+    ended, and that trial with it.
     """
 
     def __init__(
         self,
-        count: int,
+        place: Workplace,
+        count: int | None,
         briefing: dict[str, Any],
         identity: dict[str, Any],
         agent: Backend | None,
         settings: Settings,
-        fence: ClosedIn | None = None,
     ) -> None:
-        self._fence = fence
-        self.size = count
+        self._place = place
+        self.size = self._count = count or 1
         """How many workers there are at a time."""
-        self._count = count
+        self._asked = count
         self.notes: list[str] = []
         self._briefing = briefing
         self._identity = identity
@@ -48,10 +53,23 @@ class Pool:
         self._workers: list[Worker] = []
         self._known: set[Worker] = set()
         """Every worker there is, including those that are starting or that run one trial alone."""
+        self._hiring: set[asyncio.Task[None]] = set()
+        self._failure: BaseException | None = None
+        """Why the last worker could not be started."""
+        self._changed = asyncio.Event()
         self._blockers = Blockers(settings.hooks.note)
-        self._starting = asyncio.Lock()
+        self._turns = TurnGiver(_pace_of)
         self._is_cut = False
         self._watching: asyncio.Task[None] | None = None
+
+    @property
+    def usual_concurrency(self) -> int:
+        """One trial in each worker, for there they are likely to block."""
+        return self._count
+
+    async def connect(self) -> None:
+        """Find the place where the workers will be."""
+        self.size = self._count = await self._place.connect(self._asked)
 
     def for_trials(self, due: int) -> Self:
         """The pool, with no more workers than trials are due."""
@@ -60,21 +78,25 @@ class Pool:
 
     async def __aenter__(self) -> Self:
         self._watching = asyncio.create_task(self._look())
-        if self._fence is not None:
-            self._note(self._fence.notes)
-            self._fence.open(lambda why: self._note([why]))
-        started = [asyncio.ensure_future(self._start()) for _ in range(self.size)]
+        self._place.open(lambda why: self._note([why]))
+        self._hire()
         try:
-            self._workers = list(await asyncio.gather(*started))
+            await self._begin()
         except BaseException as error:
-            for each in started:
-                each.cancel()
-            await asyncio.gather(*started, return_exceptions=True)
             await self._close(at_once=True)
             if self._is_cut and isinstance(error, GreenroomError):
                 return self  # nothing runs any more
             raise
         return self
+
+    async def _begin(self) -> None:
+        """Wait for all workers, or for the first where the others may take long."""
+        while self._failure is None and self._hiring and not self._is_cut:
+            if self._workers and not self._place.starts_together:
+                return
+            await self._change()
+        if self._failure is not None and (self._place.starts_together or not self._workers):
+            raise self._failure
 
     async def __aexit__(
         self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
@@ -84,6 +106,9 @@ class Pool:
     async def _close(self, *, at_once: bool) -> None:
         if self._watching is not None:
             self._watching.cancel()
+        for task in (hiring := tuple(self._hiring)):
+            task.cancel()
+        await asyncio.gather(*hiring, return_exceptions=True)
         try:
             if not at_once:
                 await asyncio.gather(*(worker.leave() for worker in self._known))
@@ -92,17 +117,20 @@ class Pool:
             for worker in known:
                 worker.kill()
             await asyncio.gather(*(worker.close() for worker in known))
-            if self._fence is not None:
-                self._fence.close()
+            self._turns.close()
+            self._place.close(at_once=at_once)
 
     def cut(self) -> None:
         """End every worker now, and its trials; for the thread of the loop."""
         self._is_cut = True
         for worker in self._known:
             worker.kill()
+        self._changed.set()
 
     async def run(self, state: TrialState) -> CaseResult:
         """Run and measure one trial, in as many workers as it takes."""
+        if state.doubt:
+            return await run_trial(self._agent, state, self._settings)
         trial = WorkerTrial(state, self._settings)
         while True:
             try:
@@ -125,12 +153,19 @@ class Pool:
             if error is not None:
                 return trial.error_result(error)
 
-    def _after_loss(self, trial: WorkerTrial, ending: Died | Cut) -> GreenroomError | None:
+    def _after_loss(self, trial: WorkerTrial, ending: Died | Lost | Cut) -> GreenroomError | None:
         """Prepare to go on after the loss of a worker; the error if that is no use."""
         if isinstance(ending, Died):
             trial.deaths += 1
             if trial.deaths > 1:
                 return WorkerDied(f"its worker process {ending.how}, for the second time.")
+            trial.notes.append(f"its worker process {ending.how}; the trial went on in another")
+        elif isinstance(ending, Lost):
+            trial.losses += 1
+            if trial.losses > _MOST_LOSSES:
+                return WorkerDied(
+                    f"its worker process {ending.how}, for the {trial.losses}th time."
+                )
             trial.notes.append(f"its worker process {ending.how}; the trial went on in another")
         elif ending.overdue == "measuring":
             return MetricsHung(
@@ -153,19 +188,56 @@ class Pool:
     # Workers
 
     async def _worker_for(self, trial: WorkerTrial) -> Worker:
+        """A worker with room for another trial; GreenroomError if there is none and none can be had."""
         if trial.deaths:
             # It is unknown which trial was at fault; alone it becomes clear.
             return await self._start()
-        async with self._starting:
-            while len(self._alive()) < self.size:
-                started = await self._start()
-                # Another may have come back meanwhile.
-                self._workers = [*self._alive(), started]
-            self._workers = self._alive()
-            return min(self._workers, key=lambda worker: len(worker.trials))
+        at_once = self._settings.concurrency or self.usual_concurrency
+        share = -(-at_once // self.size)
+        while True:
+            if self._is_cut:
+                raise WorkerDied("the run is being stopped.")
+            alive = self._workers = self._alive()
+            if self._failure is not None and not alive and not self._hiring:
+                failure, self._failure = self._failure, None
+                raise failure
+            self._hire()
+            if free := [worker for worker in alive if len(worker.trials) < share]:
+                return min(free, key=lambda worker: len(worker.trials))
+            await self._change()
 
     def _alive(self) -> list[Worker]:
         return [worker for worker in self._workers if not worker.is_gone]
+
+    async def _change(self) -> None:
+        """Wait until a worker has come, has gone, or has room again."""
+        self._changed.clear()
+        await self._changed.wait()
+
+    def _hire(self) -> None:
+        """Start as many workers as are missing, unless that is known to be no use."""
+        if isinstance(self._failure, BadInput) or self._is_cut:
+            return
+        for _ in range(self.size - len(self._alive()) - len(self._hiring)):
+            task = asyncio.create_task(self._hire_one())
+            self._hiring.add(task)
+            task.add_done_callback(self._hired)
+
+    async def _hire_one(self) -> None:
+        worker = await self._start()
+        if len(alive := self._alive()) < self.size:
+            self._workers = [*alive, worker]
+        else:  # another came back meanwhile
+            self._known.discard(worker)
+            await worker.leave()
+
+    def _hired(self, task: "asyncio.Task[None]") -> None:
+        self._hiring.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failure = error
+            if self._alive():
+                self._note([f"a worker could not be started, and others did its work: {error}"])
+        self._changed.set()
 
     async def _start(self) -> Worker:
         """A worker that has found the same as this process; one that dies before is replaced once."""
@@ -179,7 +251,7 @@ class Pool:
     async def _start_once(self) -> Worker:
         if self._is_cut:
             raise WorkerDied("the run is being stopped.")
-        worker = Worker(self._blockers.report, self._fence)
+        worker = Worker(self._place.hire(), self._turns, self._blockers.report)
         self._known.add(worker)
         try:
             found = await worker.start(self._briefing)
@@ -197,9 +269,14 @@ class Pool:
 
     async def _release(self, worker: Worker) -> None:
         """Close a worker that is gone, or one too many."""
+        self._changed.set()
         others = [other for other in self._alive() if other is not worker]
         if not worker.is_gone and len(others) < self.size:
             self._workers = [*others, worker]
+            missing = self.size - len(self._workers)
+            for task in (surplus := [*self._hiring][missing:]):
+                task.cancel()
+            await asyncio.gather(*surplus, return_exceptions=True)
         elif not worker.trials:
             self._workers = others
             self._known.discard(worker)
@@ -214,3 +291,10 @@ class Pool:
             await asyncio.sleep(_LOOK)
             for worker in tuple(self._known):
                 worker.look(monotonic())
+
+
+def _pace_of(model: str, is_opening: bool) -> Pace:
+    """The pace that this process keeps, for its workers too."""
+    pace = pace_of(model, is_opening=is_opening)
+    assert isinstance(pace, Pace)  # only a worker has others
+    return pace

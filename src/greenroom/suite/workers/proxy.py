@@ -9,7 +9,7 @@ from threading import Event, Thread
 from typing import Final
 from urllib.parse import urlsplit
 
-from greenroom.simulation.fence import opening_for
+from greenroom.simulation.fence import opening_for, proxied_place
 
 PROVIDERS: Final = (
     "api.openai.com",
@@ -84,18 +84,20 @@ class Proxy:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             first, _, rest = head.partition(b"\r\n")
-            method, target, _ = first.decode("latin-1").split(" ", 2)
-            is_tunnel = method == "CONNECT"
-            place = urlsplit(f"//{target}" if is_tunnel else target)
-            host, port = place.hostname or "", place.port or (443 if is_tunnel else 80)
+            asked = proxied_place(first)
+            if asked is None:
+                return
+            host, port = asked
             if not self.admits(host, port):
                 self._refuse(writer, host, port)
                 return
             there, back = await self._reach(writer, host, port)
             opened.append(back)
-            if is_tunnel:
+            method, target, _ = first.decode("latin-1").split(" ", 2)
+            if method == "CONNECT":
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             else:
+                place = urlsplit(target)
                 path = place.path or "/"
                 path += f"?{place.query}" if place.query else ""
                 # One request a connection: the next might be for another host.

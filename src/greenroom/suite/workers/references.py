@@ -18,7 +18,7 @@ from greenroom.cases.liveness import is_live
 from greenroom.cases.parts import MetricLike, metric_name
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json, is_object
-from greenroom.suite.option_types import MOST_WORKERS
+from greenroom.suite.option_types import MOST_WORKERS, is_worker_count
 from greenroom.suite.options import OPTIONS, Values
 from greenroom.suite.references import (
     FOLDER_FILES,
@@ -28,6 +28,7 @@ from greenroom.suite.references import (
 from greenroom.suite.workers.blobs import shared_folder
 from greenroom.world.answers import AnswerCache
 from greenroom.world.modules import loaded_from, reference_to
+from greenroom.world.rates import read_rates
 
 _INSTEAD = (
     "Workers import what they run: give it as a reference ('shop.py:agent', 'package.module:name'), "
@@ -39,11 +40,11 @@ class Workers(Struct, frozen=True, kw_only=True):
     """How many processes run trials, and where they find what `evaluate` is given as objects.
 
     Each is a reference as a command line has it: the `agent`, the `cases` (a file, folder, glob or
-    module; with `beside` all those that lie beside that agent; with `configs` judged by a config beside
+    module; with `beside` all those that lie next to that agent; with `configs` judged by a config next to
     their file too) and the `mocks`.
     """
 
-    count: int
+    count: int | None = None
     agent: str = ""
     cases: str = ""
     beside: str = ""
@@ -51,7 +52,7 @@ class Workers(Struct, frozen=True, kw_only=True):
     mocks: str = ""
 
     def __post_init__(self) -> None:
-        if type(self.count) is not int or not 1 <= self.count <= MOST_WORKERS:
+        if self.count is not None and not is_worker_count(self.count):
             raise BadInput(
                 f"workers={self.count!r} should be a whole number from 1 to {MOST_WORKERS}."
             )
@@ -96,6 +97,8 @@ def _option(name: str, value: Any) -> Json:
             return value if isinstance(value, str) else _resources(value)
         case "replay" | "on_drift":  # each trial is sent with its recording
             return OPTIONS[name].default
+        case "rate":
+            return dict[str, Json](read_rates(value) or {})
         case "cache":
             cache = AnswerCache.of(value)
             return None if cache is None else str(cache.path.absolute())

@@ -13,7 +13,8 @@ from greenroom.ledger.events import Event, RunEnded
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import ended, seconds, trajectory
 from greenroom.results.data import verdict_from
-from greenroom.results.result import CaseResult, broken, unmeasured
+from greenroom.results.result import CaseResult
+from greenroom.results.trial_verdict import broken, unmeasured
 from greenroom.suite.trial import OnEvent, Settings, TrialState, observer
 from greenroom.suite.workers.blobs import hand_over, take_over
 from greenroom.world.records import describe_error
@@ -36,6 +37,12 @@ class Died(Struct, frozen=True):
     how: str
 
 
+class Lost(Struct, frozen=True):
+    """The worker is gone together with its machine, which says nothing of the trial."""
+
+    how: str
+
+
 class Cut(Struct, frozen=True):
     """The worker was ended by its parent, because this trial was overdue, or another."""
 
@@ -43,7 +50,7 @@ class Cut(Struct, frozen=True):
     """What this trial took too long for; empty if it was another's fault."""
 
 
-Ending = Done | Died | Cut
+Ending = Done | Died | Lost | Cut
 
 
 @dataclass(slots=True, eq=False)
@@ -56,6 +63,7 @@ class WorkerTrial:
     judging: Ledger = field(init=False)
     notes: list[str] = field(default_factory=list[str])
     deaths: int = 0
+    losses: int = 0
     over: "asyncio.Future[Ending]" = field(init=False)
     waiting: set[str] = field(default_factory=set[str])
     """The calls of real tools that its worker was not yet allowed to begin."""
@@ -178,7 +186,7 @@ class WorkerTrial:
             self._spent += monotonic() - self._since
 
     def go_back(self) -> bool:
-        """Whether the agent left the recorded path, and the trial can run anew from there."""
+        """Whether the agent left the recorded path, and the trial can run again from there."""
         state = TrialState(
             self.state.trial,
             self.ledger,

@@ -6,6 +6,7 @@ B7               begun: trial 7 is being worked on
 A7 {...}         an event of trial 7's run, as ledgers are written
 J7 {...}         an event of its measuring
 W7 {...}         waits: a real tool of trial 7 is about to act; the parent answers when that is safe
+T {...}          turn: asks when a model may be asked next, or tells how that went
 K {...}          keeps: a secret that the worker came to know, for the parent to redact too
 S7 {...}         the event loop was held up by trial 7, for so long; S by the code of no trial
 D7 {...}         done: its verdict, and what a reader should know
@@ -25,10 +26,11 @@ BEGUN: Final = "B"
 AGENT: Final = "A"
 JUDGE: Final = "J"
 WAITS: Final = "W"
+TURN: Final = "T"
 STALLED: Final = "S"
 KEEPS: Final = "K"
 DONE: Final = "D"
-_MARKS: Final = (READY, FAILED, BEGUN, AGENT, JUDGE, WAITS, STALLED, KEEPS, DONE)
+_MARKS: Final = (READY, FAILED, BEGUN, AGENT, JUDGE, WAITS, TURN, STALLED, KEEPS, DONE)
 
 LONGEST: Final = 64 * 1024 * 1024
 """Bytes in one line; a worker that says more at once is broken."""
@@ -43,7 +45,7 @@ def unpacked(line: bytes) -> tuple[str, int, str]:
     """Mark, position and text of a worker's line; ValueError if it is none."""
     head, space, text = line.decode().partition(" ")
     if not space or head[:1] not in _MARKS:
-        raise ValueError(f"{line[:80]!r} is no line of a worker")
+        raise ValueError(f"{line[:80]!r} is not a line of a worker")
     return head[:1], int(head[1:] or -1), text
 
 
@@ -54,6 +56,7 @@ class Outbox:
         self._fd = fd
         self._writing = Lock()
         self._waiting: dict[int, Callable[[None], None]] = {}
+        self._turns: dict[int, Callable[[float], None]] = {}
         self._numbers = count()
 
     def send(self, mark: str, position: int | None, text: bytes) -> None:
@@ -78,6 +81,16 @@ class Outbox:
     def answer(self, number: int) -> None:
         """The parent says that what was asked under this number is safe."""
         self._waiting.pop(number)(None)
+
+    def ask_turn(self, model: str, left: float, tell: Callable[[float], None]) -> None:
+        """Ask when the model may be asked; `tell` is called with 0 when it may, or with the wait if that is longer."""
+        number = next(self._numbers)
+        self._turns[number] = tell
+        self.tell(TURN, None, {"ask": number, "model": model, "left": left})
+
+    def give_turn(self, number: int, wait: float) -> None:
+        """The parent gives the turn that was asked for under this number."""
+        self._turns.pop(number)(wait)
 
     def _write(self, line: bytes) -> None:
         with self._writing:

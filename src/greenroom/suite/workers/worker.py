@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -26,8 +27,9 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.redaction import given_secrets
 from greenroom.models.model import Model
 from greenroom.results.data import verdict_data
-from greenroom.results.result import CaseResult, broken
-from greenroom.simulation.fence import fenced_executor, lead_through, strays
+from greenroom.results.result import CaseResult
+from greenroom.results.trial_verdict import broken
+from greenroom.simulation.fence import FencedExecutor, lead_through, strays
 from greenroom.simulation.fence.kernel import confine
 from greenroom.simulation.stalls import Stall
 from greenroom.simulation.trial_context import check_fence
@@ -45,6 +47,7 @@ from greenroom.suite.references import (
 from greenroom.suite.sources import as_evalset, gather, gather_beside, load_mocks
 from greenroom.suite.trial import Settings, Trial, TrialState, run_trial
 from greenroom.suite.watch import RareCollection, describe_stall, fence_gaps, refusals_since
+from greenroom.suite.workers.turns import AskedPace
 from greenroom.suite.workers.wire import (
     AGENT,
     BEGUN,
@@ -57,13 +60,21 @@ from greenroom.suite.workers.wire import (
     Outbox,
 )
 from greenroom.world.modules import load_as
+from greenroom.world.pacer import ask_for_turns, pace_of
 from greenroom.world.threads import Expired
 
 Briefing = dict[str, Any]
 
 
-def main(inbox: int, outbox: int, rules: dict[str, Any] | None = None) -> None:
-    """Work until the parent ends it, or is gone; by these rules the kernel closes it in first."""
+def main(
+    inbox: int, outbox: int, rules: dict[str, Any] | None = None, parent: int | None = None
+) -> None:
+    """Work until the parent ends it, or is gone; by these rules the kernel closes it in first.
+
+    A `parent` that is named takes this process with it, also where that is blocked in C.
+    """
+    if parent is not None:
+        _die_with(parent)
     if rules is not None:
         confine(**rules)
         lead_through(rules["port"])
@@ -74,8 +85,18 @@ def main(inbox: int, outbox: int, rules: dict[str, Any] | None = None) -> None:
     asyncio.run(_serve(inbox, Outbox(outbox)))
 
 
+def _die_with(parent: int) -> None:
+    if sys.platform == "linux":
+        import ctypes  # only where it is used
+
+        ctypes.CDLL(None).prctl(1, int(signal.SIGKILL))  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:
+        os._exit(1)
+
+
 async def _serve(inbox: int, outbox: Outbox) -> None:
-    asyncio.get_running_loop().set_default_executor(fenced_executor())
+    asyncio.get_running_loop().set_default_executor(FencedExecutor())
+    ask_for_turns(partial(AskedPace, outbox))
     orders = _orders(inbox, outbox)
     setup = await _start(await orders.get(), outbox)
     under_way: set[asyncio.Task[None]] = set()
@@ -89,7 +110,7 @@ async def _serve(inbox: int, outbox: Outbox) -> None:
 
 
 def _send_stall(outbox: Outbox, stall: Stall) -> None:
-    """Tell the parent, which has clocks of its own, that the trials beside this one stand still."""
+    """Tell the parent, which has clocks of its own, that the trials alongside this one stand still."""
     position = stall.owner if isinstance(stall.owner, int) else None
     note = describe_stall(stall) if stall.is_news else ""
     outbox.tell(STALLED, position, {"seconds": stall.seconds, "note": note})
@@ -108,6 +129,8 @@ def _orders(inbox: int, outbox: Outbox) -> "asyncio.Queue[Any]":
                 match json.loads(line):
                     case {"safe": int(number)}:
                         outbox.answer(number)
+                    case {"turn": int(number), "wait": wait}:
+                        outbox.give_turn(number, wait)
                     case order:
                         loop.call_soon_threadsafe(orders.put_nowait, order)
         os._exit(1)  # the parent is gone
@@ -202,7 +225,7 @@ def _done(result: CaseResult, notes: list[str]) -> dict[str, Any]:
 
 
 def _leave_to_parent(_: Ledger, __: Ledger) -> None:
-    """A trial that left the recorded path is not measured: the parent, which has all of it, runs it anew."""
+    """A trial that left the recorded path is not measured: the parent, which has all of it, runs it again."""
     raise BadLedger("the trial left the recorded path.")
 
 
@@ -239,19 +262,26 @@ async def _set_up(briefing: Briefing) -> WorkerSetup:
         allow_import_network()
     if not briefing["options"]["allow_unfenced"]:
         check_fence()
-    for name, file in briefing["modules"]:
-        with fenced_import(Path(file).name):
-            load_as(name, file)
+    _load_modules(briefing["modules"])
     given: Any = {name: _option(name, value) for name, value in briefing["options"].items()}
     options = complete(given)
     config = as_config(options["config"])
     options = limited(options, config)
     evalset = equipped(_cases(briefing["cases"]), options["mocks"], config)
     settings = Settings.of(options, Measurement.of(options, evalset))
+    for model in settings.rates:
+        pace_of(model)
     wanted = set(briefing["ids"])
     cases = {case.id: case for case in evalset if case.id in wanted}
     backend = await _backend(briefing["agent"], settings.model)
     return WorkerSetup(backend, cases, settings, blobs)
+
+
+def _load_modules(modules: list[tuple[str, str]]) -> None:
+    """The modules of the parent by the names they have there; on another machine their files are named from here."""
+    for name, file in modules:
+        with fenced_import(Path(file).name):
+            load_as(name, os.path.normpath(Path.cwd() / file))
 
 
 async def _backend(agent: Any, model: Model | None) -> Backend | None:

@@ -1,0 +1,61 @@
+"""Where trials run: in this process, in worker processes of this machine, or on a cluster."""
+
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any, Protocol
+
+from greenroom.results.result import CaseResult
+from greenroom.suite.options import CONCURRENCY
+from greenroom.suite.trial import Settings, TrialState, run_trial
+
+
+class Executor(Protocol):
+    """Runs the trials of one evaluation. What is due, recorded and paid for is decided by the run."""
+
+    notes: list[str]
+    """What a reader of the report should know of where trials ran."""
+
+    @property
+    def usual_concurrency(self) -> int:
+        """How many trials run at once if no number was given."""
+        ...
+
+    async def connect(self) -> None:
+        """Find the place where trials will run, before the run begins; BadInput if it cannot be used."""
+        ...
+
+    def for_trials(self, due: int) -> AbstractAsyncContextManager[object]:
+        """Open it around the run of so many trials."""
+        ...
+
+    async def run(self, state: TrialState) -> CaseResult:
+        """Run and measure one trial."""
+        ...
+
+    def cut(self) -> None:
+        """End all that is under way elsewhere, now; for the thread of the loop."""
+        ...
+
+
+class InThisProcess:
+    """Runs trials side by side on the event loop of the evaluation."""
+
+    usual_concurrency = CONCURRENCY
+
+    def __init__(self, agent: Any, settings: Settings) -> None:
+        self.notes: list[str] = []
+        self._agent = agent
+        self._settings = settings
+
+    async def connect(self) -> None:
+        """Nothing has to be found."""
+
+    def for_trials(self, due: int) -> AbstractAsyncContextManager[object]:
+        """Nothing has to be opened, however many are `due`."""
+        return nullcontext(due)
+
+    async def run(self, state: TrialState) -> CaseResult:
+        """Run and measure one trial."""
+        return await run_trial(self._agent, state, self._settings)
+
+    def cut(self) -> None:
+        """Nothing is under way elsewhere; the watchdog ends what runs here."""

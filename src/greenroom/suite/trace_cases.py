@@ -1,0 +1,59 @@
+"""Conversations that were recorded elsewhere, as cases."""
+
+import re
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from greenroom.cases.case import Case
+from greenroom.cases.evalset import EvalSet
+from greenroom.cases.files.added import add_cases
+from greenroom.cases.from_runs import harvest, harvest_scenario
+from greenroom.traces.personal import StandIns
+from greenroom.traces.records import Imported
+
+_UNSAFE = re.compile(r"[^\w.-]+")
+
+
+def case_of(
+    found: Imported,
+    taken: Collection[str],
+    stand_ins: StandIns | None,
+    *,
+    kind: str = "regression",
+    expect: bool = True,
+) -> Case:
+    """The case of a conversation, under an id that is not taken."""
+    ledger = found.ledger if stand_ins is None else stand_ins.ledger(found.ledger)
+    named = found.conversation if stand_ins is None else stand_ins.text(found.conversation)
+    first = name = _UNSAFE.sub("-", named).strip("-.") or "conversation"
+    count = 1
+    while name in taken:
+        count += 1
+        name = f"{first}-{count}"
+    if kind == "scenario":
+        return harvest_scenario(ledger, name)
+    return harvest(ledger, name, expect=expect)
+
+
+def evalset_at(place: Path) -> EvalSet:
+    """The eval set in a file; an empty one if there is none yet."""
+    return EvalSet.load(place) if place.exists() else EvalSet(place.name.split(".")[0], [])
+
+
+def add_failure(found: Imported, place: Path, names: Iterable[str]) -> bool:
+    """Add a failed conversation to an eval set, without expecting what went wrong.
+
+    False if it is there already: a watch may have been killed after it wrote it. Each case has stand-ins
+    of its own, so the same conversation always becomes the same case.
+    """
+    evalset = evalset_at(place)
+    case = case_of(found, evalset.ids, StandIns(names), expect=False)
+    # Ids alone do not decide: two that are personal data may have the same stand-in.
+    if _content(case) in map(_content, evalset):
+        return False
+    add_cases(place, case)
+    return True
+
+
+def _content(case: Case) -> tuple[str, list[str]]:
+    return str(case.metadata.get("harvested_from")), [turn.says for turn in case.script]

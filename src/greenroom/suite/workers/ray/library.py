@@ -1,0 +1,16 @@
+"""Ray itself. Only this file imports it."""
+
+from importlib import import_module
+from typing import Any
+
+from greenroom.errors import MissingExtra
+from greenroom.installation import how_to_install
+
+try:
+    # By name: Ray is half typed, and the types are checked where it is not installed, too.
+    ray: Any = import_module("ray")
+    errors: Any = import_module("ray.exceptions")
+except ImportError as error:
+    raise MissingExtra(
+        f"trials cannot run on Ray, which is not installed here: {how_to_install('ray')}"
+    ) from error
