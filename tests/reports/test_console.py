@@ -272,7 +272,7 @@ def test_a_flaky_case_is_named_with_what_differed():
 def test_trials_that_fell_short_alike_are_told_once():
     text = shown(*(trial(n, "failed", 0.2) for n in range(1, 21)))
     assert text.count("tone: rude") == 1
-    assert "failed  mood (trial 1, and likewise 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 9 more)" in text
+    assert "failed  mood (trial 1; the same in 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 9 more)" in text
     assert "flaky" not in text
 
 

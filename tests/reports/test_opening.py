@@ -18,7 +18,7 @@ from greenroom.store import Store
 
 FORMATS = ("console", "json", "junit", "html", "markdown", "adk")
 HUGE = 10**9
-"""A ledger of so many bytes is not kept in memory beside others."""
+"""A ledger of so many bytes is not kept in memory next to others."""
 
 
 @tool

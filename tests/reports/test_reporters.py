@@ -108,7 +108,7 @@ def test_nonsense_is_refused_before_anything_is_written(formats, why, tmp_path, 
 
 def test_several_formats_do_not_fit_into_one_file(tmp_path):
     (tmp_path / "file").write_text("old")
-    with pytest.raises(BadInput, match=r"is a file, but 2 reports are to be written there"):
+    with pytest.raises(BadInput, match=r"is a file, but 2 reports should be written there"):
         destinations(["json", "junit"], tmp_path / "file")
 
 
@@ -125,7 +125,7 @@ def test_one_that_cannot_be_written_keeps_no_other_from_being_written(tmp_path):
 
 
 def test_nobody_ever_reads_half_a_file(tmp_path):
-    """A reader beside the writer sees the old report or the new one, whole."""
+    """A reader next to the writer sees the old report or the new one, whole."""
     path = tmp_path / "r.json"
     write_reports(REPORT, {"json": path})
     seen: list[str] = []

@@ -32,8 +32,9 @@ from greenroom.reports.failure import failure_text
 from greenroom.reports.reporters import write_reports
 from greenroom.reports.terminal import Terminal
 from greenroom.reports.variants import variants_table
-from greenroom.results import failed_cases, redacted
+from greenroom.results import CaseResult, failed_cases, redacted
 from greenroom.results.rendering import load_reporter, render_report, reporter_names
+from greenroom.results.report import CasePlace
 from reports.strangers import report as strange
 
 # None of these ever opened anything.
@@ -244,6 +245,16 @@ def test_what_is_redacted_is_still_the_same_report():
     assert shown.summary == report.summary
     assert [r.blame and r.blame.whom for r in shown] == [r.blame and r.blame.whom for r in report]
     assert redacted(shown) is shown
+
+
+@pytest.mark.parametrize("name", ["junit", "annotations", "json"])
+def test_where_a_case_is_from_tells_no_secret_and_is_still_known(name):
+    key = CANARIES["key"]
+    failed = CaseResult(case_id=f"case {key}", status="failed")
+    place = CasePlace(evalset=f"set {key}", file=f"evals/{key}.yaml", line=7)
+    report = redacted(Report([failed], sources={failed.case_id: place}))
+    assert_clean(render_report(name, report))
+    assert report.sources[report.results[0].case_id].line == 7
 
 
 def test_a_report_without_secrets_keeps_its_cases_and_ledgers():

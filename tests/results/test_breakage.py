@@ -15,7 +15,7 @@ from greenroom.results import CaseResult, Problem, Report, broken
 from greenroom.results.blame import Blame
 from greenroom.results.data import report_data, report_from, verdict_data, verdict_from
 from greenroom.results.redaction import redacted
-from greenroom.results.result import concluded, unmeasured
+from greenroom.results.trial_verdict import concluded, unmeasured
 
 PHASES = ["system", "agent", "user_agent"]
 MEASURED: dict[str, Outcome] = {

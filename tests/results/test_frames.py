@@ -35,7 +35,7 @@ def test_a_frame_has_a_row_for_each_trial_and_a_column_for_each_metric(library):
     assert list(frame["length"])[:2] == [0.6, 0.6]
     hello = list(frame["contains('Hello')"])
     assert hello[0] == 1.0
-    # What was not measured is no number.
+    # What was not measured is not a number.
     assert all(value is None or value != value for value in hello[4:])
     assert "BadCase" in list(frame["error"])[4]
 

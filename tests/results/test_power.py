@@ -108,7 +108,7 @@ def test_all_flips_are_counted():
     assert flips_of_values([step * 1000 / 9 for step in steps]) == pytest.approx(wanted)
 
 
-# Trials dealt anew within each case
+# Trials dealt again within each case
 
 
 Tallies = tuple[int, int, int, int]

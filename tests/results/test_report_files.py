@@ -334,7 +334,7 @@ SMALL = Report(
 @pytest.mark.parametrize(
     "text, told",
     [
-        ("", "Invalid JSON"),
+        ("", "is empty: it has no report"),
         ("[]", "a report is 'report', version 1"),
         ("{}", "a report is 'report', version 1"),
         ('{"kind": "report", "version": 2}', "version 2"),

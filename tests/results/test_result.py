@@ -11,8 +11,8 @@ from greenroom.ledger.questions import Spending, Step
 from greenroom.results import CaseResult
 from greenroom.results.blame import Blame
 from greenroom.results.report import Report, Summary
-from greenroom.results.result import UNSEEN, concluded
 from greenroom.results.text import number_of
+from greenroom.results.trial_verdict import UNSEEN, concluded
 
 
 def played(*prices: float | None) -> CaseResult:

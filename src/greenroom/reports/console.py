@@ -1,7 +1,6 @@
 """A report for a terminal: the table, each metric, why cases did not pass, and the counts."""
 
 import shlex
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from io import StringIO
@@ -12,6 +11,7 @@ from rich.text import Text
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger.safe_text import on_one_line
 from greenroom.reports.failure import differences
+from greenroom.reports.shown import shown_part
 from greenroom.reports.table import (
     STYLES,
     metric_summaries,
@@ -23,6 +23,7 @@ from greenroom.reports.table import (
 from greenroom.reports.terminal import Terminal, plain, styled
 from greenroom.reports.transcript import LONGEST, Omitted, abridged, transcript
 from greenroom.reports.words import at_least, duration, shortened, tokens
+from greenroom.results.facts import is_fine
 from greenroom.results.families import families
 from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
@@ -43,7 +44,6 @@ from greenroom.results.trials import (
     Trials,
     alike,
     has_repeats,
-    is_fine,
     parting,
     passes,
     status_of,
@@ -89,11 +89,17 @@ class ConsoleReport:
         """Print everything, without secrets; `baseline` adds what changed, `decision` what the gate said."""
         report = redacted(report)
         if self.detail != "little":
-            self._table(report)
-            for trials in report.by_case().values():
+            part = report if self.detail == "all" else shown_part(report)
+            self._table(report, part)
+            for trials in part.by_case().values():
                 self._trials(trials)
-            notes = Counter(n for r in report.results if r.status == "skipped" for n in r.notes)
-            for note, count in notes.items():
+            if len(part) < len(report):
+                left = report.totals.cases - part.totals.cases
+                self.terminal.say(
+                    f"{left:,} of {report.totals.cases:,} cases are not shown; those that are ended "
+                    f"worst. -v shows all."
+                )
+            for note, count in report.totals.left_out.items():
                 self.terminal.say(styled(f"{count} skipped: ", STYLES["skipped"]), note)
         self.terminal.say(totals(report))
         for line in run_again(report):
@@ -107,11 +113,11 @@ class ConsoleReport:
             for line in [f"gate missed: {one.why}" for one in said.missed] or ["gate passed"]:
                 self.terminal.say(line)
 
-    def _table(self, report: Report) -> None:
+    def _table(self, report: Report, part: Report) -> None:
         if has_repeats(report):
-            trials_table(report, self.terminal)
+            trials_table(part, self.terminal)
         else:
-            show_table(report, self.terminal)
+            show_table(part, self.terminal)
         self.terminal.print()
         lines = list(metric_summaries(families(report.metrics), whole=self.detail == "all"))
         names = [name.cell_len for name, words in lines if words]
@@ -181,7 +187,7 @@ class ConsoleReport:
         title = f" ({result.name})" if result.name and result.name != result.case_id else ""
         if of > 1:
             numbers = listed([str(other.trial) for other in others])
-            title += f" (trial {result.trial}, and likewise {numbers})" if others else ""
+            title += f" (trial {result.trial}; the same in {numbers})" if others else ""
         name = on_one_line(result.case_id) if others else result.label
         self.terminal.say(
             styled(result.status, STYLES[result.status]), "  ", styled(name, "bold"), title
@@ -226,7 +232,7 @@ class ConsoleReport:
             self.terminal.hang(label, reason, indent=2, width=label.cell_len + 2)
 
     def _differences(self, result: CaseResult) -> None:
-        """What was expected beside what came."""
+        """What was expected next to what came."""
         for one in differences(result):
             self.terminal.say(styled(f"turn {one.turn}, {one.part}", "dim"), indent=2)
             for label, texts in (("expected", one.expected), ("got", one.actual)):

@@ -1,9 +1,10 @@
 """A report for other programs."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from greenroom.results.files import report_text
+from greenroom.results.files import report_parts, report_text
 from greenroom.results.gate import Decision
 from greenroom.results.report import REPORT_FILE, Report
 
@@ -22,6 +23,17 @@ class JsonReport:
         """The report as it is written to a file."""
         options: dict[str, Any] = {"failures_only": self.failures_only, "indent": self.indent}
         return report_text(report, decision=decision, **options)
+
+    def parts(
+        self,
+        report: Report,
+        *,
+        baseline: Report | None = None,  # noqa: ARG002
+        decision: Decision | None = None,
+    ) -> Iterator[str]:
+        """The same in parts, which together are the whole text."""
+        options: dict[str, Any] = {"failures_only": self.failures_only, "indent": self.indent}
+        return report_parts(report, decision=decision, **options)
 
     def render(
         self,

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from os import urandom
 from typing import ClassVar, get_args
 from xml.etree import ElementTree as Xml
 
@@ -22,10 +23,14 @@ from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
-from greenroom.results.text import outcome_text, reasons, spending
+from greenroom.results.text import mark, outcome_text, reasons, spending
+from greenroom.results.totals import by_case
 
 _LONGEST_ATTRIBUTE = 500
 _LONGEST_TEXT = 20_000
+_LEVEL = 2
+"""How deep a case stands in the file."""
+_BETWEEN = f"\n{'  ' * _LEVEL}"
 # Some servers act on text between double brackets, and fetch the file it names.
 _DOUBLE = re.compile(r"\[(?=\[)")
 
@@ -44,20 +49,36 @@ class JunitReport:
         decision: Decision | None = None,
     ) -> str:
         """All cases in one suite; among its properties is what changed, and what the gate said."""
+        return "".join(self.parts(report, baseline=baseline, decision=decision))
+
+    def parts(
+        self,
+        report: Report,
+        *,
+        baseline: Report | None = None,
+        decision: Decision | None = None,
+    ) -> Iterator[str]:
+        """The same in parts, one for each trial, so that it is never held as a whole."""
         clean = redacted(report)
         earlier = None if baseline is None else redacted(baseline)
         said = redacted_decision(decision)
         root = Xml.Element("testsuites", _totals(clean))
         suite = Xml.SubElement(root, "testsuite", _totals(clean) | _suite(clean))
         _properties(suite, _suite_facts(clean, earlier, said))
-        names = _names(clean)
+        # The cases are put where this stands, which nothing else can be.
+        gap = f"case-{urandom(16).hex()}"
+        if len(clean):
+            Xml.SubElement(suite, gap)
+        Xml.indent(root)
+        head, _, tail = Xml.tostring(root, encoding="unicode").partition(f"<{gap} />")
+        yield f'<?xml version="1.0" encoding="utf-8"?>\n{head}'
+        names, before = _Names(clean), ""
         for result in clean.results:
             place = clean.sources.get(result.case_id)
             home = place.evalset if place is not None and place.evalset else _suite_name(clean)
-            _case(suite, result, home, names[id(result)])
-        Xml.indent(root)
-        body = Xml.tostring(root, encoding="unicode")
-        return f'<?xml version="1.0" encoding="utf-8"?>\n{body}\n'
+            yield f"{before}{_case(result, home, names.of(result))}"
+            before = _BETWEEN
+        yield f"{tail}\n"
 
 
 def _totals(report: Report) -> dict[str, str]:
@@ -140,29 +161,38 @@ def _properties(parent: Xml.Element, facts: Iterator[tuple[str, str]]) -> None:
 # One case
 
 
-def _names(report: Report) -> dict[int, str]:
+class _Names:
     """What each result is called: its case's title, its id too if two share it, and its trial."""
-    titles = {result.case_id: result.name or result.case_id for result in report.results}
-    shared = Counter(titles.values())
-    several = {case_id for case_id, results in report.by_case().items() if len(results) > 1}
-    found: dict[int, str] = {}
-    for result in report.results:
-        title = titles[result.case_id]
-        same = f" ({result.case_id})" if shared[title] > 1 else ""
-        trial = f" [trial {result.trial}]" if result.case_id in several else ""
-        found[id(result)] = f"{title}{same}{trial}"
-    return found
+
+    def __init__(self, report: Report) -> None:
+        self._titles: dict[str, str] = {}
+        self._several: set[str] = set()
+        for trials in by_case(report):
+            last = trials[-1]
+            self._titles[last.case_id] = last.name or last.case_id
+            if len(trials) > 1:
+                self._several.add(last.case_id)
+        self._shared = Counter(self._titles.values())
+
+    def of(self, result: CaseResult) -> str:
+        """The name of one result."""
+        title = self._titles[result.case_id]
+        same = f" ({result.case_id})" if self._shared[title] > 1 else ""
+        trial = f" [trial {result.trial}]" if result.case_id in self._several else ""
+        return f"{title}{same}{trial}"
 
 
-def _case(suite: Xml.Element, result: CaseResult, suite_name: str, name: str) -> None:
+def _case(result: CaseResult, suite_name: str, name: str) -> str:
     attributes = {
         "classname": _attribute(suite_name),
         "name": _attribute(name),
         "time": f"{result.seconds:.3f}",
     }
-    element = Xml.SubElement(suite, "testcase", attributes)
+    element = Xml.Element("testcase", attributes)
     _verdict(element, result)
     Xml.SubElement(element, "system-out").text = _cut("\n".join(_system_out(result)))
+    Xml.indent(element, level=_LEVEL)
+    return Xml.tostring(element, encoding="unicode")
 
 
 def _verdict(element: Xml.Element, result: CaseResult) -> None:
@@ -192,7 +222,7 @@ def _case_facts(result: CaseResult) -> Iterator[tuple[str, str]]:
     if result.tags:
         yield "tags", ", ".join(result.tags)
     for name, outcome in result.scores.items():
-        yield f"score.{name}", outcome_text(outcome)
+        yield f"score.{name}", f"{outcome_text(outcome)}{mark(result, name)}"
     if result.ended is not None:
         yield "turns", str(result.turns)
         yield from _spent(result)

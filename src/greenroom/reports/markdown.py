@@ -6,7 +6,7 @@ cannot leave its cell. Several lines stand in a fenced block whose fence is long
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from greenroom.ledger.safe_text import harmless
@@ -25,10 +25,12 @@ from greenroom.results.comparison import Comparison, compare
 from greenroom.results.comparison_text import NOTABLE, certainty, remarks, short_name
 from greenroom.results.families import families, shown_names
 from greenroom.results.gate import Decision, held_against
+from greenroom.results.reading import cases_in
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import MetricSummary, Report, Summary
 from greenroom.results.result import CaseResult
 from greenroom.results.text import how_many, node_spending, number_of, reasons, repeats, spending
+from greenroom.results.totals import by_case
 from greenroom.results.trials import has_repeats, parting, passes, status_of, varied
 
 LIMIT = 65_536
@@ -63,7 +65,9 @@ class MarkdownReport:
         clean, said = redacted(report), redacted_decision(decision)
         changes = held_against(clean, None if baseline is None else redacted(baseline), said)
         head = "\n\n".join(part for part in _head(clean, changes, said) if part)
-        return _filled(head, [_case(result) for result in clean.failures])
+        counts = clean.summary
+        fallen = (result for result in clean.results if result.fell_short)
+        return _filled(head, map(_case, fallen), counts.total - counts.passed - counts.skipped)
 
 
 def render_comparison(changes: Comparison, decision: Decision | None = None) -> str:
@@ -80,13 +84,13 @@ def render_comparison(changes: Comparison, decision: Decision | None = None) -> 
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _filled(head: str, cases: Sequence[str]) -> str:
+def _filled(head: str, cases: Iterable[str], count: int) -> str:
     """As many cases as fit below the head, and how many do not."""
     text, room = head, LIMIT - _ROOM_FOR_NOTE - len(head.encode())
     for number, case in enumerate(cases):
         room -= len(case.encode()) + 2
         if room < 0:
-            left = len(cases) - number
+            left = count - number
             noun = "case that did" if left == 1 else "cases that did"
             return f"{text}\n\n_{left} more {noun} not pass: the comment would be too long._\n"
         text += f"\n\n{case}"
@@ -292,8 +296,11 @@ def _flaky(report: Report) -> str:
     if not has_repeats(report):
         return ""
     rows: list[list[str]] = []
-    for case_id, trials in report.by_case().items():
-        if status_of(trials) == "flaky":
+    found_in = cases_in(report)
+    for facts in by_case(report):
+        if status_of(facts) == "flaky":
+            case_id = facts[0].case_id
+            trials = found_in(case_id)
             two = parting(trials) if len(rows) < _MOST_ROWS else None
             found = "; ".join([*varied(trials), *([str(two)] if two is not None else [])])
             rows.append([inline(case_id), passes(trials), inline(found, 400)])

@@ -53,10 +53,12 @@ def _cells(result: CaseResult, metrics: list[str]) -> Iterator[str]:
     scores: dict[str, list[Score]] = {name: [] for name in metrics}
     for name, score in result.measured.items():
         scores[family(name)].append(score)
-    for found in scores.values():
+    replaced = {family(name) for name in result.replaced}
+    for name, found in scores.items():
         one = f"{found[0].value:.2f}" if found else "–"
         several = f"{sum(score.passed for score in found)} of {len(found)}"
-        yield f"<td>{several if len(found) > 1 else one}</td>"
+        by_hook = " replaced" if name in replaced else ""
+        yield f"<td>{several if len(found) > 1 else one}{by_hook}</td>"
     yield f"<td>{_text(duration(result.seconds))}</td>"
     yield f"<td>{'?' if result.spent is None else _text(dollars(result.spent))}</td>"
     why = _text(shortened("; ".join(reasons(result)), _LONGEST))

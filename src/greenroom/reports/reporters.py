@@ -43,7 +43,7 @@ def write_reports(
     problems: list[str] = []
     for place in places:
         try:
-            text = shown.by(place.reporter)
+            text = shown.parts_by(place.reporter)
             written.append(write_whole(text, place.path, f"the {place.reporter.name} report"))
         except BadFile as error:
             problems.append(str(error))
@@ -107,7 +107,7 @@ def _shared(reporter: Reporter, output: str | Path, together: int) -> Path:
     place = Path(output)
     if together > 1 and place.is_file():
         raise BadInput(
-            f"{str(output)!r} is a file, but {together} reports are to be written there; name a "
+            f"{str(output)!r} is a file, but {together} reports should be written there; name a "
             f"folder, or a file for each: {reporter.name}=PATH."
         )
     if together > 1 or place.is_dir() or str(output).endswith("/"):

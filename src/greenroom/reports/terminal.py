@@ -28,7 +28,7 @@ class Terminal(Console):
         super().__init__(
             file=file,
             width=fixed,
-            # Without a height too, the terminal would be measured anew for every line.
+            # Without a height too, the terminal would be measured again for every line.
             height=_HEIGHT if fixed else None,
             markup=False,
             emoji=False,
@@ -60,7 +60,7 @@ class Terminal(Console):
             self.say(words, indent=len(line) - len(words))
 
     def hang(self, label: Text, body: Text, indent: int = 0, width: int = 0) -> None:
-        """Print `body` beside `label`, in a column of its own."""
+        """Print `body` next to `label`, in a column of its own."""
         column = indent + width
         room = max(self.width - column, 20)
         # Most lines fit, and wrapping one takes longer than all the rest.

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from greenroom.ledger.attachments import Attachment, attachments_in, heard, named
+from greenroom.ledger.attachments import Attachment, attachments_in, named, text_and_attachments
 from greenroom.ledger.events import (
     AgentSaid,
     Answered,
@@ -155,7 +155,7 @@ def _answers(event: Answered) -> Iterator[Line]:
 def _said(value: Json) -> str:
     if isinstance(value, str):
         return value
-    text, files = heard(value)
+    text, files = text_and_attachments(value)
     return _with_files(text, files) if files else as_json(value)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from typing import Protocol
 
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import Spending
@@ -44,7 +45,17 @@ def dollars(cost: float) -> str:
     return f"${cost:.4f}" if cost >= 0.0001 else "under $0.0001"
 
 
-def at_least(spent: Spending) -> str:
+class Priced(Protocol):
+    """What something cost if that is known, and the least that it was."""
+
+    @property
+    def cost(self) -> float | None: ...
+
+    @property
+    def known_cost(self) -> float: ...
+
+
+def at_least(spent: Priced) -> str:
     """What was spent, or that this is unknown, with the least that it was."""
     if spent.cost is not None:
         return dollars(spent.cost)

@@ -3,29 +3,37 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from greenroom.results.endings import Status
 from greenroom.results.failures import failed_cases
 from greenroom.results.report import MetricSummary, Report, Summary
-from greenroom.results.result import CaseResult, Problem, Status, broken, concluded, skipped
+from greenroom.results.result import CaseResult, Problem
+from greenroom.results.trial_verdict import broken, concluded, skipped
 
 if TYPE_CHECKING:
+    from greenroom.results.agreement import Agreement, agreement_between
     from greenroom.results.breakdown import CaseSummary, TagSummary, per_case, per_tag
     from greenroom.results.changes import CaseChange, MetricChange
     from greenroom.results.comparison import Comparison, Missed, compare, compare_all
     from greenroom.results.gate import Decision, Gate
     from greenroom.results.intervals import Interval
+    from greenroom.results.labels import Grade, LabelSet
     from greenroom.results.redaction import redacted
 
 # Imported when they are first used: no rehearsal needs them.
 _SELDOM = {
+    "Agreement": "agreement",
     "CaseChange": "changes",
     "CaseSummary": "breakdown",
     "Comparison": "comparison",
     "Decision": "gate",
     "Gate": "gate",
+    "Grade": "labels",
     "Interval": "intervals",
+    "LabelSet": "labels",
     "MetricChange": "changes",
     "Missed": "comparison",
     "TagSummary": "breakdown",
+    "agreement_between": "agreement",
     "compare": "comparison",
     "compare_all": "comparison",
     "per_case": "breakdown",
@@ -34,13 +42,16 @@ _SELDOM = {
 }
 
 __all__ = [
+    "Agreement",
     "CaseChange",
     "CaseResult",
     "CaseSummary",
     "Comparison",
     "Decision",
     "Gate",
+    "Grade",
     "Interval",
+    "LabelSet",
     "MetricChange",
     "MetricSummary",
     "Missed",
@@ -49,6 +60,7 @@ __all__ = [
     "Status",
     "Summary",
     "TagSummary",
+    "agreement_between",
     "broken",
     "compare",
     "compare_all",

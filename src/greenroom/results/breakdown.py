@@ -1,12 +1,15 @@
 """A report broken down: by tag, and by case where a case ran several times."""
 
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from math import comb
+from functools import lru_cache
+from math import comb, fsum
 
-from greenroom.results.intervals import Interval, Tally, of_trials
+from greenroom.results.facts import Facts
+from greenroom.results.intervals import Interval, Tally, of_cases, of_trials
 from greenroom.results.report import Report, Summary
-from greenroom.results.result import EVALUATED, CaseResult
+from greenroom.results.totals import Spent, Tagged, by_case
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,37 +87,54 @@ class CaseSummary:
 
 def per_tag(report: Report) -> dict[str, TagSummary]:
     """The results by tag, in the order of the alphabet; one with several tags counts for each."""
-    found: dict[str, list[CaseResult]] = {}
-    for result in report.results:
-        for tag in dict.fromkeys(map(str, result.tags)):
-            found.setdefault(tag, []).append(result)
-    parts = {tag: Report(results) for tag, results in sorted(found.items())}
-    return {
-        tag: TagSummary(tag, part.summary, part.cost, part.interval, part.pass_rate)
-        for tag, part in parts.items()
-    }
+    found = sorted(report.totals.tags.items())
+    return {tag: _tag(tag, tagged) for tag, tagged in found}
+
+
+def _tag(tag: str, found: Tagged) -> TagSummary:
+    rates = [passed / evaluated for passed, evaluated in found.tallies]
+    rate = fsum(rates) / len(rates) if rates else None
+    return TagSummary(tag, found.summary, found.spent.cost, of_cases(found.tallies), rate)
 
 
 def per_case(report: Report) -> dict[str, CaseSummary]:
     """The trials of each case, in the order of the report."""
     return {
-        case_id: CaseSummary(case_id, Report(results).summary, Report(results).cost)
-        for case_id, results in report.by_case().items()
+        trials[0].case_id: CaseSummary(trials[0].case_id, summary_of(trials), _cost(trials))
+        for trials in by_case(report)
     }
 
 
-def tallies_of(report: Report) -> Collection[Tally]:
-    """How many trials of each case passed, and of how many; of those that were evaluated."""
-    tallies: dict[str, tuple[int, int]] = {}
-    for result in report.results:
-        if result.status in EVALUATED:
-            passed, evaluated = tallies.get(result.case_id, (0, 0))
-            tallies[result.case_id] = (passed + result.passed, evaluated + 1)
-    return tallies.values()
+def summary_of(trials: Collection[Facts]) -> Summary:
+    """How many of these trials ended how."""
+    return _summary(tuple([trial.status for trial in trials]))
+
+
+@lru_cache(maxsize=1024)
+def _summary(statuses: tuple[str, ...]) -> Summary:
+    """Most cases of a run end in a few ways."""
+    return Summary.of(len(statuses), Counter(statuses))
+
+
+def _cost(trials: Sequence[Facts]) -> float | None:
+    spent = Spent()
+    for trial in trials:
+        if trial.ended is not None:
+            spent.add(trial.cost, None)
+    return spent.cost
 
 
 def mean_over(report: Report, measure: Callable[[CaseSummary], float | None]) -> float | None:
-    """The mean of a measure over the evaluated cases; None if it is unknown for one of them."""
-    cases = [case for case in per_case(report).values() if case.counts.evaluated]
-    known = [value for case in cases if (value := measure(case)) is not None]
-    return sum(known) / len(known) if known and len(known) == len(cases) else None
+    """The mean of a measure over the evaluated cases; None if it is unknown for one of them.
+
+    The measure may depend on nothing but how many trials passed and failed.
+    """
+    tallies = report.totals.tallies
+    of = {tally: measure(_case(tally)) for tally in set(tallies)}
+    known = [value for tally in tallies if (value := of[tally]) is not None]
+    return sum(known) / len(known) if known and len(known) == len(tallies) else None
+
+
+def _case(tally: Tally) -> CaseSummary:
+    passed, evaluated = tally
+    return CaseSummary("", Summary(evaluated, passed, evaluated - passed), None)

@@ -7,15 +7,25 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeVar
 
+from msgspec import Struct
+
+from greenroom.cases.case import Case
 from greenroom.errors import BadInput
+from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, without_addresses
 from greenroom.ledger.redaction import clean_ids, redactor
+from greenroom.results.breakdown import summary_of
+from greenroom.results.endings import EVALUATED, Status
 from greenroom.results.exact import ALPHA, fisher, fisher_floor
+from greenroom.results.facts import Facts
 from greenroom.results.intervals import Tally
 from greenroom.results.report import Report, Summary
-from greenroom.results.result import EVALUATED, UNKNOWN_CODE, CaseResult
+from greenroom.results.result import UNKNOWN_CODE, CaseResult, LedgerSource, case_of
+from greenroom.results.totals import by_case
+
+F = TypeVar("F", bound=Facts)
 
 Verdict = Literal[
     "regressed",
@@ -53,7 +63,7 @@ class MetricChange:
 
 @dataclass(frozen=True, slots=True)
 class CaseChange:
-    """What became of one case."""
+    """How one case changed."""
 
     case_id: str
     verdict: Verdict
@@ -98,43 +108,106 @@ def _rise(then: Summary | None, now: Summary | None) -> int:
 
 
 def paired(baseline: Report, current: Report) -> dict[str, "Pair"]:
-    """The trials of every case that both reports have, in the order of the current one."""
-    then, now = by_case(baseline), by_case(current)
+    """Every case that both reports have, in the order of the current one."""
+    then = sides(baseline)
     return {
-        case_id: Pair(case_id, _counted(baseline, then[case_id]), _counted(current, results))
-        for case_id, results in now.items()
+        case_id: Pair(case_id, then[case_id], side)
+        for case_id, side in sides(current).items()
         if case_id in then
     }
 
 
-def by_case(report: Report) -> dict[str, Sequence[CaseResult]]:
-    """The trials of each case, by an id without secrets, which is the only one that files have."""
-    cases = report.by_case()
-    clean = clean_ids(cases, redactor())
-    return {clean[case_id]: results for case_id, results in cases.items()}
+def sides(report: Report) -> dict[str, "Side"]:
+    """What a comparison needs of each case, by an id without secrets, which is the only one that files have."""
+    found = {trials[0].case_id: Side.of(_counted(report, trials)) for trials in by_case(report)}
+    clean = clean_ids(found, redactor())
+    return {clean[case_id]: side for case_id, side in found.items()}
 
 
-def _counted(report: Report, results: Sequence[CaseResult]) -> Sequence[CaseResult]:
+def _counted(report: Report, results: Sequence[F]) -> Sequence[F]:
     """The trials that count: of an adaptive run the first, since how many followed depends on how they ended."""
     return [first_evaluated(results)] if report.adaptive else results
 
 
-def first_evaluated(results: Sequence[CaseResult]) -> CaseResult:
+def first_evaluated(results: Sequence[F]) -> F:
     """The first trial that was evaluated; the first of all if none was."""
     return next((result for result in results if result.status in EVALUATED), results[0])
 
 
-class Pair:
-    """The trials of one case on both sides."""
+class Side(Struct, kw_only=True):
+    """The trials of one case in one report, as far as they are compared."""
 
-    def __init__(self, case_id: str, then: Sequence[CaseResult], now: Sequence[CaseResult]) -> None:
+    counts: Summary
+    status: Status
+    """How the first trial ended that was evaluated; the first of all if none was."""
+    problem: str
+    """Why no trial was evaluated; empty if one was."""
+    is_fixed: bool
+    """Whether a trial did not pass that leaves nothing to chance."""
+    tags: tuple[str, ...]
+    means: dict[str, float]
+    """The mean of each metric over the trials that were evaluated, in the order of their first scores."""
+    cost: float | None
+    seconds: float | None
+    first: "Asked"
+
+    @classmethod
+    def of(cls, trials: Sequence[Facts]) -> "Side":
+        """The same of these trials."""
+        scores: dict[str, list[float]] = {}
+        ran: list[Facts] = []
+        tags: dict[str, None] = {}
+        is_fixed = False
+        for trial in trials:
+            if trial.ended is not None:
+                ran.append(trial)
+            is_fixed = is_fixed or (trial.fixed and trial.status != "passed")
+            for tag in trial.tags:
+                tags[str(tag)] = None
+            for name, outcome in trial.scores.items():
+                if (value := outcome.value) is not None:
+                    measured = scores.setdefault(name, [])
+                    if trial.status in EVALUATED:
+                        measured.append(value)
+        counts, first = summary_of(trials), trials[0]
+        return cls(
+            counts=counts,
+            status=first_evaluated(trials).status,
+            problem="" if counts.evaluated else _problem(first),
+            is_fixed=is_fixed,
+            tags=tuple(tags),
+            means={name: mean(values) for name, values in scores.items() if values},
+            cost=_took([trial.cost for trial in ran]),
+            seconds=_took([trial.seconds for trial in ran]),
+            first=Asked(first.asks, first.kept, first.asked),
+        )
+
+
+def _problem(trial: Facts) -> str:
+    """Why a trial was not evaluated; `{side}` stands for then or now."""
+    if trial.error is None:
+        return f"{'not run' if trial.status == 'skipped' else trial.status} {{side}}"
+    first = next(iter(trial.error.message.splitlines()), "") or trial.error.type
+    return f"{trial.status} {{side}} in phase {trial.error.phase}: {first}"
+
+
+def _took(found: Sequence[float | None]) -> float | None:
+    """The mean, if all of it is known. A case that never ran took nothing, which says nothing."""
+    known = [value for value in found if value is not None]
+    return mean(known) if known and len(known) == len(found) else None
+
+
+class Pair:
+    """One case on both sides."""
+
+    def __init__(self, case_id: str, then: Side, now: Side) -> None:
         self.case_id, self.then, self.now = case_id, then, now
-        self.before, self.after = Report(then).summary, Report(now).summary
+        self.before, self.after = then.counts, now.counts
 
     @cached_property
     def same(self) -> bool | None:
         """Whether both sides ask for the same; None if that is unknown."""
-        return same_case(self.then[0], self.now[0])
+        return same_case(self.then.first, self.now.first)
 
     @property
     def compares(self) -> bool:
@@ -160,14 +233,12 @@ class Pair:
     @property
     def is_proved(self) -> bool:
         """Whether a trial failed that leaves nothing to chance, so that it would have failed before as well."""
-        failed = any(result.fixed and result.status != "passed" for result in self.now)
-        return self.compares and failed and bool(self.before.passed)
+        return self.compares and self.now.is_fixed and bool(self.before.passed)
 
     @property
     def fails_on_both_sides(self) -> bool:
         """Whether the first evaluated trial passed on neither side."""
-        firsts = first_evaluated(self.then), first_evaluated(self.now)
-        return self.compares and not any(result.passed for result in firsts)
+        return self.compares and "passed" not in (self.then.status, self.now.status)
 
     @cached_property
     def p(self) -> float:
@@ -181,54 +252,36 @@ class Pair:
         good = self.before.passed + self.after.passed
         return fisher_floor(good, self.after.evaluated, self.before.evaluated) <= ALPHA
 
-    @cached_property
+    @property
     def metrics(self) -> dict[str, MetricChange]:
         """The metrics that both sides measured."""
-        names = dict.fromkeys(name for result in self.now for name in result.measured)
-        sides = {name: (_scores(self.then, name), _scores(self.now, name)) for name in names}
+        before = self.then.means
         return {
-            name: MetricChange(name, mean(before), mean(after))
-            for name, (before, after) in sides.items()
-            if before and after
+            name: MetricChange(name, before[name], after)
+            for name, after in self.now.means.items()
+            if name in before
         }
 
     @property
     def cost(self) -> MetricChange | None:
         """What a trial cost on average."""
-        return self._took("cost")
+        return _moved("cost", self.then.cost, self.now.cost)
 
     @property
     def seconds(self) -> MetricChange | None:
         """How long a trial took on average."""
-        return self._took("seconds")
-
-    def _took(self, name: Literal["cost", "seconds"]) -> MetricChange | None:
-        sides: list[float] = []
-        for results in (self.then, self.now):
-            # A case that never ran took nothing, which says nothing.
-            took: list[float | None] = [getattr(r, name) for r in results if r.ended is not None]
-            known = [value for value in took if value is not None]
-            if not took or len(known) < len(took):
-                return None
-            sides.append(mean(known))
-        before, now = sides
-        return MetricChange(name, before, now)
+        return _moved("seconds", self.then.seconds, self.now.seconds)
 
 
-def _scores(results: Iterable[CaseResult], name: str) -> list[float]:
-    """The scores of a metric in the trials that were evaluated."""
-    return [
-        result.measured[name].value
-        for result in results
-        if result.status in EVALUATED and name in result.measured
-    ]
+def _moved(name: str, before: float | None, now: float | None) -> MetricChange | None:
+    return None if before is None or now is None else MetricChange(name, before, now)
 
 
 # Several reports as one
 
 
 def pooled(reports: Sequence[Report]) -> Report:
-    """Several reports of the same cases as one baseline: all their trials, numbered anew.
+    """Several reports of the same cases as one baseline: all their trials, numbered again.
 
     A case counts as the last report has it: trials in which it asked for something else are left out.
     A single report is returned as it is.
@@ -244,7 +297,7 @@ def pooled(reports: Sequence[Report]) -> Report:
         for case_id, results in report.by_case().items():
             known = found.setdefault(case_id, [])
             counted = _counted(report, results)
-            known += [r for r in counted if not known or same_case(r, known[0]) is not False]
+            known += [r for r in counted if not known or _is_same(r, known[0])]
     last = reports[-1]
     return Report(
         [replace(r, trial=n) for trials in found.values() for n, r in enumerate(trials, start=1)],
@@ -257,14 +310,37 @@ def pooled(reports: Sequence[Report]) -> Report:
     )
 
 
+def _is_same(one: CaseResult, other: CaseResult) -> bool:
+    asked = [Asked(result.asks, result.kept, result.asked) for result in (one, other)]
+    return same_case(*asked) is not False
+
+
 # What the case asks for
 
 
-def same_case(then: CaseResult, now: CaseResult) -> bool | None:
+class Asked(Struct, frozen=True):
+    """What a case asked for, or where that is found."""
+
+    asks: str
+    """A digest of it with all its code, where there is one."""
+    kept: Ledger | LedgerSource | None
+    asked: Case | Mapping[str, Json] | None
+
+    @property
+    def data(self) -> dict[str, Json]:
+        """As JSON; names and tags may change. Nothing if it is not known."""
+        try:
+            found = case_of(self.asked, self.kept) or {}
+        except BadInput:
+            return {}
+        return {name: value for name, value in found.items() if name not in _UNTOUCHED}
+
+
+def same_case(then: Asked, now: Asked) -> bool | None:
     """Whether both sides ask for the same; None if that is unknown."""
     if then.asks and then.asks == now.asks:
         return True
-    before, after = _asked(then), _asked(now)
+    before, after = then.data, now.data
     if not before or not after:
         return None
     if _text(before) != _text(after):
@@ -273,14 +349,6 @@ def same_case(then: CaseResult, now: CaseResult) -> bool | None:
         if _text(clean(before)) != _text(clean(after)):
             return False
     return None if UNKNOWN_CODE in _text(before) else True
-
-
-def _asked(result: CaseResult) -> dict[str, Json]:
-    """What the case asks for; names and tags may change."""
-    try:
-        return {name: v for name, v in (result.case or {}).items() if name not in _UNTOUCHED}
-    except BadInput:
-        return {}
 
 
 def _text(data: Json) -> str:

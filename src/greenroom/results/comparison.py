@@ -6,6 +6,7 @@ made in `greenroom.results.verdicts`. Over the whole set every case counts once,
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -49,7 +50,7 @@ class Missed:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Comparison:
     """Two reports side by side. `str(comparison)` is plain text."""
 
@@ -118,7 +119,7 @@ class Comparison:
         """The cases that both reports have."""
         return [case for case in self.cases if case.before is not None and case.now is not None]
 
-    @property
+    @cached_property
     def compared(self) -> list[CaseChange]:
         """The cases that were evaluated on both sides and ask for the same."""
         return [c for c in self.cases if c.verdict != "changed" and c.tallies is not None]
@@ -141,7 +142,7 @@ class Comparison:
         tails = self._tails
         return None if tails is None else min(1.0, 2 * min(tails))
 
-    @property
+    @cached_property
     def _tails(self) -> tuple[float, float] | None:
         found = self._tallies
         return stratified((*then, *now) for then, now in found) if found else None
@@ -158,21 +159,21 @@ class Comparison:
             return "unclear"
         return "worse" if tails[0] < tails[1] else "better"
 
-    @property
+    @cached_property
     def _tallies(self) -> list[tuple[tuple[int, int], tuple[int, int]]]:
         return [tallies for case in self.compared if (tallies := case.tallies) is not None]
 
-    @property
+    @cached_property
     def change(self) -> Interval | None:
         """How much the pass rate rose, with its 95 % interval; None if none compares."""
         return of_changes(self._tallies)
 
     @property
     def verdict(self) -> Verdict:
-        """What became of the whole set, in the words used for a case."""
+        """How the whole set changed, in the words used for a case."""
         return _VERDICTS[self.trend]
 
-    @property
+    @cached_property
     def per_tag(self) -> Mapping[str, "Comparison"]:
         """The same for the cases of each tag, in the order of the alphabet."""
         tags = sorted({tag for case in self.cases for tag in case.tags})
@@ -186,7 +187,7 @@ class Comparison:
         """Whether a case was evaluated more than once on one side."""
         return any(side[1] > 1 for sides in self._tallies for side in sides)
 
-    @property
+    @cached_property
     def detectable(self) -> float | None:
         """The smallest change of the pass rate that these cases would show four times in five.
 
@@ -198,7 +199,7 @@ class Comparison:
 
     # Metrics, cost and time
 
-    @property
+    @cached_property
     def metrics(self) -> dict[str, MetricChange]:
         """Each metric over the cases that it measured on both sides; every case counts once."""
         found: dict[str, list[MetricChange]] = {}
@@ -207,7 +208,7 @@ class Comparison:
                 found.setdefault(name, []).append(change)
         return {name: _together(name, changes) for name, changes in found.items()}
 
-    @property
+    @cached_property
     def moved(self) -> dict[str, MetricChange]:
         """The metrics that differ significantly, each p corrected for as many as were compared."""
         asked = self.asked
@@ -286,7 +287,7 @@ def compare(
     tags: Sequence[str] = (),
     metrics: Metrics = "all",
 ) -> Comparison:
-    """What became of the baseline's cases; several baselines count together.
+    """How the baseline's cases changed; several baselines count together.
 
     The whole got worse if the pass rate fell by more than chance explains, or the mean of a metric by
     more than `threshold`; `tags` are tested like the whole. A single case regressed if its trials

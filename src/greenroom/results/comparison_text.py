@@ -79,14 +79,14 @@ def remarks(comparison: Comparison) -> Iterator[str]:
         if count := replayed_in(report):
             yield (
                 f"note on the {side}: {count} of {number_of(len(report.results), 'trial')} "
-                f"{'was' if count == 1 else 'were'} replayed from recordings, which is no evidence of "
+                f"{'was' if count == 1 else 'were'} replayed from recordings, which is not evidence of "
                 f"how good an agent is."
             )
 
 
 def replayed_in(report: Report) -> int:
     """How many trials of a report were answered from recordings."""
-    return sum(result.recorded_at is not None for result in report.results)
+    return report.totals.replayed
 
 
 def called(comparison: Comparison) -> str:

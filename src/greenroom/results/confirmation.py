@@ -76,7 +76,7 @@ class Group:
 
 
 class Confirming:
-    """Which suspects are due again, round by round, and what became of each.
+    """Which suspects are due again, round by round, and the result for each.
 
     `then` says how often each suspect passed before, in the order of the set; `failing` how many cases
     failed on both sides; `now` how often each suspect failed already. Ask `due()`, run every case of
@@ -113,7 +113,7 @@ class Confirming:
         return [case_id for case_id in self._active if self._failed[case_id] == level]
 
     def take(self, case_id: str, passed: bool | None) -> None:
-        """Learn how a trial that was due has ended; None if it broke, which is no observation."""
+        """Learn how a trial that was due has ended; None if it broke, which is not an observation."""
         self._played[case_id] += 1
         if passed is None:
             self._broke[case_id] += 1

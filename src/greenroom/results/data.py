@@ -3,10 +3,13 @@
 Everything that is read is checked, and named with its place if it is wrong.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadFile, BadInput, BadMetric
@@ -15,9 +18,11 @@ from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.ledger.questions import Spending, Step
 from greenroom.results.blame import Blame
 from greenroom.results.breakage import Problem
+from greenroom.results.facts import Facts, TrialFacts
 from greenroom.results.gate import Decision
 from greenroom.results.report import CasePlace, Report
 from greenroom.results.result import CaseResult, LedgerSource, responses_in
+from greenroom.results.totals import by_case
 from greenroom.results.wire import (
     BlameData,
     CountsData,
@@ -37,7 +42,6 @@ from greenroom.results.wire import (
     UnmeasuredData,
     UsageData,
     VerdictData,
-    Wire,
     from_data,
     short_repr,
     to_data,
@@ -47,7 +51,9 @@ from greenroom.results.wire import (
 VERSION = 1
 KIND = "report"
 
-_TYPES: Mapping[type[Wire], Callable[..., object]] = {
+_VERDICT = msgspec.json.Decoder(StoredVerdict)
+_FACTS = msgspec.json.Decoder(TrialFacts)
+_TYPES: Mapping[type, Callable[..., object]] = {
     BlameData: Blame,
     NotApplicableData: NotApplicable,
     PlaceData: CasePlace,
@@ -67,17 +73,20 @@ def report_data(
     report: Report, *, failures_only: bool = False, decision: Decision | None = None
 ) -> dict[str, Json]:
     """The report as JSON. Its summary counts every case, whichever results are shown."""
-    return to_data(report_wire(report, result_wire, failures_only, decision))
+    results = report.failures if failures_only else report.results
+    listed = [result_wire(result) for result in results]
+    return to_data(report_wire(report, listed, result_wire, failures_only, decision))
 
 
 def report_wire(
     report: Report,
+    results: Any,
     each: Callable[[CaseResult], Any],
     failures_only: bool = False,
     decision: Decision | None = None,
 ) -> ReportData:
-    """The same as it is declared; `each` makes what stands for one result."""
-    results = report.failures if failures_only else report.results
+    """The same as it is declared, with these `results`; `each` makes what stands for one that ran again."""
+    errors = [_error(trial) for trials in by_case(report) for trial in trials if trial.error]
     return ReportData.of(
         report,
         version=VERSION,
@@ -85,8 +94,8 @@ def report_wire(
         failures_only=failures_only,
         gate=gate_data(decision),
         summary=_summary(report),
-        errors=[_error(result) for result in report.errors],
-        results=[each(result) for result in results],
+        errors=errors,
+        results=results,
         confirmed=[each(result) for result in report.confirmed],
         sources=to_wire(dict(report.sources)) if report.sources else UNSET,
     )
@@ -108,12 +117,12 @@ def _summary(report: Report) -> SummaryData:
         **to_data(CountsData.of(counts)),
         evaluated=counts.evaluated,
         interval=ends,
-        case_seconds=sum(result.seconds for result in report.results),
+        case_seconds=report.totals.seconds,
         nodes=to_wire(nodes) if any(nodes) else UNSET,
     )
 
 
-def _error(result: CaseResult) -> ErrorData:
+def _error(result: Facts) -> ErrorData:
     return ErrorData.of(result.error, case_id=result.case_id, trial=result.trial)
 
 
@@ -198,25 +207,44 @@ def _listed(found: ResultData, where: str) -> CaseResult:
 
 def verdict_from(data: Json, where: str, kept: LedgerSource | None, asks: str = "") -> CaseResult:
     """The result whose verdict is in `data`; its ledger is kept elsewhere, or not at all."""
-    found = from_data(data, StoredVerdict, where)
+    return _stored(from_data(data, StoredVerdict, where), where, kept, asks)
+
+
+def verdict_in(text: str, where: str, kept: LedgerSource | None, asks: str = "") -> CaseResult:
+    """The same of a verdict that is JSON text; ValueError if it is none."""
+    try:
+        found = _VERDICT.decode(text)
+    except (msgspec.MsgspecError, UnicodeError):  # the slow way says what is wrong, and where
+        return verdict_from(json.loads(text), where, kept, asks)
+    return _stored(found, where, kept, asks)
+
+
+def facts_in(text: str, where: str, kept: LedgerSource | None, asks: str = "") -> Facts:
+    """What figures need of the same; the whole result if it is not as declared."""
+    try:
+        found = _FACTS.decode(text)
+    except (msgspec.MsgspecError, UnicodeError):
+        return verdict_in(text, where, kept, asks)
+    found.kept, found.asks = kept, asks
+    return found
+
+
+def _stored(found: StoredVerdict, where: str, kept: LedgerSource | None, asks: str) -> CaseResult:
     return _result(found, where, asked=found.case, kept=kept, asks=asks)
 
 
 def _result(found: VerdictData, where: str, **others: Any) -> CaseResult:
-    fields = {name: _read(getattr(found, name)) for name in VerdictData.__struct_fields__}
-    fields["blamed"] = fields.pop("blame")
-    fields["scores"] = {
+    """The result; what its verdict leaves out has the usual value."""
+    for name in VerdictData.__struct_fields__:
+        if (value := getattr(found, name)) is not UNSET:
+            others[name] = _read(value)
+    others["blamed"] = others.pop("blame")
+    if not isinstance(found.nodes, UnsetType):
+        others["nodes"] = {node: _read(spent) for node, spent in found.nodes.items()}
+    others["scores"] = {
         name: _outcome(data, f"{where}.scores.{name}") for name, data in found.scores.items()
     }
-    if isinstance(found.recorded_at, UnsetType):
-        fields["recorded_at"] = None
-    nodes = found.nodes
-    fields["nodes"] = None
-    if not isinstance(nodes, UnsetType):
-        fields["nodes"] = {node: _read(spent) for node, spent in nodes.items()}
-    fields["replaced"] = {} if isinstance(found.replaced, UnsetType) else found.replaced
-    fields |= {name: "" for name in ("trace_id", "trace_link") if fields[name] is UNSET}
-    return CaseResult(**fields, **others)
+    return CaseResult(**others)
 
 
 def _outcome(data: Json, where: str) -> Outcome:
@@ -232,6 +260,9 @@ def _outcome(data: Json, where: str) -> Outcome:
 
 def _read(value: Any) -> Any:
     """A declared value as the type it stands for; any other as it is."""
-    if (made := _TYPES.get(cast("type[Wire]", type(value)))) is None:
+    if (made := _TYPES.get(cast("type[object]", type(value)))) is None:
         return value
-    return made(**{name: _read(getattr(value, name)) for name in value.__struct_fields__})
+    parts = asdict(value)
+    return made(
+        **{name: _read(part) if type(part) in _TYPES else part for name, part in parts.items()}
+    )

@@ -46,7 +46,11 @@ def sign(better: int, worse: int) -> float:
     pairs, few = better + worse, min(better, worse)
     if pairs == 0:
         return 1.0
-    return min(1.0, 2 * sum(comb(pairs, k) for k in range(few + 1)) / 2**pairs)
+    ways, split = 0, 1
+    for k in range(few + 1):
+        ways += split
+        split = split * (pairs - k) // (k + 1)  # the next binomial coefficient
+    return min(1.0, 2 * ways / 2**pairs)
 
 
 def holm(ps: Sequence[float]) -> list[float]:
@@ -69,7 +73,7 @@ def stratified(cases: Iterable[Tallies]) -> tuple[float, float]:
     """How likely the mean pass rate falls so far, and rises so far, if nothing changed.
 
     If nothing changed, it is chance which of a case's trials ran now. So the trials of each
-    case are dealt anew in all ways, and every case counts once. With one trial on each side this is
+    case are dealt again in all ways, and every case counts once. With one trial on each side this is
     McNemar's exact test with one side.
     """
     telling = Counter(case for case in cases if 0 < case[0] + case[2] < case[1] + case[3])
@@ -183,7 +187,6 @@ def _reduced(differences: Sequence[int]) -> tuple[int, ...]:
     return tuple(value // unit for value in differences if value)
 
 
-@lru_cache(maxsize=256)
 def _flipped(differences: tuple[int, ...]) -> float:
     sizes, seen = sorted(map(abs, differences)), abs(sum(differences))
     if not sizes or seen == 0:
@@ -194,10 +197,11 @@ def _flipped(differences: tuple[int, ...]) -> float:
     if sum(sizes) * len(sizes) > _WORK:
         # Hundreds of pairs: their sum is as good as normal.
         return 2 * normal(-seen / sqrt(sum(size * size for size in sizes)))
-    return _as_far(sizes, seen)
+    return _as_far(tuple(sizes), seen)
 
 
-def _as_far(sizes: Sequence[int], seen: int) -> float:
+@lru_cache(maxsize=256)
+def _as_far(sizes: tuple[int, ...], seen: int) -> float:
     """The share of all sign flips whose sum is at least `seen` away from nothing."""
     chances = [1.0]
     for size in sizes:

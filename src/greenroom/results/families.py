@@ -26,7 +26,7 @@ class Family(Struct, frozen=True):
 
 def family(metric: str) -> str:
     """The name of a metric without its arguments; a name that has none as it is."""
-    found = _CALL.fullmatch(metric)
+    found = _CALL.fullmatch(metric) if "(" in metric else None
     return found[1] if found else metric
 
 

@@ -2,6 +2,8 @@
 
 import json
 import os
+from collections.abc import Iterable, Iterator
+from os import urandom
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +30,34 @@ def report_text(
     decision: Decision | None = None,
 ) -> str:
     """The report as JSON text; `indent=None` puts it on one line, `redact=False` keeps secrets."""
+    options: dict[str, Any] = {"failures_only": failures_only, "indent": indent, "redact": redact}
+    return "".join(report_parts(report, decision=decision, **options))
+
+
+def report_parts(
+    report: Report,
+    *,
+    failures_only: bool = False,
+    indent: int | None = 2,
+    redact: bool = True,
+    decision: Decision | None = None,
+) -> Iterator[str]:
+    """The same text in parts, one for each result, so that it is never held as a whole."""
     if redact:
         report, decision = redacted(report), redacted_decision(decision)
-    data = report_wire(report, _encoded, failures_only, decision)
-    return f"{json_text(data, indent)}\n"
+    # All but the results is small; they are put where this stands, which nothing else can be.
+    mark = urandom(16).hex()
+    whole = json_text(report_wire(report, mark, _encoded, failures_only, decision), indent)
+    head, tail = whole.split(f'"{mark}"')
+    yield f"{head}["
+    inside, outside, between = ("\n    ", "\n  ", ",") if indent else ("", "", ", ")
+    before = ""
+    for result in report.results:
+        if result.fell_short or not failures_only:
+            text = json_text(_encoded(result), indent)
+            yield f"{before}{inside}{text.replace(chr(10), inside)}"
+            before = between
+    yield f"{outside if before else ''}]{tail}\n"
 
 
 def _encoded(result: CaseResult) -> msgspec.Raw:
@@ -48,15 +74,18 @@ def write_report(
     redact: bool = True,
 ) -> Path:
     """Write a report as JSON, whole or not at all, and return its path."""
-    text = report_text(report, failures_only=failures_only, indent=indent, redact=redact)
-    return write_whole(text, path)
+    options: dict[str, Any] = {"failures_only": failures_only, "indent": indent, "redact": redact}
+    return write_whole(report_parts(report, **options), path)
 
 
 def read_report(path: str | Path) -> Report:
     """The report in a file; BadFile names the place of what is wrong with it."""
     source = Path(path)
+    text = text_of(source, MAX_KEPT)
+    if not text.strip():
+        raise BadFile(f"{source} is empty: it has no report.")
     try:
-        data = plain(json.loads(text_of(source, MAX_KEPT), object_pairs_hook=_unique), str(source))
+        data = plain(json.loads(text, object_pairs_hook=_unique), str(source))
     except (BadValue, ValueError, RecursionError) as error:
         raise BadFile(f"Invalid JSON in {source}: {error}.") from error
     return report_from(data, str(source))
@@ -84,27 +113,33 @@ def json_text(data: Any, indent: int | None = 2) -> str:
         return json.dumps(json.loads(encoded), indent=indent)
 
 
-def write_whole(text: str, path: str | Path, what: str = "the report") -> Path:
-    """Write a file whole or not at all, make its folder if there is none, and return its path."""
+def write_whole(text: str | Iterable[str], path: str | Path, what: str = "the report") -> Path:
+    """Write a file whole or not at all, make its folder if there is none, and return its path.
+
+    A text may come in parts.
+    """
     target = Path(path)
+    parts = [text] if isinstance(text, str) else text
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         # Half a character, as a cut stream leaves it, is not valid UTF-8 but can be escaped.
-        _put(text.encode(errors="backslashreplace"), target)
+        _put((part.encode(errors="backslashreplace") for part in parts), target)
     except OSError as error:
         raise BadFile(f"cannot write {what} to {str(target)!r}: {error}.") from error
     return target
 
 
-def _put(data: bytes, target: Path) -> None:
+def _put(parts: Iterable[bytes], target: Path) -> None:
     if target.exists() and not target.is_file():
-        target.write_bytes(data)  # a pipe or a device cannot be replaced
+        with target.open("wb") as file:  # a pipe or a device cannot be replaced
+            file.writelines(parts)
         return
     # A link stays a link: what it leads to is replaced.
     final = target.resolve()
     part = final.with_name(f".{final.name[:100]}.{os.getpid()}.{os.urandom(4).hex()}.part")
     try:
-        part.write_bytes(data)
+        with part.open("wb") as file:
+            file.writelines(parts)
         part.replace(final)
     finally:
         part.unlink(missing_ok=True)

@@ -95,7 +95,7 @@ class Gate:
         return self.weigh(self.compare(report, baseline))
 
     def compare(self, report: Report, baseline: Report | Sequence[Report]) -> Comparison:
-        """The report beside a baseline, by what this gate counts as worse."""
+        """The report next to a baseline, by what this gate counts as worse."""
         return compare(baseline, report, self.threshold, tags=self.tags, metrics=self.metrics)
 
     def weigh(self, comparison: Comparison) -> Decision:
@@ -160,7 +160,7 @@ class Gate:
 def held_against(
     report: Report, baseline: Report | None, decision: Decision | None
 ) -> Comparison | None:
-    """The report beside its baseline as the gate saw it; by the usual rules where none decided."""
+    """The report next to its baseline as the gate saw it; by the usual rules where none decided."""
     seen = None if decision is None else decision.comparison
     if seen is None:
         return None if baseline is None else compare(baseline, report)
@@ -197,7 +197,7 @@ def _errors(report: Report, allowed: int, *, all_count: bool) -> str:
     is_all = all_count and bool(errors) and not report.summary.evaluated
     if errors + again <= allowed and not is_all:
         return ""
-    is_repeated = len(report) > len(report.by_case())
+    is_repeated = len(report) > report.totals.cases
     counts = [number_of(errors, "trial" if is_repeated else "case")] if errors else []
     counts += [f"{number_of(again, 'trial')} of cases run again"] if again else []
     limit = f", {allowed} allowed" if allowed else ""

@@ -1,7 +1,7 @@
 """Reports rendered by whoever is asked for by name: ours and a plug-in's, by the same door."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, cast
 
 from msgspec import Struct
@@ -106,8 +106,14 @@ class RenderedParts(Struct, frozen=True):
 
     def by(self, reporter: Reporter) -> str:
         """The report as this reporter renders it; it need not know of baselines and gates."""
+        return "".join(self.parts_by(reporter))
+
+    def parts_by(self, reporter: Reporter) -> Iterable[str]:
+        """The same in parts, where the reporter has a method `parts` that makes them one by one."""
         given: dict[str, Any] = {"baseline": self.baseline, "decision": self.decision}
-        return reporter.render(self.report, **_taken(reporter.render, given))
+        if (parts := getattr(reporter, "parts", None)) is not None:
+            return parts(self.report, **_taken(parts, given))
+        return [reporter.render(self.report, **_taken(reporter.render, given))]
 
 
 def _taken(function: Callable[..., str], given: dict[str, Any]) -> dict[str, Any]:

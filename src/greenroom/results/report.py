@@ -1,28 +1,32 @@
 """What a run of many cases came to."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum
 from os import urandom
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
-from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import NotFound
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.questions import Spending
-from greenroom.results.result import CaseResult, Status
+from greenroom.results.endings import Status
+from greenroom.results.result import CaseResult
 
 if TYPE_CHECKING:
     from greenroom.results.breakdown import CaseSummary, TagSummary
     from greenroom.results.comparison import Comparison
     from greenroom.results.frame import Library
     from greenroom.results.intervals import Interval
+    from greenroom.results.totals import Totals
+
+_STATUSES: tuple[Status, ...] = get_args(Status)
 
 REPORT_FILE = "eval_report.json"
 UNFINISHED = "the run is not finished"
 """How the note begins that a run in the store has trials left to run."""
+PART = "part of a set: "
+"""How the note begins that only one shard of the cases was run, such as 2 of 4."""
 FAULT = "fault of the run: "
 """How the note begins that something was refused that belongs to no trial."""
 
@@ -46,13 +50,13 @@ class Summary:
     @classmethod
     def of(cls, total: int, counts: Mapping[str, int]) -> "Summary":
         """How many of `total` ended how, from the number of each status."""
-        return cls(total, *(counts.get(status, 0) for status in get_args(Status)))
+        return cls(total, *[counts.get(status, 0) for status in _STATUSES])
 
     @property
     def by_status(self) -> dict[str, int]:
         """The same by status, in their usual order."""
         counts = (self.passed, self.failed, self.errors, self.terminated, self.skipped)
-        return dict(zip(get_args(Status), counts, strict=True))
+        return dict(zip(_STATUSES, counts, strict=True))
 
     @property
     def evaluated(self) -> int:
@@ -67,7 +71,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class MetricSummary:
-    """One metric over all cases; what it could not measure is no number here."""
+    """One metric over all cases; what it could not measure is not a number here."""
 
     name: str
     mean: float | None
@@ -113,11 +117,13 @@ class Report:
     """The id of the baseline against which such cases were run again; None if none were to be."""
     sources: Mapping[str, CasePlace] = field(default_factory=dict[str, CasePlace], compare=False)
     """Where each case is from, by its id, as far as that is known."""
+    _totals: "Totals | None" = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def passed(self) -> bool:
         """Whether every case passed, there was at least one, and nothing else was refused."""
-        return bool(self.results) and all(r.passed for r in self.results) and not self.faults
+        counts = self.summary
+        return 0 < counts.total == counts.passed and not self.faults
 
     @property
     def faults(self) -> list[str]:
@@ -127,7 +133,7 @@ class Report:
     @property
     def summary(self) -> Summary:
         """The counts."""
-        return Summary.of(len(self.results), Counter[str](r.status for r in self.results))
+        return self.totals.summary
 
     @property
     def unfinished(self) -> str:
@@ -147,60 +153,54 @@ class Report:
     @property
     def cost(self) -> float | None:
         """What the agents' models cost in USD; None when a price is unknown."""
-        return _sum([r.cost for r in self._ran()], 0.0)
+        return self.totals.agent.cost
 
     @property
     def user_cost(self) -> float | None:
         """What the users' models cost in USD; None when a price is unknown."""
-        return _sum([r.user_cost for r in self._ran()], 0.0)
-
-    @property
-    def spent(self) -> float | None:
-        """What agents, users and judges cost in USD together; None when a price is unknown."""
-        return _sum([self.cost, self.user_cost, self.judge_cost], 0.0)
-
-    @property
-    def usage(self) -> Usage | None:
-        """Tokens of the agents' models; None when a reply did not say."""
-        return _sum([r.usage for r in self._ran()], Usage())
-
-    @property
-    def user_usage(self) -> Usage | None:
-        """Tokens of the users' models; None when a reply did not say."""
-        return _sum([r.user_usage for r in self._ran()], Usage())
-
-    @property
-    def _paid(self) -> Sequence[CaseResult]:
-        """Everything that was paid for."""
-        return [*self.results, *self.confirmed] if self.confirmed else self.results
-
-    def _ran(self) -> list[CaseResult]:
-        return [result for result in self._paid if result.ended is not None]
-
-    @property
-    def models(self) -> dict[str, int]:
-        """Which models answered in these runs, and how often."""
-        return _added(result.models for result in self._paid)
+        return self.totals.user.cost
 
     @property
     def judge_cost(self) -> float | None:
         """What the judges' models cost in USD; None when a price is unknown."""
-        return _sum([r.judge_cost for r in self._ran()], 0.0)
+        return self.totals.judge.cost
+
+    @property
+    def spent(self) -> float | None:
+        """What agents, users and judges cost in USD together; None when a price is unknown."""
+        costs = self.cost, self.user_cost, self.judge_cost
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if len(known) == len(costs) else None
+
+    @property
+    def usage(self) -> Usage | None:
+        """Tokens of the agents' models; None when a reply did not say."""
+        return self.totals.agent.usage
+
+    @property
+    def user_usage(self) -> Usage | None:
+        """Tokens of the users' models; None when a reply did not say."""
+        return self.totals.user.usage
 
     @property
     def judge_usage(self) -> Usage | None:
         """Tokens of the judges' models; None when a reply did not say."""
-        return _sum([r.judge_usage for r in self._ran()], Usage())
+        return self.totals.judge.usage
 
     @property
-    def judge_models(self) -> dict[str, int]:
-        """Which models judged these runs, and how often they were asked."""
-        return _added(result.judge_models for result in self._paid)
+    def models(self) -> dict[str, int]:
+        """Which models answered in these runs, and how often."""
+        return {**self.totals.agent.models}
 
     @property
     def user_models(self) -> dict[str, int]:
         """Which models simulated the users in these runs, and how often."""
-        return _added(result.user_models for result in self._paid)
+        return {**self.totals.user.models}
+
+    @property
+    def judge_models(self) -> dict[str, int]:
+        """Which models judged these runs, and how often they were asked."""
+        return {**self.totals.judge.models}
 
     @property
     def nodes(self) -> dict[str, Spending]:
@@ -208,37 +208,31 @@ class Report:
 
         What no node is known for, as in results of earlier versions, stands under "".
         """
-        found: dict[str, Spending] = {}
-        for result in self._ran():
-            by_node = result.nodes
-            if by_node is None:
-                known = result.cost or 0.0
-                by_node = {"": Spending(result.usage, result.cost, {**result.models}, known)}
-            for node, spent in by_node.items():
-                found[node] = found[node] + spent if node in found else spent
-        return found
+        return {node: spent.spending for node, spent in self.totals.nodes.items()}
 
     @property
     def metrics(self) -> Mapping[str, MetricSummary]:
         """Each metric over all cases."""
-        outcomes: dict[str, list[Outcome]] = {}
-        for result in self.results:
-            for name, outcome in result.scores.items():
-                outcomes.setdefault(name, []).append(outcome)
-        return {name: self._metric(name, found) for name, found in outcomes.items()}
+        return {name: found.summary(name) for name, found in self.totals.metrics.items()}
 
-    def _metric(self, name: str, outcomes: Sequence[Outcome]) -> MetricSummary:
-        scores = [o for o in outcomes if isinstance(o, Score)]
-        return MetricSummary(
-            name,
-            sum(s.value for s in scores) / len(scores) if scores else None,
-            sum(s.passed for s in scores),
-            sum(not s.passed for s in scores),
-            sum(isinstance(o, NotApplicable) for o in outcomes),
-            sum(isinstance(o, Unmeasured) for o in outcomes),
-            min((s.value for s in scores), default=None),
-            max((s.value for s in scores), default=None),
-        )
+    @property
+    def totals(self) -> "Totals":
+        """All that is counted in the results, which are read once for it."""
+        from greenroom.results.totals import Totals
+
+        if (found := self._totals) is None:
+            found = Totals.of(self)
+            self.keep_totals(found)
+        return found
+
+    @property
+    def has_totals(self) -> bool:
+        """Whether they are counted already."""
+        return self._totals is not None
+
+    def keep_totals(self, totals: "Totals") -> None:
+        """Keep what was counted while the results were read for something else."""
+        object.__setattr__(self, "_totals", totals)
 
     def by_case(self) -> dict[str, list[CaseResult]]:
         """The results of each case, one for each of its trials."""
@@ -264,18 +258,15 @@ class Report:
     @property
     def pass_rate(self) -> float | None:
         """The mean of the cases' own pass rates: each counts once; None if nothing was evaluated."""
-        from greenroom.results.breakdown import tallies_of
-
-        rates = [passed / evaluated for passed, evaluated in tallies_of(self)]
+        rates = [passed / evaluated for passed, evaluated in self.totals.tallies]
         return fsum(rates) / len(rates) if rates else None
 
     @property
     def interval(self) -> "Interval | None":
         """How sure the pass rate is, `82 % ± 6`; None with fewer than two evaluated cases."""
-        from greenroom.results.breakdown import tallies_of
         from greenroom.results.intervals import of_cases
 
-        return of_cases(tallies_of(self))
+        return of_cases(self.totals.tallies)
 
     def any_of(self, k: int) -> float | None:
         """pass@k: the chance that at least one of `k` trials of a case passes, over all cases.
@@ -298,7 +289,7 @@ class Report:
     def compare(
         self, baseline: "Report | Sequence[Report]", threshold: float = 0.05
     ) -> "Comparison":
-        """What became of the baseline's cases; see `greenroom.results.comparison`."""
+        """How the baseline's cases changed; see `greenroom.results.comparison`."""
         from greenroom.results.comparison import compare
 
         return compare(baseline, self, threshold)
@@ -379,20 +370,3 @@ class Report:
         from greenroom.results.files import read_report
 
         return read_report(path)
-
-
-T = TypeVar("T", float, Usage)
-
-
-def _sum(found: Sequence[T | None], start: T) -> T | None:
-    """All of it, or None if some of it is unknown."""
-    known = [part for part in found if part is not None]
-    return sum(known, start) if len(known) == len(found) else None
-
-
-def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for count in counts:
-        for name, number in count.items():
-            found[name] = found.get(name, 0) + number
-    return found

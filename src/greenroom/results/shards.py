@@ -1,15 +1,18 @@
 """The reports of a set that was run in parts, put together into one."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from greenroom.errors import BadInput
-from greenroom.results.report import Report, new_report_id
+from greenroom.results.report import PART, Report, new_report_id
 from greenroom.results.result import CaseResult
+
+_PART = re.compile(rf"{PART}\d{{1,6}} of \d{{1,6}}", re.ASCII)
 
 
 def together(reports: Sequence[Report]) -> Report:
-    """All results as one report; a trial that is in two of them is refused."""
+    """All results as one report; a trial that is in two of them, or a part that is in none, is refused."""
     if not reports:
         raise BadInput("there are no reports to put together; give at least one.")
     seen: dict[tuple[str, int], str] = {}
@@ -24,6 +27,7 @@ def together(reports: Sequence[Report]) -> Report:
                     f"reports of the same one."
                 )
             seen[key] = name
+    _check_whole(reports)
     first = reports[0]
     names = list(dict.fromkeys(report.name for report in reports if report.name))
     sets = list(dict.fromkeys(report.evalset_id for report in reports if report.evalset_id))
@@ -35,7 +39,9 @@ def together(reports: Sequence[Report]) -> Report:
         name=", ".join(names),
         # They ran side by side, so the longest is what it took.
         seconds=max(report.seconds for report in reports),
-        notes=tuple(dict.fromkeys(note for report in reports for note in report.notes)),
+        notes=tuple(
+            dict.fromkeys(n for report in reports for n in report.notes if not _PART.fullmatch(n))
+        ),
         id=new_report_id(),
         evalset_id=sets[0] if len(sets) == 1 else ", ".join(sets),
         at=min(begun, default=None),
@@ -44,6 +50,23 @@ def together(reports: Sequence[Report]) -> Report:
         against=first.against if len(against) == 1 else None,
         sources={case: place for report in reports for case, place in report.sources.items()},
     )
+
+
+def part_note(part: int, parts: int) -> str:
+    """The note that makes a report one of several."""
+    return f"{PART}{part} of {parts}"
+
+
+def _check_whole(reports: Sequence[Report]) -> None:
+    """Refuse to judge a set of which a part is missing: what did not run has not passed."""
+    noted = {note for report in reports for note in report.notes if _PART.fullmatch(note)}
+    for parts in sorted(int(note.rpartition(" ")[2]) for note in noted):
+        missing = [n for n in range(1, parts + 1) if part_note(n, parts) not in noted]
+        if missing:
+            raise BadInput(
+                f"the set was run in {parts} parts, and the report of part {missing[0]} is missing. Give "
+                f"all of them, or run that part again: --shard {missing[0]}/{parts}."
+            )
 
 
 def _all(parts: Iterable[Sequence[CaseResult]]) -> list[CaseResult]:

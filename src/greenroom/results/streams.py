@@ -73,8 +73,8 @@ class Drift:
     money: list[float] = field(default_factory=lambda: [0.0] * len(_STAKES))
 
     def add(self, holds: bool) -> bool:
-        """Count one more; whether that is an alarm, after which it begins anew."""
-        rate = min(max(self.rate, 1 - _SUREST), _SUREST)
+        """Count one more; whether that is an alarm, after which it begins again."""
+        rate = min(self.rate, _SUREST)
         gain = (rate - holds) / (1 - rate)
         self.money = [
             (money + 1) * (1 + stake * gain)

@@ -8,6 +8,8 @@ from greenroom.ledger import questions
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.redaction import without_secrets
 from greenroom.ledger.safe_text import harmless, on_one_line
+from greenroom.results.breakdown import summary_of
+from greenroom.results.facts import Facts
 from greenroom.results.intervals import percent
 from greenroom.results.report import Report, Summary
 from greenroom.results.result import CaseResult
@@ -51,7 +53,7 @@ def outcome_text(outcome: Outcome) -> str:
             return "unmeasured"
 
 
-def reasons(result: CaseResult) -> list[str]:
+def reasons(result: Facts) -> list[str]:
     """Why a case did not pass, a line at a time; nothing for one that did."""
     if result.passed:
         return []
@@ -63,12 +65,12 @@ def reasons(result: CaseResult) -> list[str]:
         turns = number_of(result.turns, "turn")
         found.append(f"the run was cut at its limit ({result.ended}) after {turns}")
     for name, outcome in result.scores.items():
-        if isinstance(outcome, Score) and not outcome.passed:
+        if outcome.passed is False:
             found.append(f"{name}: {outcome.reason or 'below its threshold'}{mark(result, name)}")
     return [*found, *result.notes]
 
 
-def mark(result: CaseResult, metric: str) -> str:
+def mark(result: Facts, metric: str) -> str:
     """That a hook replaced what a metric found, as it follows the reason; empty if none did."""
     return f" (replaced {result.replaced[metric]})" if metric in result.replaced else ""
 
@@ -104,16 +106,16 @@ def counted(summary: Summary) -> str:
 
 def how_many(report: Report) -> str:
     """How many cases there were, and how many trials of them if there were more."""
-    results, cases = len(report.results), len(report.by_case())
+    results, cases = len(report.results), report.totals.cases
     noun = number_of(cases, "case")
     return noun if results == cases else f"{results} trials of {noun}"
 
 
 def repeats(report: Report) -> list[str]:
     """What only several trials of a case can show: how many are flaky, how many pass every time."""
-    cases = [case for case in report.per_case.values() if case.counts.evaluated]
-    fewest = min((case.counts.evaluated for case in cases), default=0)
-    flaky = sum(case.flaky for case in cases)
+    tallies = report.totals.tallies
+    fewest = min((evaluated for _, evaluated in tallies), default=0)
+    flaky = sum(0 < passed < evaluated for passed, evaluated in tallies)
     steady = report.all_of(fewest) if fewest > 1 else None
     found = [f"{flaky} flaky"] if flaky else []
     return found if steady is None else [*found, f"pass^{fewest} {percent(steady)}"]
@@ -122,7 +124,7 @@ def repeats(report: Report) -> list[str]:
 def _totals(report: Report) -> str:
     parts = [f"{how_many(report)}: {counted(report.summary)}"]
     # How sure the pass rate is can only be seen where cases ran several times.
-    if len(report.results) > len(report.by_case()):
+    if len(report.results) > report.totals.cases:
         parts += [f"{report.interval} passing"] if report.interval is not None else []
         parts += repeats(report)
     parts += [f"{spent.did} {', '.join(spent.models)}" for spent in spending(report)]
@@ -173,7 +175,6 @@ def run_again(report: Report) -> list[str]:
     for result in report.confirmed:
         found.setdefault(result.case_id, []).append(result)
     return [
-        f"run again: {case_id} {number_of(len(results), 'time')}, "
-        f"{counted(Report(results).summary)}"
+        f"run again: {case_id} {number_of(len(results), 'time')}, {counted(summary_of(results))}"
         for case_id, results in found.items()
     ]

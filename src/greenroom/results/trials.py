@@ -6,12 +6,13 @@ from itertools import product
 
 from msgspec import Struct
 
-from greenroom.cases.scores import NotApplicable, Outcome, Score
 from greenroom.ledger.difference import Difference, diff
 from greenroom.ledger.questions import tool_calls
+from greenroom.results.endings import EVALUATED
+from greenroom.results.facts import Facts, is_fine
 from greenroom.results.families import family
 from greenroom.results.report import Report
-from greenroom.results.result import EVALUATED, CaseResult
+from greenroom.results.result import CaseResult
 
 Trials = Sequence[CaseResult]
 """All results of one case."""
@@ -25,18 +26,20 @@ _WORST = ("error", "failed", "terminated", "passed")
 
 def has_repeats(report: Report) -> bool:
     """Whether a case of the report ran more than once."""
-    return any(result.trial > 1 for result in report.results)
+    return report.totals.has_repeats
 
 
-def status_of(trials: Trials) -> str:
+def status_of(trials: Sequence[Facts]) -> str:
     """How a case ended: `flaky` if some of its trials passed and others did not, else the worst of them."""
+    if len(trials) == 1:
+        return trials[0].status
     found = {result.status for result in trials}
     if "passed" in found and found & (set(EVALUATED) - {"passed"}):
         return "flaky"
     return next((status for status in _WORST if status in found), "skipped")
 
 
-def passes(trials: Trials) -> str:
+def passes(trials: Sequence[Facts]) -> str:
     """How many trials passed of those that were evaluated, and how many were not: `4 of 5, 1 error`."""
     counts = Counter(result.status for result in trials)
     evaluated = sum(counts[status] for status in EVALUATED)
@@ -103,11 +106,6 @@ def alike(trials: Trials) -> list[list[CaseResult]]:
         unmet = tuple(name for name, outcome in result.scores.items() if not is_fine(outcome))
         groups.setdefault((result.status, problem, unmet), []).append(result)
     return list(groups.values())
-
-
-def is_fine(outcome: Outcome) -> bool:
-    """Whether an outcome is nothing to look at: it passed, or does not apply."""
-    return isinstance(outcome, NotApplicable) or (isinstance(outcome, Score) and outcome.passed)
 
 
 # Where they part

@@ -7,30 +7,33 @@ small. Errors and skipped cases prove nothing either way.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
-from greenroom.results.changes import CaseChange, Pair, Verdict, by_case, first_evaluated, paired
+from greenroom.ledger.redaction import clean_ids, redactor
+from greenroom.results.breakdown import summary_of
+from greenroom.results.changes import CaseChange, Pair, Verdict, sides
 from greenroom.results.confirmation import MOST, Confirming
+from greenroom.results.endings import EVALUATED
 from greenroom.results.exact import ALPHA, holm
 from greenroom.results.report import UNFINISHED, Report, Summary
-from greenroom.results.result import EVALUATED, CaseResult
+from greenroom.results.result import CaseResult
 
 
 def changes(baseline: Report, current: Report) -> tuple[list[CaseChange], "Confirmed | None"]:
-    """What became of each case, those of the current report first; and what running suspects again showed."""
-    pairs = paired(baseline, current)
-    then, now = by_case(baseline), by_case(current)
+    """How each case changed, those of the current report first; and what running suspects again showed."""
+    then, now = sides(baseline), sides(current)
+    pairs = {c: Pair(c, then[c], side) for c, side in now.items() if c in then}
     confirmed = _confirmed(pairs, baseline, current)
     adjusted = _adjusted(list(pairs.values()))
     found = [
         _case(pairs[case_id], adjusted, confirmed)
         if case_id in pairs
-        else _one_sided(case_id, "added", baseline, now=Report(results).summary)
-        for case_id, results in now.items()
+        else _one_sided(case_id, "added", baseline, now=side.counts)
+        for case_id, side in now.items()
     ]
     gone = [case_id for case_id in then if case_id not in now]
-    lost = [_one_sided(c, "removed", current, before=Report(then[c]).summary) for c in gone]
+    lost = [_one_sided(c, "removed", current, before=then[c].counts) for c in gone]
     return [*found, *lost], confirmed
 
 
@@ -94,10 +97,10 @@ def confirming(pairs: Iterable[Pair], most: int) -> Confirming:
 
 
 def _confirmed(pairs: Mapping[str, Pair], baseline: Report, current: Report) -> "Confirmed | None":
-    """What became of the suspects, if they were to be run again against this baseline."""
+    """The result for the suspects, if they were to be run again against this baseline."""
     if current.against is None or current.against != baseline.id:
         return None
-    again = by_case(replace(current, results=current.confirmed))
+    again = _again(current)
     # As many trials as there are were allowed.
     decided = confirming(pairs.values(), most=1 + max(map(len, again.values()), default=0))
     waiting = {case_id: iter(results) for case_id, results in again.items()}
@@ -111,8 +114,15 @@ def _confirmed(pairs: Mapping[str, Pair], baseline: Report, current: Report) -> 
     return Confirmed(decided, again)
 
 
+def _again(report: Report) -> dict[str, list[CaseResult]]:
+    """The trials that were run again of each case, by an id without secrets."""
+    cases = Report(report.confirmed).by_case()
+    clean = clean_ids(cases, redactor())
+    return {clean[case_id]: results for case_id, results in cases.items()}
+
+
 def end_of(result: CaseResult) -> bool | None:
-    """Whether a trial passed; None if it is no observation."""
+    """Whether a trial passed; None if it is not an observation."""
     return result.passed if result.status in EVALUATED else None
 
 
@@ -128,7 +138,7 @@ Judged = tuple[Verdict, str]
 
 def _case(pair: Pair, bars: Mapping[str, float], confirmed: Confirmed | None) -> CaseChange:
     case_id, before, after, known = pair.case_id, pair.before, pair.after, pair.same is not None
-    tags = tuple(dict.fromkeys(str(tag) for result in pair.now for tag in result.tags))
+    tags = pair.now.tags
     if pair.same is False:
         why = "the case was changed: not comparable"
         return CaseChange(case_id, "changed", why, before, after, tags=tags)
@@ -150,7 +160,7 @@ def _case(pair: Pair, bars: Mapping[str, float], confirmed: Confirmed | None) ->
         adjusted,
         pair.cost,
         pair.seconds,
-        Report(again).summary if again else None,
+        summary_of(again) if again else None,
         tags,
     )
 
@@ -163,10 +173,10 @@ def _judged(pair: Pair, adjusted: float | None, confirmed: Confirmed | None) -> 
         return _by_confirming(pair, confirmed)
     if adjusted is not None:
         return _by_counts(pair, adjusted, tested=confirmed is None)
-    then, now = first_evaluated(pair.then), first_evaluated(pair.now)
-    if then.passed == now.passed:
+    then, now = pair.then.status, pair.now.status
+    if (then == "passed") == (now == "passed"):
         return "unchanged", ""
-    return "flipped", f"{then.status} before, {now.status} now (1 trial each)"
+    return "flipped", f"{then} before, {now} now (1 trial each)"
 
 
 def _by_counts(pair: Pair, adjusted: float, *, tested: bool) -> Judged:
@@ -185,7 +195,7 @@ def _by_counts(pair: Pair, adjusted: float, *, tested: bool) -> Judged:
 
 def _by_confirming(pair: Pair, confirmed: Confirmed) -> Judged:
     decided, case_id = confirmed.decided, pair.case_id
-    again = Report(confirmed.again.get(case_id, ())).summary
+    again = summary_of(confirmed.again.get(case_id, ()))
     failed, ran = again.evaluated - again.passed, pair.after.evaluated + again.evaluated
     shares = f"passed {_share(pair.before)} before, failed {ran} of {ran} now"
     if case_id in decided.regressed:
@@ -217,17 +227,8 @@ def _why_open(pair: Pair, confirmed: Confirmed, failed: int) -> str:
 
 def _not_compared(pair: Pair) -> str:
     """Why a side was not evaluated."""
-    sides = {"before": (pair.before, pair.then[0]), "now": (pair.after, pair.now[0])}
-    whys: list[str] = []
-    for side, (counts, result) in sides.items():
-        if counts.evaluated:
-            continue
-        if result.error is not None:
-            first = next(iter(result.error.message.splitlines()), "") or result.error.type
-            whys.append(f"{result.status} {side} in phase {result.error.phase}: {first}")
-        else:
-            whys.append(f"{'not run' if result.status == 'skipped' else result.status} {side}")
-    return "; ".join(whys)
+    whys = {"before": pair.then.problem, "now": pair.now.problem}
+    return "; ".join(why.replace("{side}", side, 1) for side, why in whys.items() if why)
 
 
 def _share(counts: Summary) -> str:

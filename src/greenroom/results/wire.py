@@ -22,8 +22,8 @@ from greenroom.ledger.plain import JSON_TYPES, Json, plain
 from greenroom.ledger.questions import Spending, Step, StepType
 from greenroom.results.blame import Blame, Whom
 from greenroom.results.breakage import Problem
+from greenroom.results.endings import Status
 from greenroom.results.report import CasePlace, MetricSummary, Summary
-from greenroom.results.result import Status
 
 Count = Annotated[int, Meta(ge=0)]
 Amount = Annotated[float, Meta(ge=0)]

@@ -103,7 +103,7 @@ def test_searching_looks_into_conversations_too(browser, rich):
         assert listed(page) == ["cancel-flight"]
         page.fill("#search", "nobody ever said this")
         until_count(page, "0 of 7")
-        assert page.get_by_text("No case fits these filters.").is_visible()
+        assert page.get_by_text("No case matches these filters.").is_visible()
 
 
 def test_names_in_the_charts_are_filters(browser, rich):
@@ -118,7 +118,7 @@ def test_an_opened_case_tells_its_whole_story(browser, rich):
         assert opened_title(page) == "refund-broken-parcel"
         told = page.inner_text("#opened")
         for words in (
-            "Expected beside actual", "wrong arguments", "2 of 3 votes pass", "No word of regret.",
+            "Expected and actual", "wrong arguments", "2 of 3 votes pass", "No word of regret.",
             "refund(order=\"A-7\", amount=120)", "mock", "waits for the user", "Which order?",
             "I have refunded $120", "mailbox full", "1,542 tokens in", "$0.0008", "claude-haiku",
         ):  # fmt: skip
@@ -312,6 +312,19 @@ def test_metrics_with_other_arguments_are_one_row(browser, folder):
         assert "metric=called" in page.url
 
 
+def test_a_reason_that_several_share_lists_the_cases_that_have_it(browser, folder):
+    def case(name: str, metric: str, reason: str) -> CaseResult:
+        scores = {metric: Score(0.0, reason=reason)}
+        return CaseResult(case_id=name, status="failed", ended="completed", scores=scores)
+
+    alike = [case(name, f"called('{name}')", "it was never called") for name in ("one", "two")]
+    report = Report([*alike, case("three", "exact", "something else")])
+    file = written(folder / "reasons.html", render_html(report))
+    with opened(browser, file) as (page, _):
+        page.get_by_role("button", name="called: it was never called").click()
+        page.get_by_text("2 of 3 cases").wait_for(timeout=600_000)
+
+
 def test_the_agents_graph_shows_the_way_the_trial_took(browser, rich):
     with opened(browser, rich, "#case=refund-broken-parcel") as (page, _):
         opened_title(page)
@@ -333,7 +346,7 @@ def test_a_comparison_opens_at_the_first_difference(browser, compared):
         box = first.bounding_box()
         assert box is not None
         assert 0 < box["y"] < 900
-        assert "first other words" in page.inner_text(".beside-view")
+        assert "first different words" in page.inner_text(".beside-view")
         page.keyboard.press("n")
         page.keyboard.press("n")
         assert "3 days" in page.evaluate("document.activeElement.textContent")

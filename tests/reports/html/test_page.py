@@ -30,6 +30,43 @@ def test_the_page_shows_its_summary_without_any_script():
         assert told in shown
 
 
+def test_without_script_every_figure_is_there():
+    report = replace(rich_report(), at=1_760_000_000.0)
+    shown = text(noscript(render_html(report, baseline=earlier_report())))
+    head = index(render_html(report, baseline=earlier_report()))["head"]
+    assert "2025-10-09 08:53 UTC" in shown
+    for kind, name in (("metrics", "name"), ("tags", "name"), ("nodes", "node")):
+        assert head[kind]
+        for line in head[kind]:
+            assert line[name] in shown
+    for spent in head["spent"]:
+        assert all(model in shown for model in spent["models"])
+        assert all(f"{number:,}" in shown for number in spent.get("tokens", []))
+    twice = Report([GOOD, replace(GOOD, trial=2)])
+    assert "pass^2 100.0 %" in text(noscript(render_html(twice)))
+
+
+def test_without_script_the_comparison_names_its_cases_and_its_doubts():
+    page = render_html(rich_report(), baseline=earlier_report())
+    shown, compared = text(noscript(page)), index(page)["head"]["compared"]
+    assert compared["says"] in shown
+    assert compared["against"] in shown
+    for line in [*compared.get("worse", []), *compared.get("remarks", [])]:
+        assert line in shown
+    for group in compared["verdicts"]:
+        assert f"{group['verdict'].capitalize()}: {group['count']}" in shown
+        assert all(case["id"] in shown for case in group["cases"])
+
+
+def test_without_script_trials_that_were_run_again_are_told():
+    worse = replace(BAD, case_id="good")
+    again = [replace(worse, trial=n) for n in (2, 3)]
+    report = Report([worse], confirmed=again, against="before")
+    shown = text(noscript(render_html(report, baseline=Report([GOOD], id="before"))))
+    assert "passed → failed, again 2 × failed" in shown
+    assert "m 1.00 → 0.00 (−1.00)" in shown
+
+
 def test_without_script_the_cases_that_did_not_pass_are_listed_with_their_reasons():
     told = text(noscript(render_html(Report([GOOD, BAD]))))
     assert "bad" in told
@@ -115,11 +152,15 @@ def test_each_tag_has_its_rate_and_its_cost():
     a, b = index(render_html(Report([cheap, dear])))["head"]["tags"]
     assert (a["passed"], a["evaluated"], a["rate"]["share"], a["cost"]) == (1, 2, 0.5, 1.75)
     assert (b["passed"], b["cost"]) == (0, 1.5)
+    shown = text(noscript(render_html(Report([cheap, dear]))))
+    assert "1/2" in shown
+    assert "$1.75" in shown
+    assert "$1.50" in shown
 
 
 def test_an_empty_report_says_so():
     page = render_html(Report([]))
-    assert "0 cases" in text(noscript(page))
+    assert "0 cases, nothing evaluated" in text(noscript(page))
     assert "rate" not in index(page)["head"]
 
 

@@ -1,4 +1,4 @@
-"""Two timelines beside each other."""
+"""Two timelines next to each other."""
 
 from typing import Any
 

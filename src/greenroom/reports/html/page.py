@@ -5,18 +5,21 @@ from functools import cache
 import msgspec
 
 from greenroom.ledger.plain import Json
-from greenroom.reports.html.packing import PackedValues, Place, data_block
+from greenroom.reports.html.packing import PackedValues, data_block
 from greenroom.reports.html.summary import without_script
-from greenroom.reports.page.head import head_of
+from greenroom.reports.page.head import CaseCounts, head_of
 from greenroom.reports.page.markup import Markup, tag
 from greenroom.reports.page.rows import case_row
-from greenroom.reports.page.shapes import Row, Shape
+from greenroom.reports.page.shapes import Shape
 from greenroom.reports.page.shell import STYLE, asset, digest_of, flattened, page_body, page_head
 from greenroom.reports.page.story import story_of
+from greenroom.reports.shown import WorstCases
 from greenroom.results.comparison import Comparison
 from greenroom.results.gate import Decision, held_against
+from greenroom.results.reading import cases_in
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import Report
+from greenroom.results.totals import by_case
 
 HTML_FILE = "eval_report.html"
 
@@ -39,11 +42,14 @@ def render_html(
     """
     report, said = redacted(report), redacted_decision(decision)
     changes = held_against(report, None if baseline is None else redacted(baseline), said)
-    rows, packs = _cases(report, changes)
-    head = head_of(report, rows, title=title, changes=changes, decision=said)
-    index: Json = {"head": as_json(head), "rows": [as_json(row) for row in rows]}
+    cases = _Cases(report, changes)
+    packs = cases.packed(changes)
+    head = head_of(report, cases.counts, title=title, changes=changes, decision=said)
+    head.notes += [cases.note] if cases.note else []
+    index: Json = {"head": as_json(head), "rows": [as_json(row) for row in cases.rows]}
+    listed = [result for results in cases.results.values() for result in results]
     body = page_body(
-        without_script(report, head),
+        without_script(listed, head),
         _foot(report),
         data_block("index", index),
         packs,
@@ -79,26 +85,48 @@ def _foot(report: Report) -> Markup:
     return tag("footer", f"Greenroom{named} · one file, nothing is loaded from anywhere")
 
 
-def _cases(report: Report, changes: Comparison | None) -> tuple[list[Row], list[Markup]]:
-    """The rows of the list, and the packed stories; those that did not pass are packed first."""
-    earlier = {} if changes is None else changes.baseline.by_case()
-    verdicts = {} if changes is None else {case.case_id: case.verdict for case in changes.cases}
-    packs = PackedValues(_ROOM)
-    places: dict[int, Place | None] = {}
-    for result in sorted(report.results, key=lambda result: not result.fell_short):
-        place = None
-        if packs.has_room:
-            before = earlier.get(result.case_id, ())
-            moved = verdicts.get(result.case_id) not in (None, "unchanged")
-            place = packs.add(as_json(story_of(result, before, beside_baseline=moved)))
-        places[id(result)] = place
-    rows = [
-        case_row(
-            results,
-            number,
-            change=verdicts.get(case_id, ""),
-            packs=[places[id(result)] for result in results],
+class _Cases:
+    """The cases of a report, all counted; those that fit into a file are listed, the worst of very many."""
+
+    def __init__(self, report: Report, changes: Comparison | None) -> None:
+        self.counts = CaseCounts()
+        verdicts = {} if changes is None else {case.case_id: case.verdict for case in changes.cases}
+        self.worst = WorstCases()
+        for trials in by_case(report):
+            row = case_row(trials, change=verdicts.get(trials[0].case_id, ""))
+            self.counts.add_row(row)
+            self.counts.add_trials(trials)
+            self.worst.add(row.id, row.status)
+        found = cases_in(report)
+        self.results = {case_id: found(case_id) for case_id in self.worst.ids}
+        self.rows = [
+            case_row(results, number, change=verdicts.get(case_id, ""))
+            for number, (case_id, results) in enumerate(self.results.items())
+        ]
+
+    @property
+    def note(self) -> str:
+        """How many cases are not inside, and where they are; empty if all are."""
+        if not self.worst.left_out:
+            return ""
+        return (
+            f"{self.worst.left_out:,} of {self.counts.cases:,} cases are not inside this file; those that are ended worst. "
+            f"`greenroom web` lists all cases of a recorded run, and `greenroom runs show RUN -f json` "
+            f"writes them all."
         )
-        for number, (case_id, results) in enumerate(report.by_case().items())
-    ]
-    return rows, packs.close()
+
+    def packed(self, changes: Comparison | None) -> list[Markup]:
+        """The stories of the listed cases; those that did not pass are packed first."""
+        earlier = None if changes is None else cases_in(changes.baseline)
+        packs = PackedValues(_ROOM)
+        trials = [
+            (result, trial, row)
+            for row in self.rows
+            for result, trial in zip(self.results[row.id], row.trials, strict=True)
+        ]
+        for result, trial, row in sorted(trials, key=lambda one: not one[0].fell_short):
+            if packs.has_room:
+                before = () if earlier is None else earlier(row.id)
+                moved = row.change not in ("", "unchanged")
+                trial.pack = packs.add(as_json(story_of(result, before, beside_baseline=moved)))
+        return packs.close()

@@ -1,4 +1,4 @@
-"""Two timelines beside each other: which rows belong together, and where they first differ.
+"""Two timelines next to each other: which rows belong together, and where they first differ.
 
 What an agent does must be the same on both sides to stand side by side: a call with its arguments, a
 decision, a pause, a refusal, an error, the end. What is said only pairs up, and its words are compared
@@ -45,7 +45,7 @@ def _paired(
         if kind == "equal":
             pairs.update(zip(left[i1:i2], right[j1:j2], strict=True))
         elif kind == "replace":
-            # The same tool with other arguments stands beside it.
+            # The same tool with other arguments stands next to it.
             free = list(right[j1:j2])
             for n in left[i1:i2]:
                 like = [m for m in free if _name(b[m]) == _name(a[n])]

@@ -32,7 +32,7 @@ def _picture(attachment: Attachment, trimmer: Trimmer) -> str:
     try:
         data = attachment.data
         described(data, attachment.media_type, attachment.name, attachment.name)
-    except BadAttachment:  # it is not here any more, or is no picture
+    except BadAttachment:  # it is not here any more, or is not a picture
         return ""
     coded = b64encode(data).decode()
     return f"data:{attachment.media_type};base64,{coded}" if trimmer.takes(len(coded)) else ""

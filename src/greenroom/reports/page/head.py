@@ -1,12 +1,13 @@
 """A report as the head of its page: counts, rates, what it took, and what is worth a look first."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
-from greenroom.cases.scores import Score
 from greenroom.reports.page.compared import compared_head
-from greenroom.reports.page.rows import status_counts
 from greenroom.reports.page.shapes import (
+    WORST,
+    CaseStatus,
     GateLine,
     Head,
     MetricLine,
@@ -21,6 +22,7 @@ from greenroom.reports.page.shapes import (
 from greenroom.reports.words import rate_text, shortened
 from greenroom.results.breakdown import TagSummary
 from greenroom.results.comparison import Comparison
+from greenroom.results.facts import Facts
 from greenroom.results.families import families, family
 from greenroom.results.gate import Decision
 from greenroom.results.intervals import Interval
@@ -33,15 +35,71 @@ _LONGEST_REASON = 200
 _BINS = 10
 
 
+@dataclass(slots=True)
+class CaseCounts:
+    """What a head counts next to the totals of its report, case by case."""
+
+    cases: int = 0
+    statuses: Counter[CaseStatus] = field(default_factory=Counter[CaseStatus])
+    tags: Counter[str] = field(default_factory=Counter[str])
+    missed: Counter[str] = field(default_factory=Counter[str])
+    changes: Counter[str] = field(default_factory=Counter[str])
+    reasons: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    """How many trials fell short for each reason, and of how many cases."""
+    sharing: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    bins: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    """How many scores of each metric lie in each tenth from 0 to 1."""
+
+    def add_row(self, row: Row) -> None:
+        """A case as the list has it."""
+        self.cases += 1
+        self.statuses[row.status] += 1
+        self.tags.update(row.tags)
+        self.missed.update(row.missed)
+        if row.change:
+            self.changes[row.change] += 1
+
+    def add_trials(self, trials: Iterable[Facts]) -> None:
+        """The trials of a case."""
+        whys: Counter[tuple[str, str]] = Counter()
+        for trial in trials:
+            if trial.fell_short:
+                whys[_first_reason(trial), trial.status] += 1
+            for name, outcome in trial.scores.items():
+                if (value := outcome.value) is not None:
+                    bins = self.bins.setdefault(family(name), [0] * _BINS)
+                    bins[max(min(int(value * _BINS), _BINS - 1), 0)] += 1
+        if whys:
+            self.reasons.update(whys)
+            self.sharing.update(whys.keys())
+
+    @property
+    def by_status(self) -> dict[CaseStatus, int]:
+        """How many cases ended how; those that none did are left out."""
+        return {status: count for status in reversed(WORST) if (count := self.statuses[status])}
+
+    @property
+    def choices(self) -> dict[str, dict[str, int]]:
+        """What the list can be narrowed to besides a status, and how many cases each lists."""
+        counts = {"tag": self.tags, "metric": self.missed, "change": self.changes}
+        return {kind: dict(found.most_common()) for kind, found in counts.items() if found}
+
+    @property
+    def why(self) -> list[Reason]:
+        """Equal reasons together, where several cases share one; the most frequent first."""
+        frequent = [why for why in self.reasons.most_common() if self.sharing[why[0]] > 1]
+        return [Reason(text=t, status=s, count=n) for (t, s), n in frequent[:_MOST_REASONS] if t]
+
+
 def head_of(
     report: Report,
-    rows: Sequence[Row],
+    cases: CaseCounts,
     *,
     title: str = "",
     changes: Comparison | None = None,
     decision: Decision | None = None,
 ) -> Head:
-    """The head of a page about this report; `rows` are its cases as the list has them."""
+    """The head of a page about this report, whose cases are counted."""
     summary, rate = report.summary, report.pass_rate
     return Head(
         title=title or report.name or report.evalset_id or "Evaluation report",
@@ -49,24 +107,24 @@ def head_of(
         evalset=report.evalset_id,
         begun=report.at,
         seconds=report.seconds,
-        cases=len(rows),
+        cases=cases.cases,
         trials=summary.total,
-        counts=status_counts(rows),
+        counts=cases.by_status,
         passed=summary.passed,
         evaluated=summary.evaluated,
         rate=None if rate is None else rate_data(rate, report.interval),
         steady=_steady(report),
         cost=report.spent,
         spent=spent_data(report),
-        metrics=metric_lines(report),
+        metrics=_metric_lines(report, cases.bins),
         tags=[tag_line(found) for found in [*report.per_tag.values()][:_MOST_LINES]],
         nodes=_nodes(report),
-        why=why_lines(report.results),
+        why=cases.why,
         notes=list(report.notes),
         gate=gate_line(decision),
         compared=None if changes is None else compared_head(changes),
         left_out=_left_out(report),
-        choices=choices(rows),
+        choices=cases.choices,
     )
 
 
@@ -80,8 +138,7 @@ def rate_data(share: float, interval: Interval | None) -> Rate:
 
 def _steady(report: Report) -> Steady | None:
     """How likely all trials of a case pass; None where there is only one."""
-    tried = [case.counts.evaluated for case in report.per_case.values() if case.counts.evaluated]
-    k = min(tried, default=0)
+    k = min((evaluated for _, evaluated in report.totals.tallies), default=0)
     share = report.all_of(k) if k > 1 else None
     return None if share is None else Steady(k=k, share=share)
 
@@ -110,18 +167,14 @@ def gate_line(decision: Decision | None) -> GateLine | None:
 # Metrics, tags, nodes
 
 
-def metric_lines(report: Report) -> list[MetricLine]:
+def _metric_lines(report: Report, bins: Mapping[str, list[int]]) -> list[MetricLine]:
     """A line for each metric without its arguments, the worst first; those that measured nothing last."""
-    values: dict[str, list[float]] = {}
-    for result in report.results:
-        for name, score in result.measured.items():
-            values.setdefault(family(name), []).append(score.value)
     found = families(report.metrics).values()
     ranked = sorted(found, key=lambda one: _rank(one.whole))[:_MOST_LINES]
     lines: list[MetricLine] = []
     for one in ranked:
         line = _metric(one.whole, one.name)
-        line.bins = _spread(values.get(one.name, []))
+        line.bins = bins.get(one.name, [0] * _BINS)
         if len(one.members) > 1 or one.members[0].name != one.name:
             members = sorted(one.members, key=_rank)[:_MOST_LINES]
             line.members = [_metric(member, member.name) for member in members]
@@ -144,13 +197,6 @@ def _metric(found: MetricSummary, name: str) -> MetricLine:
         low=found.min,
         high=found.max,
     )
-
-
-def _spread(values: Iterable[float]) -> list[int]:
-    bins = [0] * _BINS
-    for value in values:
-        bins[max(min(int(value * _BINS), _BINS - 1), 0)] += 1
-    return bins
 
 
 def tag_line(found: TagSummary) -> TagLine:
@@ -187,40 +233,12 @@ def _left_out(report: Report) -> dict[str, int]:
     return {name: count for name, count in found.items() if count > 0}
 
 
-# Why, and what can be chosen
-
-
-def why_lines(results: Iterable[CaseResult]) -> list[Reason]:
-    """Equal reasons together, where several trials share one; the most frequent first."""
-    counts: Counter[tuple[str, str]] = Counter()
-    for result in results:
-        if result.fell_short:
-            counts[_first_reason(result), result.status] += 1
-    frequent = counts.most_common(_MOST_REASONS)
-    return [Reason(text=t, status=s, count=n) for (t, s), n in frequent if t and n > 1]
-
-
-def _first_reason(result: CaseResult) -> str:
+def _first_reason(result: Facts) -> str:
     """Why it fell short, without what only this trial has to say."""
     if result.error is not None:
         return next((line for line in reasons(result)), "")[:_LONGEST_REASON]
     for name, outcome in result.scores.items():
-        if isinstance(outcome, Score) and not outcome.passed:
+        if outcome.passed is False:
             reason = outcome.reason or "below its threshold"
             return shortened(f"{family(name)}: {reason.splitlines()[0]}", _LONGEST_REASON)
     return next((line for line in reasons(result)), "")[:_LONGEST_REASON]
-
-
-def choices(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
-    """What a list of these rows can be narrowed to besides a status, and how many cases each lists."""
-    counts: Mapping[str, Counter[str]] = {
-        "tag": Counter(),
-        "metric": Counter(),
-        "change": Counter(),
-    }
-    for row in rows:
-        counts["tag"].update(row.tags)
-        counts["metric"].update(row.missed)
-        if row.change:
-            counts["change"][row.change] += 1
-    return {kind: dict(found.most_common()) for kind, found in counts.items() if found}

@@ -1,93 +1,92 @@
 """The cases of a run as the rows of a list: one for each case, with a short entry for each trial."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from greenroom.reports.page.shapes import WORST, CaseStatus, Row, Trial
 from greenroom.reports.words import shortened
+from greenroom.results.facts import Facts, is_fine
 from greenroom.results.families import family
-from greenroom.results.result import CaseResult
 from greenroom.results.text import reasons
-from greenroom.results.trials import is_fine, status_of
+from greenroom.results.trials import status_of
 
 _LONGEST_WHY = 240
 _BROKEN = "error"
+_STATUSES: Mapping[str, CaseStatus] = {status: status for status in WORST}
+_RANK: Mapping[str, int] = {status: rank for rank, status in enumerate(WORST)}
 
 
-def case_row(
-    results: Sequence[CaseResult],
-    place: int = 0,
-    *,
-    change: str = "",
-    packs: Sequence[tuple[int, int] | None] = (),
-) -> Row:
-    """One case with all its trials; `packs` says where a file has the story of each."""
+def case_row(results: Sequence[Facts], place: int = 0, *, change: str = "") -> Row:
+    """One case with all its trials."""
     first, status = results[0], case_status(results)
     trials = [trial_entry(result) for result in results]
-    for trial, pack in zip(trials, packs, strict=False):
-        trial.pack = pack
+    whole = trials[0] if len(trials) == 1 else _together(trials)
     name = shortened(first.name, _LONGEST_WHY)
-    scores = [trial.score for trial in trials if trial.score is not None]
-    broke = status == _BROKEN
     return Row(
         id=first.case_id,
         status=status,
         trials=trials,
         place=place,
         name="" if name == first.case_id else name,
-        tags=list(dict.fromkeys(str(tag) for result in results for tag in result.tags)),
-        missed=list(dict.fromkeys(name for result in results for name in _missed(result))),
+        tags=_each([str(tag) for result in results for tag in result.tags]),
+        missed=_each([name for result in results for name in _missed(result)]),
         change=change,
-        score=None if broke or not scores else round(sum(scores) / len(scores), 4),
-        s=_total([trial.s for trial in trials]),
-        cost=_total([trial.cost for trial in trials]),
-        why=_worst(trials).why,
+        score=None if status == _BROKEN else whole.score,
+        s=whole.s,
+        cost=whole.cost,
+        why=whole.why,
     )
 
 
-def case_status(results: Sequence[CaseResult]) -> CaseStatus:
+def _together(trials: Sequence[Trial]) -> Trial:
+    """What all trials of a case come to; why is told by the first of those that ended worst."""
+    worst = min(trials, key=lambda trial: _RANK[trial.status])
+    return Trial(
+        n=worst.n,
+        status=worst.status,
+        score=_mean([trial.score for trial in trials]),
+        s=_total([trial.s for trial in trials]),
+        cost=_total([trial.cost for trial in trials]),
+        why=worst.why,
+    )
+
+
+def case_status(results: Sequence[Facts]) -> CaseStatus:
     """How a case ended: as its trials did, or `flaky`."""
-    found = status_of(results)
-    return next(status for status in WORST if status == found)
+    return _STATUSES[status_of(results)]
 
 
-def trial_entry(result: CaseResult) -> Trial:
+def trial_entry(result: Facts) -> Trial:
     """One trial as its row shows it."""
-    values = [score.value for score in result.measured.values()]
+    scores = result.scores.values() if result.status != _BROKEN else ()
     ran = result.ended is not None
-    measured = bool(values) and result.status != _BROKEN
-    why = "; ".join(reasons(result))
+    why = " ".join("; ".join(reasons(result)).split()) if result.status != "passed" else ""
     return Trial(
         n=result.trial,
         status=result.status,
-        score=round(sum(values) / len(values), 4) if measured else None,
+        score=_mean([found.value for found in scores]),
         s=round(result.seconds, 4) if ran else None,
         cost=result.spent if ran else None,
         turns=result.turns if ran else None,
-        why=shortened(" ".join(why.split()), _LONGEST_WHY),
+        why=shortened(why, _LONGEST_WHY),
     )
 
 
-def status_counts(rows: Iterable[Row]) -> dict[CaseStatus, int]:
-    """How many cases ended how; those that none did are left out."""
-    counts = Counter(row.status for row in rows)
-    return {status: counts[status] for status in reversed(WORST) if counts[status]}
-
-
-def _missed(result: CaseResult) -> list[str]:
+def _missed(result: Facts) -> list[str]:
     return [family(name) for name, outcome in result.scores.items() if not is_fine(outcome)]
 
 
-def _worst(trials: Sequence[Trial]) -> Trial:
-    """The first of those that ended worst, which is the first to look at."""
-    return min(trials, key=lambda trial: WORST.index(_known(trial.status)))
+def _each(names: list[str]) -> list[str]:
+    """Every name once, in the order in which they first come."""
+    return names if len(names) < 2 else list(dict.fromkeys(names))
 
 
-def _known(status: str) -> CaseStatus:
-    return next(one for one in WORST if one == status)
+def _mean(numbers: list[float | None]) -> float | None:
+    """The mean of those that are known."""
+    known = [number for number in numbers if number is not None]
+    return round(sum(known) / len(known), 4) if known else None
 
 
-def _total(numbers: Sequence[float | None]) -> float | None:
+def _total(numbers: list[float | None]) -> float | None:
     """All of it, or nothing if some of it is unknown."""
     known = [number for number in numbers if number is not None]
     return sum(known) if len(known) == len(numbers) else None

@@ -25,7 +25,7 @@ server-sent events whose `id` is the store's position, with `event` and `data`
     run     {run, status}                       a run was begun, ended or deleted
     file    {set, digest}                       an eval set changed on disk
     play    {play: Play}                        a conversation in Play went on
-    again   {}                                  the listener is too far behind, and asks for everything anew
+    again   {}                                  the listener is too far behind, and asks for everything again
 
 An error is `{"error": what is wrong, "next": what to do}`. `rows` gets `sort` with a minus for the other way.
 
@@ -137,7 +137,7 @@ class Steady(Shape):
 class Head(Shape):
     """Everything about a run but its cases: `GET /api/runs/{run}`.
 
-    While a run is under way the head is made anew from the trials that are done.
+    While a run is under way the head is made again from the trials that are done.
     """
 
     title: str
@@ -203,7 +203,7 @@ class Query(Shape):
     """The other way round; what is unknown comes last either way, and what is equal by its order."""
 
 
-class Trial(Shape):
+class Trial(Shape, gc=False):
     """One trial of a case in the list."""
 
     n: int
@@ -219,7 +219,7 @@ class Trial(Shape):
     """In a file: where its story is packed."""
 
 
-class Row(Shape):
+class Row(Shape, gc=False):  # a list may have a hundred thousand, which hold no cycles
     """One case in the list, with all its trials."""
 
     id: str
@@ -261,7 +261,7 @@ class Rows(Shape):
 
 
 class Part(Shape):
-    """A node of the agent's graph, and what became of it in one trial; the picture is nested as the graph is."""
+    """A node of the agent's graph, and what happened to it in one trial; the picture is nested as the graph is."""
 
     kind: str
     """agent, step, sequence, parallel, race, map_over, fallback, route, loop, timeout, approved, team …"""
@@ -292,7 +292,7 @@ class BesideRow(Shape):
 
 
 class Beside(Shape):
-    """Two trials beside each other; `words` and `act` are the places of the first row that differs so."""
+    """Two trials next to each other; `words` and `act` are the places of the first row that differs so."""
 
     rows: list[BesideRow]
     words: int | None = None
@@ -300,7 +300,7 @@ class Beside(Shape):
 
 
 class Earlier(Shape):
-    """A trial of the baseline beside this one."""
+    """A trial of the baseline next to this one."""
 
     n: int
     status: str
@@ -326,7 +326,7 @@ class Story(Shape):
     scores: list[tuple[str, Json]] = []
     """Each metric with its outcome; those that need a look come first."""
     differences: list[dict[str, Any]] = []
-    """Expected beside actual: turn, part, expected, actual."""
+    """Expected next to actual: turn, part, expected, actual."""
     before: list[dict[str, Any]] = []
     """The trials of the baseline: n, status, scores, why."""
     earlier: Earlier | None = None
@@ -366,7 +366,7 @@ class Moved(Shape):
 
 
 class CaseMoved(Shape):
-    """What became of one case since the baseline."""
+    """How one case changed since the baseline."""
 
     id: str
     before: dict[str, int] = {}
@@ -431,6 +431,12 @@ class RunLine(Shape):
     notes: list[str] = []
     mine: bool = False
     """Whether this server started it, and so can stop it."""
+    by: str = ""
+    """Who began it."""
+    commit: str = ""
+    """The commit of the code that it ran."""
+    against: str = ""
+    """The baseline for which cases were run again, if there was one."""
 
 
 class Runs(Shape):
@@ -550,7 +556,8 @@ class Estimated(Shape):
     """`POST /api/runs/plan`: what a run would cost, and the command it is.
 
     Asked with `{"agent": n, "set": id, "cases": [ids], "trials": n, "model": "", "budget": usd,
-    "baseline": run}`; `POST /api/runs` with `{"plan": id}` begins it, once and within ten minutes.
+    "baseline": run}`; `POST /api/runs` with `{"plan": id, "code": [names]}` begins it, once and within ten
+    minutes.
     """
 
     plan: str
@@ -563,6 +570,8 @@ class Estimated(Shape):
     based_on: int = 0
     """How many earlier trials the estimate rests on."""
     warnings: list[str] = []
+    code: list[str] = []
+    """Python code that the set names and the run would import; `POST /api/runs` must name it too."""
 
 
 class Waiting(Shape):
@@ -578,8 +587,8 @@ class Waiting(Shape):
 class Play(Shape):
     """A conversation in rehearsal: `GET /api/plays/{id}`; the answer of every action on it.
 
-    `POST /api/plays` with `{"agent": n, "state": {}, "mocks": {}, "user": {}}`, then to
-    `/api/plays/{id}/`: `say` `{"text"}`, `answer` `{"answers": {id: value}}`, `mocks` `{"mocks"}`,
+    `POST /api/plays` with `{"agent": n, "state": {}, "mocks": {}, "user": {}}`, or with `{"from": {"run",
+    "case", "trial", "at"}}` to go on from a recorded trial; then to `/api/plays/{id}/`: `say` `{"text"}`, `answer` `{"answers": {id: value}}`, `mocks` `{"mocks"}`,
     `simulate` `{}` (let the simulated user answer once), `fork` `{"at": seq, "mocks"}` (a new play),
     `case` `{"id", "set"}` (save it as a case of a set).
     """
@@ -620,26 +629,64 @@ class AgentDetails(Shape):
     """Why something of it is missing."""
 
 
+class LabelLine(Shape):
+    """A set of trials to be graded, in the list that `GET /api/labels` answers."""
+
+    name: str
+    question: str = ""
+    items: int = 0
+    graded: dict[str, int] = {}
+    """How many items each person has graded."""
+    why: str = ""
+    """Why it cannot be read, if so."""
+
+
 class LabelItem(Shape):
-    """`GET /api/labels/{set}/next?rater=`: a conversation to grade, without any verdict; null when all are."""
+    """`GET /api/labels/{set}/next?rater=`: a conversation to grade, without any verdict or name.
 
-    item: str
-    question: str
-    answers: list[str]
-    timeline: list[dict[str, Any]]
-    done: int = 0
-    total: int = 0
-
-
-class Agreement(Shape):
-    """`GET /api/labels/{set}/agreement?rater=`: shown when enough is graded; all sentences are its own.
-
-    A grade is `POST /api/labels/{set}/grades` with `{"item", "rater", "value", "note"}`; the last one counts.
+    `item` is empty when all are graded. A grade is `POST /api/labels/{set}/grades` with `{"item", "rater",
+    "value", "note"}`; the last one counts, and a value of null takes it back. The answer is the next item.
     """
 
-    says: list[str]
+    question: str
+    answers: list[str]
+    item: str = ""
+    timeline: list[dict[str, Any]] = []
+    done: int = 0
+    total: int = 0
+    last: str = ""
+    """What this person graded last, to be taken back."""
+    command: str = ""
+    """The line to type for the same in a terminal."""
+
+
+class AgreementLine(Shape):
+    """How far two agree: the judge is named as such."""
+
+    who: tuple[str, str]
+    says: str
+    items: int
     kappa: float | None = None
     low: float | None = None
     high: float | None = None
-    apart: list[dict[str, Any]] = []
-    """Items on which two disagree: item, and who said what."""
+
+
+class LabelApart(Shape):
+    """An item on which the judge and a person disagree; shown to those who have graded everything."""
+
+    item: str
+    said: dict[str, str]
+    run: str
+    case: str
+    trial: int
+
+
+class AgreementPage(Shape):
+    """`GET /api/labels/{set}/agreement?rater=`: only what this person may see and still grade blind.
+
+    Sums are said once there are enough grades; what the judge and others say of an item, when all are graded.
+    """
+
+    lines: list[AgreementLine] = []
+    notes: list[str] = []
+    apart: list[LabelApart] = []

@@ -28,11 +28,16 @@ _EMPTY: tuple[Json, ...] = (None, "", [], {})
 
 
 def story_of(
-    result: CaseResult, before: Sequence[CaseResult] = (), *, beside_baseline: bool = False
+    result: CaseResult,
+    before: Sequence[CaseResult] = (),
+    *,
+    beside_baseline: bool = False,
+    chosen: int | None = None,
 ) -> Story:
     """The story of one trial; `before` are the trials of the baseline.
 
-    With `beside_baseline` one of them is told beside it, where their runs were kept.
+    With `beside_baseline` one of them is shown next to it, where their runs were kept: the `chosen` one, or the
+    one that says most.
     """
     trimmer = Trimmer()
     ledger = result.ledger_or_none
@@ -59,7 +64,7 @@ def story_of(
     if ledger is not None and isinstance(first := ledger.first, RunStarted):
         story.state, story.graph = _state(first, trimmer), graph_of(first.agent, ledger)
     if beside_baseline and rows:
-        story.earlier = _earlier(result, before, rows)
+        story.earlier = _earlier(result, before, rows, chosen)
     story.cuts = trimmer.cuts
     return story
 
@@ -121,10 +126,10 @@ def _before(earlier: CaseResult, trimmer: Trimmer) -> dict[str, Json]:
 
 
 def _earlier(
-    result: CaseResult, before: Sequence[CaseResult], rows: Sequence[Row]
+    result: CaseResult, before: Sequence[CaseResult], rows: Sequence[Row], chosen: int | None
 ) -> Earlier | None:
-    """The trial of the baseline that says most about this one, beside it: one that ended otherwise."""
-    ranked = sorted(before, key=lambda earlier: earlier.passed == result.passed)
+    """The chosen trial of the baseline next to this one, or the one that says most: it ended otherwise."""
+    ranked = sorted(before, key=lambda one: (one.trial != chosen, one.passed == result.passed))
     for earlier in ranked:
         told, _ = _rows(earlier, Trimmer())
         if told:

@@ -283,7 +283,7 @@ class _EventRenderer:
 
     def forked(self, event: Forked) -> Iterator[Row]:
         changed = f", with another {', '.join(event.changed)}" if event.changed else ""
-        who = f"recorded up to here in {event.from_run}; run anew from here on{changed}"
+        who = f"recorded up to here in {event.from_run}; run again from here on{changed}"
         yield {"kind": "pause", "who": self.trimmer.text(who)}
 
     def run_ended(self, event: RunEnded) -> Iterator[Row]:

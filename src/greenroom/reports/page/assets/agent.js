@@ -14,13 +14,13 @@ export async function agentPage(main, here, chosen) {
   const found = run ? await asked(`/runs/${encodeURIComponent(run)}/agent`) : await asked(`/agents/${chosen ?? here.agents[0].n}`);
   const picture = make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "The agent's graph" }, graphPicture(found.graph));
   fill(main,
-    make("div", { class: "page-bar" }, make("h2", null, found.name), make("code", { class: "dim" }, found.ref),
+    make("div", { class: "page-bar" }, make("h2", null, found.name), found.ref !== found.name && make("code", { class: "dim" }, found.ref),
       !run && here.agents.length > 1 && choice("agent", here.agents.map((one) => [String(one.n), one.name]), String(chosen ?? here.agents[0].n), (value) => location.assign(`/agent/${value}`))),
     found.why && make("p", { class: "remark" }, found.why),
     panel("graph", "Graph", picture),
-    found.issues && panel("issues", "Contracts", found.issues.length ? make("ul", { class: "reasons" }, found.issues.map((one) => make("li", null,
+    !run && !found.why && panel("issues", "Contracts", found.issues?.length ? make("ul", { class: "reasons" }, found.issues.map((one) => make("li", null,
       make("b", null, one.code ?? ""), " ", one.text, one.place && make("span", { class: "dim" }, ` at ${one.place}`), one.hint && make("span", { class: "dim" }, ` ${one.hint}`))))
-      : make("p", { class: "dim" }, "Nothing to object to.")),
+      : make("p", { class: "dim" }, "No problems found.")),
     found.links?.length > 0 && panel("data", "Data", make("ul", { class: "links" }, found.links.map(([writer, reader, place]) => make("li", null,
       button([make("code", null, place)], (event) => light(picture, event.currentTarget, [writer, reader]), { class: "quiet", "aria-pressed": "false", title: "Show who writes and who reads it" }), " ",
       writer, " → ", reader)))),
@@ -28,7 +28,7 @@ export async function agentPage(main, here, chosen) {
     found.mermaid && make("details", { class: "asked" }, make("summary", null, "As Mermaid text"), make("pre", { tabindex: 0 }, found.mermaid)));
 }
 
-// Those who write and read a place light up; they are named beside it as well.
+// Those who write and read a place light up; they are named next to it as well.
 function light(picture, pressed, names) {
   const on = pressed.getAttribute("aria-pressed") !== "true";
   for (const other of document.querySelectorAll(".links [aria-pressed]")) other.setAttribute("aria-pressed", "false");

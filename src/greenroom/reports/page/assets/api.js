@@ -2,6 +2,9 @@
 
 const KEY = "greenroom-token";
 const REST = [250, 500, 1000, 2000, 4000];
+const LINES = 4;  // of the six that a browser opens to a host: what else is asked must get through
+const GLANCE = 400;
+const BETWEEN = 3000;
 
 export function takeToken() {
   const given = new URLSearchParams(location.hash.replace(/^#/, ""));
@@ -12,6 +15,13 @@ export function takeToken() {
   const rest = String(given);
   history.replaceState(null, "", `${location.pathname}${location.search}${rest ? `#${rest}` : ""}`);
 }
+
+// The address that a server printed, put into a tab that is open already, changes nothing but the fragment.
+window.addEventListener("hashchange", () => {
+  if (!new URLSearchParams(location.hash.replace(/^#/, "")).has("t")) return;
+  takeToken();
+  location.reload();
+});
 
 export class Refused extends Error {
   constructor(status, data) {
@@ -44,7 +54,7 @@ export async function asked(path, { query, method = "GET", body, more } = {}) {
   const response = await fetch(addressOf(path, query), {
     method, body: sent, cache: "no-store",
     headers: headers({ ...(method === "GET" ? {} : { "Content-Type": "application/json" }), ...more }),
-  });
+  }).catch(() => { throw new Error("The server does not answer. Is `greenroom web` still running? What it had confirmed is kept."); });
   const data = await response.json().catch(() => null);
   if (!response.ok) throw new Refused(response.status, data);
   return data;
@@ -81,8 +91,19 @@ async function readParts(response, end, heard) {
   }
 }
 
+// Use one of the lines that all tabs of this browser share; false if none is free.
+async function onFreeLine(use) {
+  if (!navigator.locks) return use();
+  for (let line = 0; line < LINES; line += 1) {
+    const isMine = await navigator.locks.request(`greenroom-line-${line}`, { ifAvailable: true }, (lock) => lock && use().then(() => true));
+    if (isMine) return true;
+  }
+  return false;
+}
+
 // What the store says from `since` on: each change once, also after the server or the line was gone.
-// A hidden tab lets go of its line, and takes it up where it left off: a browser opens six lines to a host.
+// A hidden tab lets go of its line, and takes it up where it left off. Of many tabs in sight a few keep a line;
+// the others look for news every few seconds, until a line is free.
 export function followed(query, since, heard, told = () => null) {
   let last = since;
   let control = null;
@@ -107,21 +128,36 @@ export function followed(query, since, heard, told = () => null) {
     if (stopped || control || document.hidden) return;
     control = new AbortController();
     const mine = control;
+    let hasLine = true;
     try {
-      const response = await fetch(addressOf("/stream", { ...query, since: last }), { headers: headers(), signal: mine.signal, cache: "no-store" });
-      if (!response.ok) throw new Refused(response.status, await response.json().catch(() => null));
-      failed = 0;
-      told("live");
-      await readParts(response, "\n\n", take);
-      throw new Error("the line ended");
+      hasLine = await onFreeLine(() => listen(mine));
+      if (!hasLine) await glance(mine);
     } catch (error) {
-      if (control === mine) control = null;
       if (mine.signal.aborted) return;
       told(error instanceof Refused ? "refused" : "gone");
       if (error instanceof Refused && error.status === 401) return;
       setTimeout(open, REST[Math.min(failed, REST.length - 1)]);
       failed += 1;
+    } finally {
+      if (control === mine) control = null;
     }
+    if (!hasLine && !stopped) setTimeout(open, BETWEEN);
+  }
+
+  async function listen(mine, isKept = true) {
+    if (mine.signal.aborted) throw new Error("let go");
+    const response = await fetch(addressOf("/stream", { ...query, since: last }), { headers: headers(), signal: mine.signal, cache: "no-store" });
+    if (!response.ok) throw new Refused(response.status, await response.json().catch(() => null));
+    failed = 0;
+    told(isKept ? "live" : "glancing");
+    await readParts(response, "\n\n", take);
+    throw new Error("the line ended");
+  }
+
+  async function glance(mine) {
+    const over = setTimeout(() => mine.abort(), GLANCE);
+    await listen(mine, false).catch((error) => { if (!mine.signal.aborted) throw error; });
+    clearTimeout(over);
   }
 
   function rest() {

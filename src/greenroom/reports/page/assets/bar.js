@@ -7,14 +7,14 @@ export const GO_HELP = [["g r", "runs"], ["g s", "sets"], ["g p", "play"], ["g a
 
 export function navigation(here) {
   const now = location.pathname.split("/")[1];
-  const hidden = [...(here.read_only ? ["play"] : []), ...(here.labels?.length ? [] : ["label"])];
-  return make("nav", { "aria-label": "Pages" }, PAGES.filter(([path]) => !hidden.includes(path)).map(([path, name]) =>
+  const shown = PAGES.filter(([path]) => path !== "play" || !here.read_only);
+  return make("nav", { "aria-label": "Pages" }, shown.map(([path, name]) =>
     make("a", { href: `/${path}`, "aria-current": path === now || (now === "compare" && path === "runs") ? "page" : null }, name)));
 }
 
 export function liveMark() {
   const mark = make("span", { class: "live", role: "status" }, "");
-  const words = { live: "● live", resting: "○ resting", gone: "○ no answer from the server", refused: "○ the server refuses" };
+  const words = { live: "● live", glancing: "◐ live every few seconds", resting: "○ resting", gone: "○ no answer from the server", refused: "○ the server refuses" };
   return { mark, tell: (state) => { fill(mark, words[state]); mark.className = `live ${state}`; } };
 }
 
@@ -38,6 +38,11 @@ export function notice(element, error) {
 }
 
 // The command line that a button stands for, to copy.
+// Words as they are typed in a terminal, each in quotes that needs them.
+export function typed(...words) {
+  return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${String(word).replaceAll("'", `'"'"'`)}'`)).join(" ");
+}
+
 export function commandLine(text) {
   return make("p", { class: "command" }, make("code", null, `$ ${text}`), " ",
     button("Copy", (event) => { navigator.clipboard?.writeText(text); fill(event.currentTarget, "Copied"); }, { class: "quiet" }));

@@ -1,14 +1,14 @@
-// Two trials beside each other, from the first word; where they first say and first do something else is marked.
+// Two trials side by side, from the first word; where they first say and first do something else is marked.
 import { button, make, pill } from "./elements.js";
 import { eventRow, lengthOf } from "./timeline.js";
 
 // a and b: {title, status, timeline}; found: which rows belong together, and where they first differ.
 export function besideView(a, b, found) {
   const rows = found.rows.map((pair, place) => pairRow(pair, place, a, b, found));
-  const says = found.act !== undefined && found.act !== null ? "They first do something else below."
+  const says = found.act !== undefined && found.act !== null ? "They first act differently below."
     : found.words !== undefined && found.words !== null ? "Only the words differ: what was done is the same." : "Nothing differs in what was said and done.";
-  return make("section", { class: "beside-view", "aria-label": "Two trials beside each other" },
-    make("h3", null, "Beside each other"),
+  return make("section", { class: "beside-view", "aria-label": "Two trials side by side" },
+    make("h3", null, "Side by side"),
     make("p", { class: "facts" }, says, " ",
       found.rows.some((pair) => pair.differs) && button("Next difference (n)", () => nextDifference(), { class: "quiet" })),
     make("div", { class: "two-heads" },
@@ -19,7 +19,7 @@ export function besideView(a, b, found) {
 function pairRow(pair, place, a, b, found) {
   const left = pair.a === undefined || pair.a === null ? null : a.timeline[pair.a];
   const right = pair.b === undefined || pair.b === null ? null : b.timeline[pair.b];
-  const first = place === found.act ? "first other act" : place === found.words ? "first other words" : "";
+  const first = place === found.act ? "first different act" : place === found.words ? "first different words" : "";
   const same = left && right && !pair.differs;
   return make("li", { class: `pair ${pair.differs ?? ""}${first ? " first" : ""}`, tabindex: pair.differs ? -1 : null },
     first && make("p", { class: `flag ${place === found.act ? "act" : "words"}` }, first),

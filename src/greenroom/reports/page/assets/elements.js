@@ -28,7 +28,7 @@ const ATTRIBUTES = new Set([
   "class", "id", "type", "role", "tabindex", "title", "scope", "colspan", "open", "hidden", "for",
   "placeholder", "value", "selected", "disabled", "width", "height", "x", "y", "rx", "x1", "x2",
   "y1", "y2", "viewBox", "preserveAspectRatio", "autocomplete", "spellcheck", "d", "dir", "href", "rel",
-  "src", "alt", "datetime", "min", "max", "step", "name", "rows", "label", "checked", "download", "wrap", "required", "cx", "cy", "r",
+  "src", "alt", "datetime", "min", "max", "step", "name", "rows", "label", "checked", "maxlength", "download", "wrap", "required", "cx", "cy", "r",
 ]);
 const ADDRESS = /^(#|\/(?!\/)|https?:\/\/[^\s]+$)/i;
 

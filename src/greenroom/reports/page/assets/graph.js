@@ -6,7 +6,7 @@ const WORDS = {
   sequence: "one after the other", parallel: "at the same time", race: "the first answer wins", fallback: "until one succeeds",
   team: "may hand over", map_over: "for each", tap: "listens",
 };
-// How the parts of a structure lie: one after the other, or beside each other.
+// How the parts of a structure lie: one after the other, or next to each other.
 const ROWS = new Set(["sequence"]);
 
 export function graphPicture(part) {

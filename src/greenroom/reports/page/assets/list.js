@@ -47,7 +47,7 @@ export function caseList(section, source, { query, head, ask, open }) {
 
   const at = (place) => pages.get(Math.floor(place / PAGE))?.[place % PAGE];
 
-  // Ask anew; the reader stays at the case they were at, as long as it is still listed.
+  // Ask again; the reader stays at the case they were at, as long as it is still listed.
   async function refresh(share = null) {
     if (document.activeElement !== search) search.value = query().q;
     searched = query().q ? share ?? searched : null;
@@ -118,7 +118,7 @@ export function caseList(section, source, { query, head, ask, open }) {
       if (one) row.addEventListener("click", () => { current = place; open(one.id); });
       rows.push(row);
     }
-    fill(body, total ? rows : make("p", { class: "empty" }, isNarrowed(query()) ? "No case fits these filters." : "No case has ended yet."));
+    fill(body, total ? rows : make("p", { class: "empty" }, isNarrowed(query()) ? "No case matches these filters." : "No case has ended yet."));
     if (held) row()?.focus({ preventScroll: true });
   }
 

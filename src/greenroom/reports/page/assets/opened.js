@@ -1,4 +1,4 @@
-// One case, opened beside the list.
+// One case, opened next to the list.
 import { firstDifference } from "./beside.js";
 import { MARKS, button, fill, make, pill } from "./elements.js";
 import { trialWords } from "./list.js";
@@ -12,11 +12,11 @@ export function openedCase(aside, source, view) {
   let run = null;
 
   async function show(row, fresh = false) {
-    const { trial: number, event, beside, brief } = view.query();
+    const { trial: number, event, beside, brief, with: baseline } = view.query();
     const trial = row.trials.find((each) => each.n === number) ?? firstOf(row);
     turn += 1;
     const mine = turn;
-    const same = !fresh && shownNow.case === row.id && shownNow.trial === trial.n;
+    const same = !fresh && shownNow.case === row.id && shownNow.trial === trial.n && shownNow.baseline === baseline;
     let trouble = null;
     if (!same) {
       run = null;
@@ -33,15 +33,16 @@ export function openedCase(aside, source, view) {
     aside.scrollTop = scrolled;
     if (beside && run?.earlier && shownNow.beside !== true) firstDifference(aside)?.scrollIntoView({ block: "center" });
     if (event !== null && !same) aside.querySelector(".event.chosen")?.scrollIntoView({ block: "center" });
-    shownNow = { case: row.id, trial: trial.n, beside: Boolean(beside && run?.earlier) };
+    shownNow = { case: row.id, trial: trial.n, baseline, beside: Boolean(beside && run?.earlier) };
   }
 
   function look(row, trial, event, brief, beside) {
     return {
       event, brief, beside,
       pick: (seq) => view.ask({ event: seq }), toggle: () => view.ask({ brief: !brief }),
+      baseline: source.choosesBaseline && ((n) => view.ask({ with: n, beside: true })),
       details: (seq) => source.event(row.id, trial.n, seq),
-      compare: button(beside ? "Show only this run" : "Conversation beside conversation", () => view.ask({ beside: !beside }), { class: "quiet", id: "beside", "aria-pressed": String(beside) }),
+      compare: button(beside ? "Show only this run" : "Compare side by side", () => view.ask({ beside: !beside }), { class: "quiet", id: "beside", "aria-pressed": String(beside) }),
     };
   }
 
@@ -58,7 +59,7 @@ export function openedCase(aside, source, view) {
       make("p", { class: "facts" }, facts(row, trial)),
       row.trials.length > 1 && make("div", { class: "chips", role: "group", "aria-label": "Trials" },
         make("span", { class: "label" }, trialWords(row)),
-        row.trials.map((each) => button(`${MARKS[each.status]} trial ${each.n}`, () => view.ask({ trial: each.n, event: null }),
+        row.trials.map((each) => button(`${MARKS[each.status]} trial ${each.n}`, () => view.ask({ trial: each.n, event: null, with: null }),
           { class: `chip ${each.status}`, "aria-pressed": String(each === trial) }))));
   }
 

@@ -124,7 +124,12 @@ function whyPanel(head, ask) {
   return panel("why", "The same reason, several times",
     make("ul", { class: "reasons" }, head.why.map((one) => make("li", null,
       make("b", { class: "number" }, `${one.count} ×`), " ",
-      button([pill(one.status), " ", one.text], () => ask({ q: one.text.replace(/…$/, ""), status: new Set() }), { class: "quiet link", title: "Show the cases with this reason" })))));
+      button([pill(one.status), " ", one.text], () => ask({ q: wordsOfReason(one.text), status: new Set() }), { class: "quiet link", title: "Show the cases with this reason" })))));
+}
+
+// What a search for it finds: rows name a metric with its arguments, and a long reason is cut.
+function wordsOfReason(text) {
+  return text.replace(/^[\p{L}\p{N}_]+: /u, "").replace(/…$/, "");
 }
 
 function named(name, press, title) {

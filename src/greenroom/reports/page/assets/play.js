@@ -1,9 +1,10 @@
 // Talk to the agent in rehearsal: no tool body runs, mocks are edited on the fly, and a good talk becomes a case.
 import { asked, followed } from "./api.js";
-import { choice, confirmed, dialogOf, field, notice } from "./bar.js";
+import { choice, confirmed, field, notice, typed } from "./bar.js";
 import { button, fill, make, shown } from "./elements.js";
+import { caseToKeep } from "./sets.js";
 import { eventRow, lengthOf } from "./timeline.js";
-import { counted, money } from "./words.js";
+import { counted, moment, money } from "./words.js";
 
 export async function playsPage(main, here) {
   const found = await asked("/plays");
@@ -21,13 +22,14 @@ export async function playsPage(main, here) {
   };
   fill(main, make("section", { class: "panel", "aria-labelledby": "begin-title" },
     make("h2", { id: "begin-title" }, "A new conversation"),
-    make("p", { class: "dim" }, "A rehearsal: no tool body runs. What a tool answers, you say."),
+    make("p", { class: "dim" }, "A rehearsal: no tool body runs. You say what a tool answers."),
     here.agents?.length ? make("div", { class: "fields" },
       field("agent", choice("agent", here.agents.map((one) => [String(one.n), one.name]), String(agent), (value) => { agent = Number(value); })),
       field("start state", state), button("Begin", begin, { class: "quiet strong" }))
       : make("p", { class: "remark" }, "No agent was named when the page was started: greenroom web agent.py:agent"), trouble),
   make("section", { class: "panel", "aria-labelledby": "plays-title" }, make("h2", { id: "plays-title" }, "Conversations"),
-    found.plays?.length ? make("ul", { class: "plays" }, found.plays.map((one) => make("li", null, make("a", { href: `/play/${encodeURIComponent(one.id)}` }, one.name || one.id), " ", make("span", { class: "dim" }, `${counted(one.events ?? 0, "event")} · ${one.state ?? "resting"}`))))
+    found.plays?.length ? make("ul", { class: "plays links" }, found.plays.map((one) => make("li", null, make("a", { href: `/play/${encodeURIComponent(one.id)}` }, one.says || "nothing said yet"), " ",
+      make("span", { class: "dim" }, [one.name, one.events !== undefined && counted(one.events, "event"), one.at && moment(one.at)].filter(Boolean).join(" · ")))))
       : make("p", { class: "dim" }, "None yet.")));
 }
 
@@ -109,7 +111,8 @@ export async function playPage(main, here, id, live) {
       button("Step back", stepBack, { class: "quiet", title: "Fork before your last words", disabled: !rows.some((row) => row.kind === "user") }),
       button("Let a simulated user answer", () => change("simulate", {}), { class: "quiet" }),
       button("Save as a case…", keep, { class: "quiet", disabled: !rows.length }));
-    if (play.error) notice(trouble, new Error(play.error));
+    // A tool without a mock is asked about in its place.
+    if (play.error && !Object.keys(play.missing ?? {}).length) notice(trouble, new Error(play.error));
   }
 
   function stepBack() {
@@ -127,7 +130,7 @@ export async function playPage(main, here, id, live) {
     const text = make("textarea", { class: "code", rows: 4, spellcheck: "false", "aria-label": `what ${tool} answers` });
     text.value = JSON.stringify(mock, null, 2);
     return make("div", { class: "question" }, make("p", null, make("b", null, tool), " has no mock. What does it answer?"), text,
-      button("Use this and go on", () => parsed(text, (value) => change("mocks", { mocks: { ...play.mocks, [tool]: value } })), { class: "quiet strong" }));
+      button("Use this and continue", () => parsed(text, (value) => change("mocks", { mocks: { ...play.mocks, [tool]: value } })), { class: "quiet strong" }));
   }
 
   function question(one) {
@@ -173,13 +176,8 @@ export async function playPage(main, here, id, live) {
   }
 
   async function keep() {
-    const name = make("input", { type: "text", required: true, spellcheck: "false", "aria-label": "id of the case" });
-    let set = here.sets?.find((one) => one.writable !== false)?.id ?? "";
-    const answer = await dialogOf("Save as a case", (close) => [
-      make("p", null, "What you said becomes its turns, what tools answered its mocks, what the agent did its expectations."),
-      make("div", { class: "fields" }, field("id", name),
-        field("set", choice("set", (here.sets ?? []).filter((one) => one.writable !== false).map((one) => [one.id, one.name]), set, (value) => { set = value; }))),
-      make("div", { class: "buttons" }, button("Save", () => name.value.trim() && close({ id: name.value.trim(), set }), { class: "quiet strong" }), button("Cancel", () => close(null), { class: "quiet" }))]);
+    const answer = await caseToKeep(here, "", "What you said becomes its turns, what tools answered its mocks, what the agent did its expectations.",
+      (file, named) => typed("greenroom", "eval-set", "add", file, "--from-session", `${here.store}/plays/${id}.jsonl`, "--id", named));
     if (!answer) return;
     const saved = await act("case", answer);
     if (saved) notice(trouble, `Saved as ${answer.id}.`);

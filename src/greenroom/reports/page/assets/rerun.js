@@ -33,8 +33,8 @@ export function rehearse(here, given = {}) {
         if (mine !== asking) return;
         planned = found;
         notice(trouble, "");
-        fill(plan, make("p", null, costWords(found)), (found.warnings ?? []).map((line) => make("p", { class: "remark" }, line)), commandLine(found.command));
-        begin.disabled = false;
+        fill(plan, make("p", null, costWords(found)), (found.warnings ?? []).map((line) => make("p", { class: "remark" }, line)), namedCode(found.code, (agreed) => { begin.disabled = !agreed; }), commandLine(found.command));
+        begin.disabled = Boolean(found.code?.length);
       } catch (error) {
         if (mine === asking) notice(trouble, error);
       }
@@ -43,7 +43,7 @@ export function rehearse(here, given = {}) {
     async function start() {
       begin.disabled = true;
       try {
-        close(await asked("/runs", { method: "POST", body: { plan: planned.plan } }));
+        close(await asked("/runs", { method: "POST", body: { plan: planned.plan, ...(planned.code ? { code: planned.code } : {}) } }));
       } catch (error) {
         notice(trouble, error);
         estimate();
@@ -68,6 +68,15 @@ export function rehearse(here, given = {}) {
       make("div", { class: "buttons" }, begin, button("Cancel", () => close(null), { class: "quiet" })),
     ];
   });
+}
+
+// What a set names is imported by its run, so somebody looks at it first.
+function namedCode(code, agree) {
+  if (!code?.length) return null;
+  const box = make("input", { type: "checkbox" });
+  box.addEventListener("change", () => agree(box.checked));
+  return make("div", { class: "remark" }, make("p", null, "The text of this set names Python code, which the run would import:"),
+    make("ul", null, code.map((one) => make("li", null, make("code", null, one)))), make("label", null, box, " I know this code. Import it."));
 }
 
 function costWords(found) {

@@ -11,7 +11,7 @@ import { hashOf, queryFrom } from "./query.js";
 
 const HELP = [
   ["/", "search"], ["j, ↓", "next case"], ["k, ↑", "previous case"], ["Enter", "open the case"],
-  ["[ and ]", "previous and next trial"], ["e and E", "next and previous event"], ["c", "beside the baseline"], ["n", "next difference"],
+  ["[ and ]", "previous and next trial"], ["e and E", "next and previous event"], ["c", "side by side with the baseline"], ["n", "next difference"],
   ["Esc", "close"], ["y", "copy the address"], ["t", "light, dark or system theme"], ["?", "this help"],
 ];
 
@@ -78,14 +78,14 @@ export async function runPage(source, more = {}) {
 
   async function openCase(id, focus = true) {
     const first = query.case === null;
-    query = { ...query, case: id, trial: null, event: null };
+    query = { ...query, case: id, trial: null, event: null, with: null };
     remember(first ? "pushState" : "replaceState");
     await showCase();
     if (focus) opening.focus();
   }
 
   async function closeCase() {
-    await ask({ case: null, trial: null, event: null, beside: false });
+    await ask({ case: null, trial: null, event: null, with: null, beside: false });
     list.focus(false);
   }
 
@@ -100,7 +100,7 @@ export async function runPage(source, more = {}) {
     if (!row) return;
     const now = row.trials.findIndex((trial) => trial.n === (query.trial ?? firstOf(row).n));
     const next = row.trials[now + by];
-    if (next) ask({ trial: next.n, event: null });
+    if (next) ask({ trial: next.n, event: null, with: null });
   }
 
   function stepEvent(by) {

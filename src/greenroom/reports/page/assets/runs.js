@@ -63,7 +63,7 @@ export async function runsPage(main, here, live) {
   }
 
   function paint() {
-    const heads = ["run", "choose", "set", "agent", "trials", "pass rate", "cost in all", "time", ...(here.read_only ? [] : ["do"])];
+    const heads = ["run", "choose", "pass rate", "trials", "set", "agent", "cost in all", "time", ...(here.read_only ? [] : ["do"])];
     fill(table, runs.length ? scrolled("run-rows", heads, runs.map(runLine)) : make("p", { class: "empty" }, "No run yet. `greenroom eval run` makes one."),
       next && button("Earlier runs", more, { class: "quiet" }));
   }
@@ -90,9 +90,9 @@ export async function runsPage(main, here, live) {
         run.state !== "finished" && make("span", { class: `state ${run.state}` }, `${MARK_OF[run.state]} ${run.state}`),
         make("span", { class: "dim run-id" }, run.id)),
       make("td", null, box),
-      make("td", null, run.name || run.evalset), make("td", null, run.agent, " ", run.digest && make("code", { class: "dim" }, run.digest.slice(0, 6))),
-      make("td", null, going ? `${run.trials ?? 0} of ${run.planned}` : (run.trials ?? 0), " ", countWords(run.counts ?? {})),
       make("td", null, run.rate ? make("b", { class: going ? null : level(run.rate.share) }, run.rate.text, going && " so far") : make("span", { class: "dim" }, "–")),
+      make("td", null, going ? `${run.trials ?? 0} of ${run.planned}` : (run.trials ?? 0), " ", countWords(run.counts ?? {})),
+      make("td", null, run.name || run.evalset), make("td", null, run.agent, " ", run.digest && make("code", { class: "dim" }, run.digest.slice(0, 6)), origin(run)),
       make("td", { class: "number" }, price(run.cost)), make("td", { class: "number" }, run.seconds ? duration(run.seconds) : ""),
       !here.read_only && make("td", { class: "doing" }, doing(run)));
   }
@@ -113,6 +113,12 @@ export async function runsPage(main, here, live) {
   followed({}, found.at ?? null, (change) => {
     if (change.kind !== "going") due ??= setTimeout(() => { due = null; refresh(); }, 400);
   }, live.tell);
+}
+
+// Who began a run, on which commit, and the baseline that it was held against.
+function origin(run) {
+  const words = [run.by && `by ${run.by}`, run.commit && `at ${run.commit.slice(0, 8)}`, run.against && `against ${run.against}`].filter(Boolean);
+  return words.length ? make("span", { class: "dim" }, ` ${words.join(", ")}`) : "";
 }
 
 function countWords(counts) {
@@ -141,11 +147,19 @@ function trendPanel(set, points) {
       : draw("circle", { class: changed ? "dot-changed" : "dot-same", cx: x(place), cy: y(point.rate), r: 4 });
     parts.push(draw("a", { href: `/runs/${encodeURIComponent(point.run)}`, "aria-label": says }, draw("title", null, says), dot));
   });
+  const says = [
+    shown.some((point) => point.low !== undefined) && "Bars are 95 % intervals.",
+    shown.some((point, place) => place && point.digest !== shown[place - 1].digest) && "● the agent changed.",
+    shown.some((point, place) => place && point.set_digest !== shown[place - 1].set_digest) && "▲ the set changed: no line, because the questions are others.",
+  ].filter(Boolean);
   const costs = shown.filter((point) => point.cost !== undefined).map((point) => point.cost);
   return make("section", { class: "panel", "aria-label": "Trend" },
     make("h2", null, `Pass rate of ${set}`, " ", make("span", { class: "dim" }, counted(points.length, "run"))),
     make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "The pass rate from run to run" },
       draw("svg", { class: "trend", viewBox: `0 0 ${width} ${height}`, width, height }, parts)),
-    make("p", { class: "dim" }, "Bars are 95 % intervals. ● the agent changed, ▲ the set changed: no line, because the questions are others.",
-      costs.length > 1 && ` A run cost ${money(Math.min(...costs))} to ${money(Math.max(...costs))}.`));
+    make("p", { class: "dim" }, says.join(" "), costs.length > 1 && ` A run cost ${span(money(Math.min(...costs)), money(Math.max(...costs)))}.`));
+}
+
+function span(least, most) {
+  return least === most ? least : `${least} to ${most}`;
 }

@@ -2,7 +2,7 @@
 import { draw, make, pill, shown } from "./elements.js";
 import { counted, money, percent, signed, sum } from "./words.js";
 
-// Metrics that need a look, each told once: expected beside actual where that says it all, else in the metric's words.
+// Metrics that need a look, each described once: expected beside actual where that says it all, else in the metric's words.
 export function unmetCards(run) {
   const unmet = (run.scores ?? []).filter(([, found]) => found.not_applicable === undefined && !found.passed);
   const told = new Set();
@@ -210,12 +210,12 @@ function table(heads, rows) {
     make("tbody", null, rows.map((row) => make("tr", null, row.map((cell) => make("td", null, cell))))));
 }
 
-// Expected beside actual
+// Expected and actual
 
 function expectations(run, apart) {
-  return make("div", { class: "expectations", role: "group", "aria-label": "Expected beside actual" },
+  return make("div", { class: "expectations", role: "group", "aria-label": "Expected and actual" },
     apart.map((one) => make("div", { class: "fact" },
-      make("span", { class: "label" }, `Expected beside actual, turn ${one.turn} · ${one.part}`), one.part === "tools"
+      make("span", { class: "label" }, `Expected and actual, turn ${one.turn} · ${one.part}`), one.part === "tools"
         ? [sideBySide(one.expected, one.actual, marksOf(run, one.turn)), missingOf(run, one.turn)]
         : sideBySide(one.expected, one.actual))));
 }

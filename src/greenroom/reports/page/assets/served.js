@@ -17,7 +17,7 @@ export function servedCompare(a, b, other, told) {
     rows: (query) => asked("/compare/rows", { query: { a, b, ...query } }),
     story: (id, trial) => asked("/compare/story", { query: { a, b, case: id, trial_b: trial, trial_a: other() } }),
     event: (id, trial, seq) => asked(`/runs/${encodeURIComponent(b)}/event`, { query: { case: id, trial, seq } }),
-    find: `/runs/${encodeURIComponent(b)}/find`, run: b, told,
+    find: `/runs/${encodeURIComponent(b)}/find`, run: b, told, choosesBaseline: true,
   });
 }
 
@@ -63,7 +63,7 @@ function served(routes) {
   }
 
   return {
-    live: true, going, head, row, find, follow,
+    live: true, going, head, row, find, follow, choosesBaseline: Boolean(routes.choosesBaseline),
     rows: (query, from, count, around) => routes.rows({ ...told(query), from, count, around }),
     story: (id, trial) => routes.story(id, trial),
     event: (id, trial, seq) => routes.event(id, trial, seq).catch(() => null),

@@ -1,6 +1,6 @@
 // Eval sets: the text of a file is the truth. It is checked as it is typed, and a conflict loses nothing.
 import { asked, followed } from "./api.js";
-import { dialogOf, isConflict, notice } from "./bar.js";
+import { choice, commandLine, dialogOf, field, isConflict, notice } from "./bar.js";
 import { button, fill, make } from "./elements.js";
 import { panel, scrolled } from "./overview.js";
 import { rehearse } from "./rerun.js";
@@ -13,6 +13,24 @@ export function setsPage(main, here) {
       make("td", { class: "number" }, one.cases),
       make("td", null, one.problems ? make("span", { class: "poor" }, counted(one.problems, "problem")) : "valid", one.writable === false && make("span", { class: "dim" }, ` · read only: ${one.why}`)))))
     : make("p", { class: "dim" }, "No set was named when the page was started: greenroom web agent.py:agent tests/evals")));
+}
+
+// Which id a new case gets, in which set; null if the reader thinks better of it.
+// command(file, id): the line in a terminal that does the same.
+export function caseToKeep(here, id, words, command) {
+  const sets = (here.sets ?? []).filter((one) => one.writable !== false);
+  const name = make("input", { type: "text", value: id, required: true, spellcheck: "false", "aria-label": "id of the case" });
+  let set = sets[0]?.id ?? "";
+  const line = make("div");
+  const tell = () => fill(line, sets.length > 0 && commandLine(command(sets.find((one) => one.id === set).name, name.value.trim())));
+  name.addEventListener("input", tell);
+  tell();
+  return dialogOf("Save as a case", (close) => [
+    make("p", null, words),
+    sets.length ? make("div", { class: "fields" }, field("id", name), field("set", choice("set", sets.map((one) => [one.id, one.name]), set, (value) => { set = value; tell(); })))
+      : make("p", { class: "remark" }, "No set was named when the page was started: greenroom web agent.py:agent tests/evals"),
+    line,
+    make("div", { class: "buttons" }, sets.length > 0 && button("Save", () => name.value.trim() && close({ id: name.value.trim(), set }), { class: "quiet strong" }), button("Cancel", () => close(null), { class: "quiet" }))]);
 }
 
 export async function setPage(main, here, id, live) {
@@ -117,12 +135,12 @@ export async function setPage(main, here, id, live) {
     const left = area("Yours", mine);
     const right = area("On disk", theirs.text);
     const answer = await dialogOf("The file has changed since you opened it", (close) => [
-      make("p", null, "Nothing is lost: your text is on the left, the file on the right. Mend the one you want to keep."),
+      make("p", null, "Nothing is lost: your text is on the left, the file on the right. Correct the one you want to keep."),
       make("div", { class: "two-texts" }, make("div", null, make("h3", null, "Yours"), left), make("div", null, make("h3", null, "On disk"), right)),
       make("div", { class: "buttons" },
         button("Save the left one", () => close(left.value), { class: "quiet strong" }),
         button("Take the right one", () => close(right.value), { class: "quiet" }),
-        button("Go on editing mine", () => close(null), { class: "quiet" }))]);
+        button("Keep editing mine", () => close(null), { class: "quiet" }))]);
     kept = { ...theirs };
     if (answer !== null) text.value = answer;
     await check();
@@ -133,6 +151,9 @@ export async function setPage(main, here, id, live) {
   touched();
   showCases();
   showProblems(kept.problems ?? []);
+  const named = new URLSearchParams(location.hash.slice(1)).get("case");
+  const there = listed.find((one) => one.id === named);
+  if (there) goTo(there.line ?? 1);
   followed({}, null, async (change) => {
     if (change.kind !== "file" || change.set !== id || change.digest === kept.digest) return;
     const fresh = await asked(path);

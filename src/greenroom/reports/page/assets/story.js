@@ -1,6 +1,6 @@
 // Everything about one trial: why it fell short, then what happened, then the rest.
 import { besideView } from "./beside.js";
-import { leadingTo, make, pill } from "./elements.js";
+import { button, leadingTo, make, pill } from "./elements.js";
 import { graphPicture, sizeOf, wayWords } from "./graph.js";
 import { price } from "./overview.js";
 import { otherCards, unmetCards } from "./scores.js";
@@ -13,11 +13,11 @@ const BLAMED = {
 };
 const WHO = { agent: "agent", user: "user", judge: "judges" };
 
-// look: see timeline.js; and beside, compare(): whether the baseline stands beside it.
+// look: see timeline.js; and beside, compare: whether the baseline stands next to it; baseline(n): another trial of it.
 export function story(trial, run, look = null) {
   const together = run.earlier && look?.beside;
   return [
-    run.going && make("p", { class: "remark" }, "This trial is under way."),
+    run.going && make("p", { class: "remark" }, "This trial is running."),
     spending(run),
     trial.status === "terminated" && make("p", { class: "remark" }, `Cut at its limit (${run.ended}): never counted as passed.`),
     (run.notes ?? []).map((note) => make("p", { class: "remark" }, note)),
@@ -82,8 +82,15 @@ function spending(run) {
 function beforeLine(run, look) {
   if (!run.before?.length) return null;
   return make("p", { class: "facts" }, make("span", { class: "label" }, "baseline"), " ",
-    run.before.map((trial) => [pill(trial.status), " "]), run.before[0].why && make("span", { class: "dim" }, run.before[0].why),
+    run.before.map((trial) => [baselineTrial(trial, run, look), " "]), run.before[0].why && make("span", { class: "dim" }, run.before[0].why),
     run.earlier && look?.compare && [" ", look.compare]);
+}
+
+// Which trial of the baseline stands next to this one can be chosen, where there are several.
+function baselineTrial(trial, run, look) {
+  if (!look?.baseline || run.before.length < 2 || !run.earlier) return pill(trial.status);
+  return button([pill(trial.status), ` trial ${trial.n}`], () => look.baseline(trial.n),
+    { class: "chip", "aria-pressed": String(look.beside && run.earlier.n === trial.n), title: "Compare with this trial of the baseline" });
 }
 
 function graphSection(run) {

@@ -1,17 +1,17 @@
 // The page of the web: which page an address means, and what it needs.
 import { agentPage } from "./agent.js";
 import { Refused, asked, downloaded, takeToken } from "./api.js";
-import { GO_HELP, confirmed, goKeys, liveMark, navigation, notice } from "./bar.js";
+import { GO_HELP, confirmed, dialogOf, goKeys, liveMark, navigation, notice, typed } from "./bar.js";
 import { button, fill, make } from "./elements.js";
 import { frame, listenToKeys, nextTheme } from "./frame.js";
-import { labelPage, labelsPage } from "./label.js";
+import { LABEL_HELP, labelPage, labelsPage } from "./label.js";
 import { playPage, playsPage } from "./play.js";
 import { THEMES, queryFrom } from "./query.js";
 import { rehearse } from "./rerun.js";
 import { runPage } from "./run.js";
 import { runsPage } from "./runs.js";
 import { servedCompare, servedRun } from "./served.js";
-import { setPage, setsPage } from "./sets.js";
+import { caseToKeep, setPage, setsPage } from "./sets.js";
 
 const THEME = "greenroom-theme";
 const OTHERS = {
@@ -19,7 +19,7 @@ const OTHERS = {
   sets: (main, here, id, live) => (id ? setPage(main, here, id, live) : setsPage(main, here)),
   play: (main, here, id, live) => (id ? playPage(main, here, id, live) : playsPage(main, here)),
   agent: (main, here, id) => agentPage(main, here, id),
-  label: (main, here, id) => (id ? labelPage(main, here, id) : labelsPage(main, here)),
+  label: (main, here, id) => (id ? labelPage(main, here, id) : labelsPage(main)),
 };
 const TITLES_OF = { runs: "Runs", sets: "Sets", play: "Play", agent: "Agent", label: "Label" };
 
@@ -27,6 +27,8 @@ async function start() {
   takeToken();
   const main = document.getElementById("main");
   const live = liveMark();
+  // A large run takes seconds to read, and an agent to be loaded: an empty page would look broken.
+  fill(main, make("p", { class: "empty", role: "status" }, "Reading…"));
   try {
     const here = await asked("/here");
     const [page, id] = location.pathname.split("/").slice(1).map(decodeURIComponent);
@@ -46,7 +48,7 @@ async function otherPage(here, page, id, live, main) {
   let theme = THEMES.includes(localStorage.getItem(THEME)) ? localStorage.getItem(THEME) : "auto";
   const setTheme = (given) => { theme = given; localStorage.setItem(THEME, given); bar.applyTheme(); };
   const bar = frame({
-    title: TITLES_OF[page], quiet: true, nav: navigation(here), tools: live.mark, keys: [["t", "light, dark or system theme"], ["?", "this help"], ...GO_HELP],
+    title: TITLES_OF[page], quiet: true, nav: navigation(here), tools: live.mark, keys: [...(page === "label" && id ? LABEL_HELP : []), ["t", "light, dark or system theme"], ["?", "this help"], ...GO_HELP],
     theme: () => theme, setTheme,
   });
   listenToKeys({ t: () => setTheme(nextTheme(theme)), "?": () => bar.help.showModal(), ...goKeys() });
@@ -76,15 +78,24 @@ async function twoRuns(here, live) {
   await runPage(source, {
     nav: navigation(here), help: GO_HELP, keys: goKeys(), tools: live.mark,
     above: () => make("div", { class: "page-bar" },
-      make("a", { class: "quiet", href: `/compare?a=${encodeURIComponent(given.get("b"))}&b=${encodeURIComponent(given.get("a"))}` }, "Swap"),
-      make("a", { class: "quiet", href: `/runs/${encodeURIComponent(given.get("b"))}` }, "The run alone")),
+      make("span", null, "baseline ", runLink(given.get("a")), " → ", runLink(given.get("b"))),
+      make("a", { class: "quiet", href: `/compare?a=${encodeURIComponent(given.get("b"))}&b=${encodeURIComponent(given.get("a"))}` }, "Swap")),
   });
+}
+
+function runLink(id) {
+  return make("a", { href: `/runs/${encodeURIComponent(id)}` }, id);
 }
 
 // What a run that is not finished is doing, and what can be done about it.
 function underWay(here, id, head, going) {
   const state = head.state ?? "finished";
-  const act = (path) => asked(`/runs/${encodeURIComponent(id)}${path}`, { method: "POST", body: {} }).then(() => location.reload(), (error) => notice(trouble, error));
+  const act = (path, body = {}) => asked(`/runs/${encodeURIComponent(id)}${path}`, { method: "POST", body }).then(() => location.reload(), async (error) => {
+    const code = error.data?.code;
+    const agreed = code && !body.code && await confirmed("Import this code?", `The text of the set names Python code, which the run would import: ${code.join(", ")}`, null, "Import it");
+    if (agreed) act(path, { code });
+    else notice(trouble, error);
+  });
   const trouble = make("div");
   const again = !here.read_only && button("Rerun…", () => rehearse(here, { baseline: id }).then((begun) => begun?.run && location.assign(`/runs/${encodeURIComponent(begun.run)}`)), { class: "quiet" });
   const trials = [...going.values()].slice(0, 8);
@@ -98,9 +109,42 @@ function underWay(here, id, head, going) {
 }
 
 function caseTools(here, id, row, trial) {
+  const event = queryFrom(location.hash).event;
+  const going = trial.status === "going";
   return [
+    !going && here.sets?.some((one) => one.writable !== false) && button("Add to set…", () => addToSet(here, { run: id, case: row.id, trial: trial.n }), { class: "quiet" }),
+    !going && here.agents?.length > 0 && button(event === null ? "Play on" : `Play from event ${event}`, () => playFrom({ run: id, case: row.id, trial: trial.n, at: event }),
+      { class: "quiet", title: "Continue this conversation by hand, as a rehearsal; what was recorded stays as it is" }),
     button("Rerun…", () => rehearse(here, { cases: [row.id], trials: 5, baseline: id }).then((begun) => begun?.run && location.assign(`/runs/${encodeURIComponent(begun.run)}`)), { class: "quiet" }),
     button("Ledger ⬇", () => downloaded(`/runs/${encodeURIComponent(id)}/ledger.jsonl`, `${row.id}.jsonl`, { case: row.id, trial: trial.n }), { class: "quiet" })];
+}
+
+// A recorded trial goes on by hand, from before an event or from its end.
+async function playFrom(from) {
+  try {
+    const play = await asked("/plays", { method: "POST", body: { from } });
+    location.assign(`/play/${encodeURIComponent(play.id)}`);
+  } catch (error) {
+    told("This cannot be played from here", error);
+  }
+}
+
+async function addToSet(here, from) {
+  const added = await caseToKeep(here, from.case, "What the user said becomes its turns, what tools answered its mocks, what the agent did its expectations.",
+    (file, named) => typed("greenroom", "eval-set", "add", file, "--from-run", from.run, "--case", from.case, "--trial", from.trial, "--id", named, "--store", here.store));
+  if (!added) return;
+  try {
+    await asked(`/sets/${encodeURIComponent(added.set)}/cases`, { method: "POST", body: { ...from, id: added.id } });
+    location.assign(`/sets/${encodeURIComponent(added.set)}#case=${encodeURIComponent(added.id)}`);
+  } catch (error) {
+    told("It could not be added", error);
+  }
+}
+
+function told(title, error) {
+  const words = make("div");
+  notice(words, error);
+  dialogOf(title, (close) => [words, make("div", { class: "buttons" }, button("Close", () => close(null), { class: "quiet" }))]);
 }
 
 start();

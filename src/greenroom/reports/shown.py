@@ -1,0 +1,53 @@
+"""Which cases of a report a reader is shown where there are very many."""
+
+from dataclasses import replace
+from heapq import heappush, heappushpop
+
+from greenroom.reports.page.shapes import WORST
+from greenroom.results.reading import cases_in
+from greenroom.results.report import Report
+from greenroom.results.totals import by_case
+from greenroom.results.trials import status_of
+
+MOST_CASES = 10_000
+"""So many can be looked through; a page of so many opens in seconds."""
+
+_RANK = {status: -rank for rank, status in enumerate(WORST)}
+
+
+class WorstCases:
+    """So many of the cases that are added one after the other: all, or of more those that ended worst."""
+
+    def __init__(self, most: int = 0) -> None:
+        self._most = most or MOST_CASES
+        self._kept: list[tuple[int, int, str]] = []
+        self.added = 0
+
+    def add(self, case_id: str, status: str) -> None:
+        """One more case."""
+        put = heappush if len(self._kept) < self._most else heappushpop
+        put(self._kept, (_RANK.get(status, 0), -self.added, case_id))
+        self.added += 1
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of those that are kept, in the order in which they were added."""
+        return [case_id for *_, case_id in sorted(self._kept, key=lambda one: -one[1])]
+
+    @property
+    def left_out(self) -> int:
+        """How many are not kept."""
+        return self.added - len(self._kept)
+
+
+def shown_part(report: Report) -> Report:
+    """The report with the cases that a reader is shown; itself if these are all."""
+    if len(report) <= MOST_CASES:
+        return report
+    worst = WorstCases()
+    for trials in by_case(report):
+        worst.add(trials[0].case_id, status_of(trials))
+    if not worst.left_out:
+        return report
+    found = cases_in(report)
+    return replace(report, results=[result for one in worst.ids for result in found(one)])
