@@ -95,7 +95,7 @@ def opened(
         context.close()
 
 
-def until(page: Any, expression: str, tries: int = 600) -> Any:
+def until(page: Any, expression: str, tries: int = 12_000) -> Any:
     """The value of an expression once it is true. The page's policy forbids Playwright's own waiting."""
     for _ in range(tries):
         if value := page.evaluate(expression):

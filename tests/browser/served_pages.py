@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from browser.sample_reports import DESK, earlier_report, refund_run, rich_report
 from browser.trees import index
+from greenroom.apps.web.labels_page import blind_rows
 from greenroom.reports.html import render_html
 from greenroom.reports.html.page import as_json
 from greenroom.reports.page.graph import graph_of
@@ -66,14 +67,20 @@ class Answers:
                 return {"id": "desk", "name": "desk.yaml", "text": TEXT, "digest": "d1", "shape": "yaml",
                         "cases": [{"id": "refund-happy", "line": 3}]}  # fmt: skip
             case ["plays"]:
-                return {"plays": [{"id": "p1", "name": "desk", "events": 4}]}
+                return {
+                    "plays": [{"id": "p1", "name": "desk", "events": 4, "says": "Hi", "at": 1.0}]
+                }
             case ["plays", _]:
                 return PLAY
+            case ["labels"]:
+                return {"labels": [{"name": "polite", "question": "Is the agent polite?", "items": 50, "graded": {"ana": 12}},
+                                   {"name": "torn", "why": "items.jsonl, line 3: it is not JSON."}]}  # fmt: skip
             case ["labels", _, "next"]:
-                return {"item": "i1", "question": "Is the agent polite?", "answers": ["yes", "no", "cannot tell"],
-                        "timeline": TIMELINE, "done": 12, "total": 50}  # fmt: skip
+                return LABELLED
             case ["labels", _, "agreement"]:
-                return {"says": ["You and the judge agree on 41 of 50 (82 %)."]}
+                return {"lines": [{"who": ["ana", "the judge"], "says": "You and the judge agree on 41 of 50 (82 %).", "items": 50}],
+                        "notes": ["Cannot tell: 2 (left out)."],
+                        "apart": [{"item": "i9", "said": {"ana": "no", "the judge": "yes"}, "run": RUN, "case": "refund-happy", "trial": 1}]}  # fmt: skip
             case _:
                 return None
 
@@ -82,7 +89,7 @@ class Answers:
         if path.endswith("/check"):
             bad = [
                 {
-                    "text": "`expct` is no key of a turn.",
+                    "text": "`expct` is not a key of a turn.",
                     "line": 4,
                     "column": 5,
                     "hint": "Did you mean `expect`?",
@@ -102,6 +109,8 @@ class Answers:
             return {**PLAY, "mocks": body["mocks"], "missing": {}}
         if path.startswith("/api/plays"):
             return PLAY
+        if path.startswith("/api/labels"):
+            return {**LABELLED, "item": "i2", "done": LABELLED["done"] + 1, "last": body["item"]}
         return {"digest": "d2"}
 
 
@@ -133,6 +142,10 @@ def rows_of(rows: list[Any], query: dict[str, list[str]]) -> Any:
     }
 
 
+LABELLED: dict[str, Any] = {
+    "item": "i1", "question": "Is the agent polite?", "answers": ["yes", "no", "cannot tell"], "done": 12, "total": 50,
+    "last": "i0", "command": "greenroom labels grade labels/polite --rater ana", "timeline": blind_rows(refund_run()),
+}  # fmt: skip
 HERE = {
     "version": "1", "store": ".greenroom", "agents": [{"n": 0, "ref": "agent.py:desk", "name": "desk"}],
     "sets": [{"id": "desk", "name": "desk.yaml", "cases": 7}], "labels": ["polite"], "budget": 1.0,

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
+
+from warm_python import COMMANDS, WarmPython
 
 AGENT = """
 import asyncio
@@ -45,7 +47,7 @@ def project(folder: Path, count: int) -> Path:
 
 def rehearse(folder: Path, *options: str) -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-m", "greenroom", "eval", "run", "shop.py:agent", "refunds.yaml"]
-    return subprocess.Popen(
+    return WarmPython(
         [*command, "--store", "runs", *options],
         cwd=folder,
         stdout=subprocess.DEVNULL,
@@ -60,7 +62,6 @@ class Server:
     port: int = 0
     token: str = ""
     process: "subprocess.Popen[bytes] | None" = None
-    streams: list[Any] = field(default_factory=list[Any])
 
     def start(self) -> "Server":
         note = self.folder / "runs" / "web" / "server.json"
@@ -68,10 +69,13 @@ class Server:
         command = [sys.executable, "-m", "greenroom", "web", "--store", "runs", "--no-browser"]
         said = self.folder / "web.log"
         with said.open("w") as log:
-            self.process = subprocess.Popen(
-                [*command, "--port", str(self.port), *self.options], cwd=self.folder, stderr=log
+            self.process = WarmPython(
+                [*command, "--port", str(self.port), *self.options],
+                cwd=self.folder,
+                stderr=log,
+                modules=(*COMMANDS, "greenroom.apps.web.server"),
             )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 600
         while time.monotonic() < deadline:
             try:
                 found = json.loads(note.read_text())
@@ -88,7 +92,7 @@ class Server:
     def stop(self, how: int = signal.SIGINT) -> int:
         assert self.process is not None
         self.process.send_signal(how)
-        return self.process.wait(30)
+        return self.process.wait(600)
 
     @property
     def origin(self) -> str:
@@ -153,10 +157,10 @@ def _read(body: bytes) -> Any:
 
 
 def wait(process: "subprocess.Popen[bytes]") -> None:
-    assert process.wait(120) in (0, 1, 2)
+    assert process.wait(600) in (0, 1, 2)
 
 
-def until(is_so: Callable[[], bool], seconds: float = 60) -> None:
+def until(is_so: Callable[[], bool], seconds: float = 600) -> None:
     """Wait for something that another process does."""
     deadline = time.monotonic() + seconds
     while not is_so():
@@ -166,4 +170,4 @@ def until(is_so: Callable[[], bool], seconds: float = 60) -> None:
 
 def kill(process: "subprocess.Popen[bytes]") -> None:
     os.kill(process.pid, signal.SIGKILL)
-    process.wait(30)
+    process.wait(600)

@@ -84,6 +84,46 @@ def test_a_play_rests_forks_and_becomes_a_case_that_passes(server: Server) -> No
     (child,) = server.get("/api/here")["children"]
     assert child["exit_code"] == 0, child["said"]
     assert server.get("/api/runs")["runs"][0]["counts"] == {"passed": 1}
+    goes_on_from_a_recorded_trial(server, server.get("/api/runs")["runs"][0]["id"])
+
+
+def goes_on_from_a_recorded_trial(server: Server, run: str) -> None:
+    story = server.get(f"/api/runs/{run}/story?case=played&trial=1")
+    recorded = {"run": run, "case": "played", "trial": 1}
+    whole = post(server, "/api/plays", {"from": recorded})
+    assert "state" not in whole  # it rests
+    assert [row["text"] for row in whole["timeline"] if row["kind"] == "agent"] == [
+        "Approved: true."
+    ]
+    asked = next(row["seq"] for row in story["timeline"] if row["kind"] == "pause")
+    cut = post(server, "/api/plays", {"from": {**recorded, "at": asked}})
+    assert [wait["tool"] for wait in cut["waits"]] == ["approve"]
+    done = post(server, f"/api/plays/{cut['id']}/answer", {"answers": {"approve": False}})
+    assert done["timeline"][-1]["text"] == "Approved: false."
+    assert list(done["mocks"]) == ["look_up"]
+    assert not (server.folder / "acted").exists()
+    for bad in ({**recorded, "at": 9_999}, {**recorded, "trial": 9}, {**recorded, "case": "../x"}):
+        assert server.request("/api/plays", "POST", {"from": bad})[0] in (400, 404)
+    added = post(server, "/api/sets/plays/cases", {**recorded, "id": "again"})
+    assert "again" in [case["id"] for case in added["cases"]]
+    assert server.request("/api/sets/plays/cases", "POST", {**recorded, "id": "again"})[0] == 400
+    assert not list((server.folder / "runs" / "plays").glob("*.from.jsonl"))
+
+
+def test_a_trial_of_another_agent_is_not_played(
+    server: Server, serve: Callable[..., Server]
+) -> None:
+    plan = post(server, "/api/runs/plan", {"agent": 0, "set": "refunds", "cases": ["refund-001"]})
+    post(server, "/api/runs", {"plan": plan["plan"]})
+    until(lambda: server.get("/api/here")["children"][0]["state"] == "ended")
+    run = server.get("/api/runs")["runs"][0]["id"]
+    server.stop()
+    other = serve(server.folder, "desk.py:agent")
+    status, found = other.request(
+        "/api/plays", "POST", {"from": {"run": run, "case": "refund-001", "trial": 1}}
+    )
+    assert status == 400
+    assert "shop.py:agent" in found["error"]
 
 
 def test_a_set_that_changed_meanwhile_is_not_written_over(server: Server) -> None:
@@ -162,5 +202,54 @@ def test_an_agent_is_described_by_a_child(server: Server) -> None:
     assert (desk["name"], desk["ref"]) == ("desk", "desk.py:agent")
     assert [tool for tool, _ in desk["graph"]["tools"]] == ["look_up", "approve"]
     assert "desk" in desk["mermaid"]
-    assert server.get("/api/agents/0")["why"]
+    assert "one run" in desk["estimate"]
+    plain = server.get("/api/agents/0")
+    assert plain["why"]
+    assert plain["name"]
     assert server.request("/api/agents/7")[0] == 404
+
+
+def test_a_play_that_broke_can_still_be_looked_at(server: Server) -> None:
+    play = post(server, "/api/plays", {"agent": 0})
+    place = f"/api/plays/{play['id']}"
+    assert "overloaded" in post(server, f"{place}/say", {"text": "order 5"})["error"]
+    server.stop()
+    server.start()
+    assert server.get(place)["state"] == "broken"
+    assert server.request(f"{place}/say", "POST", {"text": "order 6"})[0] == 400
+    (listed,) = server.get("/api/plays")["plays"]
+    assert (listed["id"], listed["name"], listed["says"]) == (
+        play["id"],
+        "shop.py:agent",
+        "order 5",
+    )
+    assert listed["events"] > 2
+
+
+def test_a_play_belongs_to_its_agent_whatever_its_number(
+    server: Server, serve: Callable[..., Server]
+) -> None:
+    play = post(server, "/api/plays", {"agent": 1})
+    server.stop()
+    again = serve(server.folder, "desk.py:agent", "shop.py:agent")
+    assert again.get(f"/api/plays/{play['id']}")["name"] == "desk.py:agent"
+    again.stop()
+    other = serve(server.folder, "shop.py:agent")
+    assert other.request(f"/api/plays/{play['id']}")[0] == 404
+    assert other.get("/api/plays")["plays"] == []
+
+
+def test_what_is_refused_is_no_crash_of_the_server(server: Server) -> None:
+    assert server.request("/api/runs/nothing")[0] == 404
+    assert server.request("/api/nowhere")[0] == 404
+    assert server.request("/api/runs/plan", "POST", {"agent": 9})[0] == 400
+    assert server.request("/api/sets/refunds/check", "POST", {"text": "x" * 21_000_000})[0] == 413
+    server.stop()
+    assert "Traceback" not in (server.folder / "web.log").read_text()
+
+
+def test_a_played_user_can_name_no_code(server: Server) -> None:
+    (server.folder / "evil.py").write_text("open('imported', 'w').close()\nmodel = None\n")
+    user = {"goals": ["x"], "model": "evil.py:model"}
+    assert server.request("/api/plays", "POST", {"agent": 1, "user": user})[0] == 400
+    assert not (server.folder / "imported").exists()

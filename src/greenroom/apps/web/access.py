@@ -93,7 +93,7 @@ def _method() -> tuple[int, str, str]:
 
 
 class Guard:
-    """Answers what may not pass, bounds what may, and gives every answer the headers of the page."""
+    """Refuses what must not pass, limits what may, and gives every answer the headers of the page."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app

@@ -9,11 +9,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from greenroom.apps.web.access import TooLarge
-from greenroom.errors import BadInput, GreenroomError, NotFound, StoreFailed
+from greenroom.apps.web.sets_page import Conflict, NamesCode
+from greenroom.errors import BadInput, GreenroomError, NotFound
 from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.redaction import redactor
 
 Handler = Callable[[Request], Awaitable[Response]]
+Action = Callable[[Request, dict[str, Json]], Awaitable[object]]
 
 
 def answer(value: object, status: int = 200) -> Response:
@@ -29,6 +31,21 @@ def reading(make: Callable[[Request], object]) -> Handler:
     async def route(request: Request) -> Response:
         found = await run_in_threadpool(make, request)
         return found if isinstance(found, Response) else await run_in_threadpool(answer, found)
+
+    return route
+
+
+def acting(action: Action) -> Handler:
+    """A route that takes a JSON object."""
+
+    async def route(request: Request) -> Response:
+        try:
+            return answer(await action(request, await body_of(request)))
+        except Conflict as conflict:
+            return answer(
+                {"error": str(conflict), "next": "Compare both texts.", "theirs": conflict.theirs},
+                409,
+            )
 
     return route
 
@@ -83,11 +100,13 @@ async def failed(_: Request, error: Exception) -> Response:
             return _error(error.status_code, error.detail, "Go back to the list of runs.")
         case NotFound():
             return _error(404, str(error))
+        case NamesCode():
+            return answer({"error": str(error), "next": "", "code": error.code}, 400)
         case BadInput():
             return _error(400, str(error))
         case TooLarge():
             return _error(413, str(error), "Send less at once.")
-        case StoreFailed() | GreenroomError():
+        case GreenroomError():
             return _error(500, str(error))
         case _:
             what = f"{type(error).__name__}: {error}"

@@ -1,23 +1,25 @@
 """The routes of the server: which path asks for what. What is answered is made elsewhere."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import get_args
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from greenroom import __version__
-from greenroom.apps.web import runs_page, shell
-from greenroom.apps.web.access import USER, Access, Guard
+from greenroom.apps.web import label_routes, runs_page, shell
+from greenroom.apps.web.access import USER, Access, Guard, TooLarge
 from greenroom.apps.web.answers import (
+    Action,
+    acting,
     amount,
     answer,
-    body_of,
     failed,
     reading,
     text_in,
@@ -26,20 +28,18 @@ from greenroom.apps.web.answers import (
 from greenroom.apps.web.live import Feed
 from greenroom.apps.web.run_index import RunIndex
 from greenroom.apps.web.run_pages import lines_of
-from greenroom.apps.web.sets_page import Conflict, check_text
+from greenroom.apps.web.runs_page import agent_of
+from greenroom.apps.web.sets_page import check_text
 from greenroom.apps.web.site import Settings, Site
 from greenroom.cases.data import case_from
 from greenroom.cases.from_runs import harvest
-from greenroom.errors import BadInput
-from greenroom.ledger.plain import Json
+from greenroom.errors import BadInput, GreenroomError
+from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.html import render_html
 from greenroom.reports.page.shapes import WORST, AgentLine, Here, Query, Rows, Sort
-from greenroom.results.files import report_text
-from greenroom.results.redaction import redacted
+from greenroom.results.files import report_parts
 from greenroom.store import Store
-
-Action = Callable[[Request, dict[str, Json]], Awaitable[object]]
 
 
 def build(store: Store, settings: Settings, access: Access) -> ASGIApp:
@@ -57,7 +57,13 @@ def build(store: Store, settings: Settings, access: Access) -> ASGIApp:
     app = Starlette(
         routes=[*routes(site, feed), *shell.routes()],
         lifespan=lifespan,
-        exception_handlers={Exception: failed, 404: failed, 405: failed},
+        # Named one by one: what is handled as a mere Exception is also logged as a crash of the server.
+        exception_handlers={
+            GreenroomError: failed,
+            TooLarge: failed,
+            HTTPException: failed,
+            Exception: failed,
+        },
     )
     return Guard(app, access)
 
@@ -71,28 +77,36 @@ def routes(site: Site, feed: Feed) -> list[BaseRoute]:
         return StreamingResponse(listening, media_type="text/event-stream")
 
     read = [
+        *_lists(site),
         *_about_runs(site),
+        *_downloads(site),
         *_about_trials(site),
         *_about_two_runs(site),
         *_about_sets(site),
+        *label_routes.reading_routes(site),
         Route("/api/stream", stream),
     ]
-    return read if site.settings.read_only else [*read, *_acting(site), *_playing(site)]
+    if site.settings.read_only:
+        return read
+    plays = [*_playing(site), *_about_plays(site)]
+    return [*read, *_acting(site), *plays, *label_routes.grading_routes(site)]
 
 
-def _about_runs(site: Site) -> list[BaseRoute]:
+def _lists(site: Site) -> list[BaseRoute]:
+    """What the server has: itself, its runs, the trend of a set."""
     store, settings = site.store, site.settings
 
     def here(request: Request) -> object:
         names = [AgentLine(n=n, ref=one, name=one) for n, one in enumerate(settings.agents)]
         return Here(
             version=__version__,
-            store=str(store.place),
+            store=store.address,
             read_only=settings.read_only,
             user=str(request.scope.get(USER, "")),
             agents=names,
             sets=site.sets.lines(),
             children=[child.data() for child in site.children.all.values()],
+            labels=site.labels.names(),
             budget=settings.budget,
         )
 
@@ -105,11 +119,20 @@ def _about_runs(site: Site) -> list[BaseRoute]:
             before=asked.get("before", ""),
             limit=whole_number(request, "limit", 50),
             mine=site.children.mine(),
+            rates=site.rates,
         )
 
     def trend(request: Request) -> object:
-        return {"points": runs_page.trend(store, request.query_params.get("set", ""))}
+        return {"points": runs_page.trend(store, site.rates, request.query_params.get("set", ""))}
 
+    return [
+        Route("/api/here", reading(here)),
+        Route("/api/runs", reading(runs)),
+        Route("/api/trend", reading(trend)),
+    ]
+
+
+def _about_runs(site: Site) -> list[BaseRoute]:
     def head(request: Request) -> object:
         return site.pages.head(site.index(_run(request)))
 
@@ -124,21 +147,27 @@ def _about_runs(site: Site) -> list[BaseRoute]:
         words = request.query_params.get("words", "")[:200]
         return StreamingResponse(lines_of(index, words), media_type="application/x-ndjson")
 
-    def page_file(request: Request) -> object:
-        return Response(render_html(store.report(_run(request))), media_type="text/html")
-
-    def json_file(request: Request) -> object:
-        text = report_text(redacted(store.report(_run(request))))
-        return Response(text, media_type="application/json")
-
     return [
-        Route("/api/here", reading(here)),
-        Route("/api/runs", reading(runs)),
-        Route("/api/trend", reading(trend)),
         Route("/api/runs/{run}", reading(head)),
         Route("/api/runs/{run}/rows", reading(rows)),
         Route("/api/runs/{run}/agent", reading(agent)),
         Route("/api/runs/{run}/find", find),
+    ]
+
+
+def _downloads(site: Site) -> list[BaseRoute]:
+    store = site.store
+
+    def page_file(request: Request) -> object:
+        return Response(render_html(store.report(_run(request))), media_type="text/html")
+
+    def json_file(request: Request) -> object:
+        parts = report_parts(store.report(_run(request)))
+        # Half a character, as a cut stream leaves it, is not valid UTF-8 but can be escaped.
+        data = (part.encode(errors="backslashreplace") for part in parts)
+        return StreamingResponse(data, media_type="application/json")
+
+    return [
         Route("/api/runs/{run}/report.html", reading(page_file)),
         Route("/api/runs/{run}/report.json", reading(json_file)),
     ]
@@ -178,14 +207,14 @@ def _about_two_runs(site: Site) -> list[BaseRoute]:
     def rows(request: Request) -> object:
         a, b = both(request)
         index = site.compared(a, b)
-        if not index.changes:
-            site.pages.compared_head(a, index)
+        site.pages.compared_head(a, index)  # which marks the rows
         return _rows(index, request)
 
     def story(request: Request) -> object:
         a, b = both(request)
-        trials = whole_number(request, "trial_a", 1), whole_number(request, "trial_b", 1)
-        return site.pages.compared_story(a, b, request.query_params.get("case", ""), trials)
+        chosen = whole_number(request, "trial_a", 0) or None
+        trial, case = whole_number(request, "trial_b", 1), request.query_params.get("case", "")
+        return site.pages.compared_story(a, b, case, trial, chosen)
 
     return [
         Route("/api/compare", reading(head)),
@@ -222,6 +251,7 @@ def _acting(site: Site) -> list[BaseRoute]:
 
     async def begin(_: Request, body: dict[str, Json]) -> object:
         planned = site.plans.take(text_in(body, "plan"))
+        await run_in_threadpool(site.sets.check_code, planned.queue, body.get("code"))
         return site.children.start(planned.argv, planned.queue).data()
 
     async def stop(request: Request, _: dict[str, Json]) -> object:
@@ -256,6 +286,7 @@ def _add_case(site: Site, set_id: str, body: dict[str, Json]) -> object:
 
 
 def _playing(site: Site) -> list[BaseRoute]:
+    """Which plays there are, and how one begins."""
     plays = site.plays
 
     async def agent(request: Request) -> Response:
@@ -266,7 +297,25 @@ def _playing(site: Site) -> list[BaseRoute]:
         return answer({"plays": await run_in_threadpool(plays.all)})
 
     async def begin(_: Request, body: dict[str, Json]) -> object:
-        return await plays.begin(body)
+        recorded = body.get("from")
+        if not is_object(recorded):
+            return await plays.begin(body)
+        run = await run_in_threadpool(site.store.run, text_in(recorded, "run"))
+        case, trial, at = text_in(recorded, "case"), recorded.get("trial", 1), recorded.get("at")
+        number = trial if type(trial) is int else 1
+        ledger = await run_in_threadpool(site.pages.ledger, run.id, case, number)
+        return await plays.take_over(ledger, agent_of(run), at if type(at) is int else None)
+
+    return [
+        Route("/api/agents/{n}", agent),
+        Route("/api/plays", every),
+        Route("/api/plays", acting(begin), methods=["POST"]),
+    ]
+
+
+def _about_plays(site: Site) -> list[BaseRoute]:
+    """How one play goes on."""
+    plays = site.plays
 
     async def look(request: Request) -> Response:
         return answer(await plays.look(_play(request)))
@@ -286,29 +335,11 @@ def _playing(site: Site) -> list[BaseRoute]:
 
     moves = ("say", "answer", "simulate", "mocks")
     return [
-        Route("/api/agents/{n}", agent),
-        Route("/api/plays", every),
-        Route("/api/plays", acting(begin), methods=["POST"]),
         Route("/api/plays/{play}", look),
         *(Route(f"/api/plays/{{play}}/{do}", acting(move(do)), methods=["POST"]) for do in moves),
         Route("/api/plays/{play}/fork", acting(fork), methods=["POST"]),
         Route("/api/plays/{play}/case", acting(case), methods=["POST"]),
     ]
-
-
-def acting(action: Action) -> Callable[[Request], Awaitable[Response]]:
-    """A route that takes a JSON object."""
-
-    async def route(request: Request) -> Response:
-        try:
-            return answer(await action(request, await body_of(request)))
-        except Conflict as conflict:
-            return answer(
-                {"error": str(conflict), "next": "Compare both texts.", "theirs": conflict.theirs},
-                409,
-            )
-
-    return route
 
 
 def _run(request: Request) -> str:
@@ -334,9 +365,9 @@ def query_of(request: Request) -> Query:
     sort = asked.get("sort") or "status"
     down, sort = sort.startswith("-"), sort.removeprefix("-")
     if sort not in get_args(Sort):
-        raise BadInput(f"sort={sort!r} is none of {', '.join(get_args(Sort))}.")
+        raise BadInput(f"sort={sort!r} is not one of {', '.join(get_args(Sort))}.")
     if unknown := [one for one in asked.getlist("status") if one not in WORST]:
-        raise BadInput(f"status={unknown[0]!r} is none of {', '.join(WORST)}.")
+        raise BadInput(f"status={unknown[0]!r} is not one of {', '.join(WORST)}.")
     return Query(
         q=asked.get("q", "")[:200],
         status=[one for one in WORST if one in asked.getlist("status")],

@@ -1,11 +1,12 @@
 """Commands that the page starts: children that play, while the server reads.
 
 A child gets a list of arguments, never a shell, and the page shows that very line. Agent and set are those
-of the server's own command line. What a child prints goes into a file beside the store, so a child goes on
+of the server's own command line. What a child prints goes into a file next to the store, so a child goes on
 if the server is killed; a run that is stopped can be resumed.
 """
 
 import asyncio
+import os
 import shlex
 import signal
 import sys
@@ -36,7 +37,6 @@ class Started:
     process: asyncio.subprocess.Process | None = None
     exit_code: int | None = None
     run: str = ""
-    begun: float = 0.0
     known: frozenset[str] = frozenset()
     """The runs that were there before it."""
     is_stopped: bool = False
@@ -99,7 +99,6 @@ class Children:
                 child.exit_code = 130
                 return
             child.known = frozenset(run.id for run in await asyncio.to_thread(self.store.runs))
-            child.begun = time()
             child.log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with child.log.open("wb") as log:
                 child.process = await asyncio.create_subprocess_exec(
@@ -110,6 +109,7 @@ class Children:
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
+                    env={**os.environ, **self.store.database.environment()},
                     start_new_session=True,  # Ctrl-C for the server is passed on by it, once
                 )
             while child.exit_code is None:

@@ -9,17 +9,13 @@ import click
 if TYPE_CHECKING:
     from greenroom.store import Store
 
-_AGENT_FILES = ("agent.py", "__init__.py", "main.py")
-
 
 @click.command("web")
 @click.argument("given", nargs=-1, metavar="[AGENT | SETS]...")
 @click.option("--store", default="", metavar="DIR", help="Where runs are kept.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", default=8765, show_default=True, help="0 takes any port that is free.")
-@click.option(
-    "--read-only", is_flag=True, help="Look, do not touch: nothing can be started or saved."
-)
+@click.option("--read-only", is_flag=True, help="Only look: nothing can be started or saved.")
 @click.option(
     "--budget",
     default=1.0,
@@ -31,15 +27,29 @@ _AGENT_FILES = ("agent.py", "__init__.py", "main.py")
     "--trace-url",
     default="",
     metavar="TEMPLATE",
-    help="Where traces are looked at, with {trace_id}.",
+    help="The address of a trace, with {trace_id} in it.",
 )
-@click.option("--allow-host", multiple=True, metavar="NAME", help="How a proxy calls this server.")
+@click.option(
+    "--labels",
+    default="labels",
+    show_default=True,
+    metavar="DIR",
+    help="The folder with sets of trials that people grade: `greenroom labels draw`.",
+)
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="NAME",
+    help="The host name by which a proxy reaches this server.",
+)
 @click.option(
     "--auth-header", default="", metavar="NAME", help="The header in which a proxy names the user."
 )
-@click.option("--proxy", multiple=True, metavar="ADDRESS", help="A proxy whose header is believed.")
-@click.option("--token-file", default="", metavar="FILE", help="A token that a team shares.")
-@click.option("--no-browser", is_flag=True, help="Print the address, open no browser.")
+@click.option("--proxy", multiple=True, metavar="ADDRESS", help="A proxy whose header is trusted.")
+@click.option(
+    "--token-file", default="", metavar="FILE", help="A file with a token that the team shares."
+)
+@click.option("--no-browser", is_flag=True, help="Print the address, and do not open a browser.")
 def web_command(
     given: Sequence[str],
     store: str,
@@ -48,6 +58,7 @@ def web_command(
     read_only: bool,
     budget: float,
     trace_url: str,
+    labels: str,
     allow_host: Sequence[str],
     auth_header: str,
     proxy: Sequence[str],
@@ -71,6 +82,7 @@ def web_command(
             read_only=read_only,
             budget=budget,
             trace_url=trace_url,
+            labels=labels,
         ),
         Address(
             host=host,
@@ -86,10 +98,12 @@ def web_command(
 
 def is_agent(given: str) -> bool:
     """Whether an argument names an agent: a Python file, something in one, or a folder with an agent."""
-    where, _, _ = given.partition(".py:")
+    from greenroom.suite.references import FOLDER_FILES, split_reference
+
+    where, attr = split_reference(given)
     path = Path(where)
-    has_agent = path.is_dir() and any((path / name).is_file() for name in _AGENT_FILES)
-    return path.suffix == ".py" or where != given or has_agent
+    has_agent = path.is_dir() and any((path / name).is_file() for name in FOLDER_FILES)
+    return path.suffix == ".py" or bool(attr) or has_agent
 
 
 def opened(place: str) -> "Store":

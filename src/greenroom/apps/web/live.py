@@ -9,7 +9,6 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -25,7 +24,7 @@ _LOOK = 1.0
 writes nothing, and some disks cannot be watched."""
 _SIGN_OF_LIFE = 15.0
 _MANY = 2_000
-"""A page that has missed more than this many changes does better to ask for everything anew."""
+"""A page that has missed more than this many changes does better to ask for everything again."""
 
 
 class Message(Struct, frozen=True):
@@ -104,7 +103,7 @@ class Feed:
 
 
 def _is_of_the_store(_: object, path: str) -> bool:
-    return not path.endswith(("-shm", "lock")) or Path(path).name == "lock"
+    return not path.endswith("-shm")  # written by whoever reads
 
 
 class _Listener:
@@ -119,7 +118,7 @@ class _Listener:
         self._going: dict[str, int] = {}
 
     async def taken_up(self, since: str) -> AsyncIterator[Message]:
-        """Begin after `since`; if that is no place in this store, say that everything is to be asked for."""
+        """Begin after `since`; if that is not a place in this store, say that everything is to be asked for."""
         self._id, latest = await asyncio.to_thread(_latest, self._store)
         at = int(since) if since.isascii() and since.isdecimal() else -1
         if 0 <= at <= latest and latest - at <= _MANY:
@@ -177,7 +176,7 @@ class _Listener:
 
 
 def _latest(store: Store) -> tuple[str, int]:
-    if not store.database.path.exists():
+    if not store.database.exists():
         return "", 0
     return store.latest_position()
 

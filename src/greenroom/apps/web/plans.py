@@ -10,7 +10,7 @@ from typing import Any
 
 from greenroom.apps.web.children import check_model, command_line
 from greenroom.apps.web.runs_page import evalset_of
-from greenroom.apps.web.sets_page import SetFiles, cases_in
+from greenroom.apps.web.sets_page import SetFiles, cases_in, code_in
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json, is_array
 from greenroom.ledger.text_files import text_of
@@ -47,7 +47,8 @@ class Plans:
         """What a run would cost and which command it is."""
         wish = _Wish(asked, self)
         file = sets.file(wish.set_id).path
-        known = [case.id for case in cases_in(file, text_of(file))]
+        text = text_of(file)
+        known = [case.id for case in cases_in(file, text)]
         chosen = wish.cases(known)
         argv = wish.argv(chosen, str(file), len(known))
         found = self._learnt(wish.set_id)
@@ -68,6 +69,7 @@ class Plans:
             seconds=found.seconds * trials if found.seconds else None,
             based_on=len(found.costs),
             warnings=list(_warnings(found, cost, wish.budget)),
+            code=code_in(file, text),
         )
 
     def take(self, plan_id: str) -> Planned:
@@ -81,9 +83,8 @@ class Plans:
 
     def _learnt(self, set_id: str) -> "_Learnt":
         """What trials of this set cost and took lately."""
-        name = set_id
         found = _Learnt()
-        runs = [run for run in self.store.runs() if run.done and evalset_of(run) == name]
+        runs = [run for run in self.store.runs() if run.done and evalset_of(run) == set_id]
         for run in runs[:_LEARNT_FROM]:
             found.seconds = found.seconds or run.seconds / run.done
             found.costs += [cost for _, cost in self.store.costs(run.id)]
@@ -149,7 +150,7 @@ class _Wish:
             argv += ["--model", self.model]
         if self.baseline:
             argv += ["--baseline", self.baseline]
-        return [*argv, "--store", str(self._store.place)]
+        return [*argv, "--store", self._store.address]
 
 
 def _number(asked: Mapping[str, Json], name: str, usual: int, most: int) -> int:

@@ -3,11 +3,16 @@
 from typing import Any
 
 from greenroom.agents import check
+from greenroom.agents.costs import estimate
+from greenroom.agents.costs.tables import estimate_table
+from greenroom.agents.data_links import data_links
 from greenroom.agents.flow import Flow
 from greenroom.agents.mermaid import mermaid
 from greenroom.backends.backend import Yield
 from greenroom.backends.registry import backend_for
 from greenroom.cases.data import case_data
+from greenroom.ledger.events import RunResumed
+from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, as_object, is_object, plain
 from greenroom.ledger.questions import cost
 from greenroom.reports.page.graph import graph_of
@@ -28,7 +33,7 @@ def play_data(play: Rehearsal, rest: Rest, agent: Any) -> Play:
         id="",
         agent=0,
         state="ended" if rest.ended == "finished" else "broken" if rest.ended else "resting",
-        timeline=timeline(ledger, Trimmer()),
+        timeline=_rows(ledger),
         values=list(state_places(ledger.fold())),
         waits=[_waiting(wait) for wait in rest.waits],
         mocks=as_object(case_data(play.case).get("mocks") or {}),
@@ -40,12 +45,18 @@ def play_data(play: Rehearsal, rest: Rest, agent: Any) -> Play:
     )
 
 
+def _rows(ledger: Ledger) -> list[dict[str, Any]]:
+    """What happened, without a word about each rest between two moves."""
+    rests = {event.seq for event in ledger if isinstance(event, RunResumed)}
+    return [row for row in timeline(ledger, Trimmer()) if row.get("seq") not in rests]
+
+
 def agent_data(agent: Any) -> AgentDetails:
     """How an agent is made, what its contracts lack, and who reads what whom wrote."""
     backend = backend_for(agent)
     facts = as_object(backend.snapshot) if is_object(backend.snapshot) else {}
     graph = graph_of(backend.snapshot) or Part(kind="agent", name=str(facts.get("name") or ""))
-    name = str(facts.get("name") or backend.name)
+    name = str(facts.get("name") or "")
     if not isinstance(agent, Flow):
         why = f"Contracts are checked of agents of our own; this one is run by {backend.name}."
         return AgentDetails(ref="", name=name, graph=graph, why=why)
@@ -54,7 +65,13 @@ def agent_data(agent: Any) -> AgentDetails:
         for one in check(agent)
     ]
     return AgentDetails(
-        ref="", name=name, graph=graph, mermaid=mermaid(backend.snapshot), issues=issues
+        ref="",
+        name=name,
+        graph=graph,
+        mermaid=mermaid(backend.snapshot),
+        issues=issues,
+        links=[(link.writer, link.reader, link.place) for link in data_links(facts)],
+        estimate=estimate_table(estimate(agent)),
     )
 
 

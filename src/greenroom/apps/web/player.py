@@ -20,6 +20,7 @@ from greenroom.cases.from_runs import harvest
 from greenroom.errors import BadInput, GreenroomError
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, as_object
+from greenroom.ledger.questions import ended
 from greenroom.simulation.rehearsal import Rehearsal, Rest
 from greenroom.suite.references import load_agent
 
@@ -40,6 +41,9 @@ class Player:
                 self._begin(move)
             case "take_up":
                 await self._take_up(move)
+            case "fork_from":
+                self._begin(move)
+                await self._fork_from(Ledger.load(self._file.with_name(str(move["file"]))), move)
             case "say":
                 self._rest = await self._play.say(str(move["text"]))
             case "answer":
@@ -52,12 +56,14 @@ class Player:
                     self._rest = await self._play.go_on()
             case "fork":
                 return self._fork(move)
+            case "look":
+                pass
             case "describe":
                 return agent_data(self._agent)
             case "case":
                 return case_data(harvest(self._play.ledger, str(move["id"])))
             case other:
-                raise BadInput(f"{other!r} is no move.")
+                raise BadInput(f"{other!r} is not a move.")
         self._save()
         return play_data(self._play, self._rest, self._agent)
 
@@ -75,8 +81,20 @@ class Player:
         self._begin(move)
         ledger = Ledger.load(self._file) if self._file.exists() else Ledger()
         self._play = Rehearsal(self._agent, self._play.case, ledger=ledger)
-        if len(ledger):
+        end = ended(ledger)
+        if end is not None:
+            how = "finished" if end.reason == "finished" else "error"
+            self._rest = Rest(ended=how, error=end.error)
+        elif len(ledger):
             self._rest = await self._play.go_on()
+
+    async def _fork_from(self, recorded: Ledger, move: dict[str, Json]) -> None:
+        """Go on with a recorded trial from before an event; from its end if none is named."""
+        at: Any = move["at"]
+        end = len(recorded) - (ended(recorded) is not None)
+        whole = Rehearsal(self._agent, self._play.case, ledger=recorded)
+        self._play = whole.fork(end if type(at) is not int else at)
+        self._rest = await self._play.go_on()
 
     def _fork(self, move: dict[str, Json]) -> Json:
         at: Any = move["at"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,15 +11,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from greenroom.apps.web.children import check_model
 from greenroom.apps.web.player import write_private
+from greenroom.cases.liveness import is_live
 from greenroom.errors import BadInput, GreenroomError, NotFound
-from greenroom.ledger.plain import Json
+from greenroom.ledger.events import UserSaid
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json, as_object, is_object
+from greenroom.ledger.questions import started
+from greenroom.reports.words import shortened
 from greenroom.store import Store
+from greenroom.store.configuration import withheld, without
 
 _MOST = 8
 """So many children rest at once; the one that was not spoken to for longest is let go."""
 _PATIENCE = 180.0
 _LONGEST_LINE = 64 * 1024 * 1024
+_LONGEST_WORDS = 120
 _SETTINGS = ("user", "mocks", "state")
 
 
@@ -34,24 +43,27 @@ class _Table:
     agent: int
     settings: dict[str, Json]
     forked_from: str = ""
+    cost: float = 0.0
+    """What its models have cost so far, as far as prices are known."""
     code: float = 0.0
     """When the agent's file was last changed as the child imported it."""
     child: asyncio.subprocess.Process | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def note(self) -> str:
-        """What is remembered of it beside its ledger."""
-        return json.dumps(
-            {"agent": self.agent, "settings": self.settings, "forked_from": self.forked_from}
-        )
+    def note(self, reference: str) -> str:
+        """What is remembered of it next to its ledger; its agent by name, since another server numbers again."""
+        kept = {"agent": reference, "settings": self.settings, "forked_from": self.forked_from}
+        return json.dumps(kept)
 
 
 class Plays:
     """All plays of one server; those of earlier servers are found in the folder."""
 
-    def __init__(self, store: Store, agents: Sequence[str]) -> None:
+    def __init__(self, store: Store, agents: Sequence[str], budget: float) -> None:
         self._folder = store.place / "plays"
+        self._store = store.address
         self._agents = agents
+        self._budget = budget
         self._tables: dict[str, _Table] = {}
 
     async def begin(self, asked: Mapping[str, Json]) -> dict[str, Any]:
@@ -60,19 +72,50 @@ class Plays:
         if type(agent) is not int or not 0 <= agent < len(self._agents):
             raise BadInput(f"agent {agent!r} was not given when the server was started.")
         settings = {name: asked[name] for name in _SETTINGS if asked.get(name)}
+        user = settings.get("user")
+        if is_object(user):
+            check_model(str(user.get("model") or ""))
         table = _Table(secrets.token_hex(4), agent, settings)
         found = await self._ask(table, {"do": "begin", **settings})
         self._keep(table)
         return found
 
+    async def take_over(self, recorded: Ledger, reference: str, at: int | None) -> dict[str, Any]:
+        """A play that goes on from a recorded trial: from before an event, or from its end."""
+        if reference not in self._agents:
+            raise BadInput(
+                f"this trial is of {reference or 'an agent without a name'!r}, which this server was not "
+                f"started with: greenroom web {reference or 'AGENT'}."
+            )
+        settings = settings_of(recorded)
+        table = _Table(secrets.token_hex(4), list(self._agents).index(reference), settings)
+        file = self._folder / f"{table.id}.from.jsonl"
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        recorded.save(file)  # with what is attached to it, for the child to find
+        file.chmod(0o600)
+        try:
+            move = {"do": "fork_from", "file": file.name, "at": at}
+            found = await self._ask(table, {**move, **settings})
+        except GreenroomError:
+            await _dismiss(table)
+            raise
+        finally:
+            file.unlink()
+        self._keep(table)
+        return found
+
     async def look(self, play_id: str) -> dict[str, Any]:
         """A play as it rests."""
-        table = self._table(play_id)
-        return await self._ask(table, {"do": "take_up", **table.settings})
+        return await self._ask(self._table(play_id), {"do": "look"})
 
     async def move(self, play_id: str, do: str, asked: Mapping[str, Json]) -> dict[str, Any]:
         """Say, answer, simulate, change mocks."""
         table = self._table(play_id)
+        if table.cost >= self._budget > 0:
+            raise BadInput(
+                f"this conversation has cost ${table.cost:.4f}, and the server may spend ${self._budget:g} on "
+                f"one. `greenroom web --budget USD` raises that."
+            )
         found = await self._ask(table, {**asked, "do": do})
         if do == "mocks":
             table.settings["mocks"] = found["mocks"]
@@ -96,19 +139,34 @@ class Plays:
         return await self._say(self._table(play_id), {"do": "case", "id": case_id})
 
     async def describe(self, agent: int) -> dict[str, Any]:
-        """How an agent of this server is made, told by a child that imports it."""
+        """How an agent of this server is made, as reported by a child that imports it."""
         if not 0 <= agent < len(self._agents):
             raise NotFound(f"there is no agent {agent} among those this server was started with.")
         table = _Table(f"agent{agent}", agent, {})
         try:
-            return {**await self._say(table, {"do": "describe"}), "ref": self._agents[agent]}
+            found, ref = await self._say(table, {"do": "describe"}), self._agents[agent]
+            return {**found, "ref": ref, "name": found["name"] or ref}
         finally:
             await _dismiss(table)
 
     def all(self) -> list[dict[str, Json]]:
         """Every play that is kept, the latest first."""
         files = sorted(self._folder.glob("*.json"), key=lambda file: -file.stat().st_mtime)
-        return [{"id": file.stem, "agent": self._table(file.stem).agent} for file in files]
+        found: list[dict[str, Json]] = []
+        for file in files:
+            with suppress(NotFound):  # of an agent that this server was not given
+                agent = self._table(file.stem).agent
+                found.append({"id": file.stem, "agent": agent, **self._line(file, agent)})
+        return found
+
+    def _line(self, note: Path, agent: int) -> dict[str, Json]:
+        """What tells a play from the others: its first words, its length, when it was last spoken in."""
+        told: dict[str, Json] = {"name": self._agents[agent], "at": note.stat().st_mtime}
+        with suppress(OSError, GreenroomError):
+            ledger = Ledger.load(note.with_suffix(".jsonl"))
+            first = next((event.text for event in ledger.of(UserSaid)), "")
+            told |= {"events": len(ledger), "says": shortened(first, _LONGEST_WORDS)}
+        return told
 
     async def close(self) -> None:
         """Let all children go; what they played is in its files."""
@@ -124,18 +182,23 @@ class Plays:
         if not play_id.isalnum() or not (note := self._folder / f"{play_id}.json").is_file():
             raise NotFound(f"there is no play {play_id!r}. Begin another one.")
         kept = json.loads(note.read_text())
-        if kept["agent"] >= len(self._agents):
-            raise NotFound(f"the agent of play {play_id!r} was not given to this server.")
-        table = _Table(play_id, kept["agent"], kept["settings"], kept["forked_from"])
+        if kept["agent"] not in self._agents:
+            raise NotFound(
+                f"play {play_id!r} is of {kept['agent']}, which this server was not given."
+            )
+        number = list(self._agents).index(kept["agent"])
+        table = _Table(play_id, number, kept["settings"], kept["forked_from"])
         self._tables[play_id] = table
         return table
 
     def _keep(self, table: _Table) -> None:
         self._tables[table.id] = table
-        write_private(table.note(), self._folder / f"{table.id}.json")
+        note = table.note(self._agents[table.agent])
+        write_private(note, self._folder / f"{table.id}.json")
 
     async def _ask(self, table: _Table, move: Mapping[str, Json]) -> dict[str, Any]:
         found = await self._say(table, move)
+        table.cost = found.get("cost") or table.cost
         changed = _changed(self._agents[table.agent])
         about = {"id": table.id, "agent": table.agent, "forked_from": table.forked_from}
         name = self._agents[table.agent]
@@ -146,7 +209,7 @@ class Plays:
         async with table.lock:
             if table.child is None or table.child.returncode is not None:
                 await self._hire(table)
-                if move["do"] not in ("begin", "take_up", "describe"):
+                if move["do"] not in ("begin", "fork_from", "take_up", "describe"):
                     await self._exchange(table, {"do": "take_up", **table.settings})
             return await self._exchange(table, move)
 
@@ -165,7 +228,7 @@ class Plays:
         if not line.endswith(b"\n"):
             await _dismiss(table)
             raise PlayBroke(
-                "the process that plays has died; what it had finished is kept. Try again."
+                "the process that runs this conversation has died; what it had finished is kept. Try again."
             )
         found = json.loads(line)
         if "error" in found:
@@ -190,7 +253,22 @@ class Plays:
             stderr=asyncio.subprocess.DEVNULL,
             limit=_LONGEST_LINE,
             start_new_session=True,
+            env=without(withheld(self._store), os.environ),
         )
+
+
+def settings_of(recorded: Ledger) -> dict[str, Json]:
+    """Mocks, state and user of the case that was recorded, as far as they are data and no code."""
+    first = started(recorded)
+    case = as_object(first.case) if first is not None and is_object(first.case) else {}
+    found = {name: case[name] for name in _SETTINGS if case.get(name)}
+    mocks = found.get("mocks")
+    if is_object(mocks):
+        found["mocks"] = {name: mock for name, mock in mocks.items() if not is_live(mock)}
+    user = found.get("user")
+    if is_object(user) and ".py" in str(user.get("model") or ""):
+        del found["user"]  # the page names no code
+    return {name: value for name, value in found.items() if value and not is_live(value)}
 
 
 async def _dismiss(table: _Table) -> None:

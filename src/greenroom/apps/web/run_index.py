@@ -4,15 +4,19 @@ A run may have a hundred thousand cases: the page asks for the rows it can show.
 results; a case with a new trial is read again.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from threading import Lock
 
 import msgspec
 
+from greenroom.reports.page.head import CaseCounts
 from greenroom.reports.page.rows import case_row
 from greenroom.reports.page.shapes import WORST, Query, Row, Rows, Sort
-from greenroom.results.result import CaseResult
+from greenroom.results.facts import Facts
+from greenroom.results.report import Report
+from greenroom.results.totals import Totals
 from greenroom.store import Store
 from greenroom.store.runs import ASIDE
 
@@ -35,34 +39,60 @@ class RunIndex:
     def __init__(self, store: Store, run_id: str) -> None:
         self.run_id = run_id
         self.position = -1
-        self.changes: Mapping[str, str] = {}
-        """Of a comparison: what became of each case."""
+        """Up to here the store was read."""
+        self.changed_at = -1
+        """Where the run last changed; other runs may have changed since."""
+        self.is_marked = False
+        """Whether the rows say what became of each case since another run."""
         self._store = store
         self._rows: dict[str, Row] = {}
+        self._changes: Mapping[str, str] = {}
+        self._counted: tuple[int, Report, CaseCounts] | None = None
         self._words: dict[str, str] = {}
         self._said: dict[str, set[str]] = {}
         self._views: dict[bytes, list[Row]] = {}
         self._lock = Lock()
 
     def update(self) -> int:
-        """Read what was written since the last time; the position up to which everything is known."""
+        """Read what was written since the last time; where the run last changed."""
         with self._lock:
             _, latest = self._store.latest_position()
-            if latest == self.position:
-                return latest
-            if self.position < 0:
-                self._read_all()
-            else:
-                self._read_again()
-            self.position = latest
-            return latest
+            if latest != self.position:
+                if self.position < 0:
+                    self._read_all(latest)
+                else:
+                    self._read_again(latest)
+                self.position = latest
+            return self.changed_at
 
-    def _read_all(self) -> None:
-        found = (result for _, result in self._store.results(self.run_id))
-        for place, (_, results) in enumerate(groupby(found, lambda one: one.case_id)):
-            self._put(list(results), place)
+    def counted(self) -> tuple[Report, CaseCounts]:
+        """The report of the run and what its head counts besides, all from one reading."""
+        self.update()
+        with self._lock:
+            if self._counted is None or self._counted[0] != self.changed_at:
+                self._read_all(self.position)
+            assert self._counted is not None
+            return self._counted[1:]
 
-    def _read_again(self) -> None:
+    def _read_all(self, latest: int) -> None:
+        """Read every trial once: for the rows, and for all that is counted."""
+        report, trials = self._store.report(self.run_id), self._store.run(self.run_id).plan.trials
+        totals, counts = Totals(), CaseCounts()
+        self._rows.clear()
+        found = (facts for _, facts in self._store.facts(self.run_id))
+        for place, (_, case) in enumerate(groupby(found, lambda one: one.case_id)):
+            results = list(case)
+            counts.add_row(self._put(results, place))
+            # Those that ran again are listed, and count in nothing but the cost.
+            if planned := [result for result in results if result.trial <= trials]:
+                totals.add_case(planned)
+                counts.add_trials(planned)
+        report.keep_totals(totals.paid_again(report))
+        self._counted = latest, report, counts
+        self.changed_at = latest
+        self._views.clear()
+
+    def _read_again(self, latest: int) -> None:
         changed: dict[str, int] = {}
         for kept in self._store.results_after(self.run_id, self.position):
             changed[kept.key.case_id] = kept.place
@@ -72,45 +102,48 @@ class RunIndex:
             else:
                 self._put(results, place)
         if changed:
+            self.changed_at = latest
             self._views.clear()
 
-    def _put(self, results: Sequence[CaseResult], place: int) -> None:
-        row = case_row(results, place)
-        if change := self.changes.get(row.id, ""):
-            row = msgspec.structs.replace(row, change=change)
-        self._rows[row.id] = row
-        self._words.pop(row.id, None)
+    def _put(self, results: Sequence[Facts], place: int) -> Row:
+        case_id = results[0].case_id
+        row = case_row(results, place, change=self._changes.get(case_id, ""))
+        self._rows[case_id] = row
+        self._words.pop(case_id, None)
+        return row
 
-    def refresh(self) -> None:
-        """Read everything again: what became of the cases is known now."""
-        with self._lock:
-            self.position = -1
-            self._rows.clear()
-            self._views.clear()
+    def copy(self) -> "RunIndex":
+        """The same rows, to be marked with what became of them."""
         self.update()
+        made = RunIndex(self._store, self.run_id)
+        with self._lock:
+            made.position, made.changed_at = self.position, self.changed_at
+            made._counted = self._counted
+            made._rows = {name: msgspec.structs.replace(row) for name, row in self._rows.items()}
+        return made
+
+    def mark(self, changes: Mapping[str, str]) -> Counter[str]:
+        """Say what became of each case; how often each has happened."""
+        with self._lock:
+            self._changes, self.is_marked = changes, True
+            for row in self._rows.values():
+                row.change = changes.get(row.id, "")
+            self._views.clear()
+            return Counter(row.change for row in self._rows.values() if row.change)
 
     # Asking
 
-    def all(self) -> list[Row]:
-        """Every row, in the order of the run."""
-        with self._lock:
-            return sorted(self._rows.values(), key=lambda row: row.place)
-
-    def row(self, case_id: str) -> Row | None:
-        """The row of one case."""
-        return self._rows.get(case_id)
-
     def rows(self, query: Query, first: int = 0, count: int = 100, around: str = "") -> Rows:
-        """Some of the rows that answer a query, in its order; with `around` the row of that case alone."""
-        at = self.update()
-        if around:
-            row = self.row(around)
-            return Rows(total=1 if row else 0, rows=[row] if row else [], at=at)
+        """Some of the rows that answer a query, in its order; with `around` those where that case stands."""
+        self.update()
         with self._lock:
-            found = self._answers(query)
-        first = max(first, 0)
-        some = found[first : first + min(max(count, 0), _MOST_ROWS)]
-        return Rows(total=len(found), rows=some, at=at)
+            found, at = self._answers(query), self.position
+        count, place = min(max(count, 1), _MOST_ROWS), -1
+        if around in self._rows:
+            place = next((n for n, row in enumerate(found) if row.id == around), -1)
+        first = max(first, 0) if place < 0 else place // count * count
+        some = found[first : first + count]
+        return Rows(total=len(found), rows=some, first=first, place=place, at=at)
 
     def _answers(self, query: Query) -> list[Row]:
         """Every row that answers a query; asked again while nothing has changed, it is known."""

@@ -1,7 +1,7 @@
-"""One run, one trial, one event, two runs beside each other: what each page shows, as data."""
+"""One run, one trial, one event, two runs alongside each other: what each page shows, as data."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from time import monotonic
 
@@ -25,19 +25,19 @@ from greenroom.reports.page.shapes import (
 from greenroom.reports.page.story import state_places, story_of
 from greenroom.reports.page.timeline import timeline
 from greenroom.reports.page.trimming import Trimmer
-from greenroom.results.report import Report
-from greenroom.results.result import CaseResult
 from greenroom.store import Store
 from greenroom.store.runs import Key, Run
 
 _RESTS = 10.0
-"""The head of a run under way is made anew at most every tenth of the time: a large one takes seconds."""
+"""The head of a run under way is made again at most every tenth of the time: a large one takes seconds."""
+_MOST_HEADS = 8
 
 
 @dataclass(slots=True)
 class _Made:
     head: Head
-    position: int
+    of: object
+    """What it was made of: while that is the same, so is the head."""
     at: float
     took: float
 
@@ -53,32 +53,40 @@ class RunPages:
 
     def head(self, index: RunIndex) -> Head:
         """Everything about a run but its cases."""
-        run, position = self.store.run(index.run_id), index.update()
-        with self._lock:
-            made = self._heads.get(run.id)
-            if made is None or self._is_old(made, run, position):
-                begun = monotonic()
-                report = self.store.report(run.id)
-                head = head_of(report, index.all(), title=run.plan.name or run.plan.evalset_id)
-                made = _Made(head, position, monotonic(), monotonic() - begun)
-                self._heads[run.id] = made
-                while len(self._heads) > 8:
-                    self._heads.pop(next(iter(self._heads)))
+        run, changed_at = self.store.run(index.run_id), index.update()
+
+        def make() -> Head:
+            report, counts = index.counted()
+            title = run.plan.name or run.plan.evalset_id
+            return msgspec.structs.replace(
+                head_of(report, counts, title=title), at=index.changed_at
+            )
+
         return msgspec.structs.replace(
-            made.head,
+            self._kept(run.id, run, (run, changed_at), make),
             run=run.id,
             evalset=evalset_of(run),
             agent=agent_of(run),
             digest=run.plan.digest,
             state=run.status,
             planned=run.total,
-            at=made.position,
         )
 
-    def _is_old(self, made: _Made, run: Run, position: int) -> bool:
-        if made.position == position:
-            return False
-        return run.status != "running" or monotonic() - made.at > _RESTS * made.took
+    def _kept(self, name: str, run: Run, of: object, make: Callable[[], Head]) -> Head:
+        """The head that was made of the same, or a new one; that of a run under way may be a little old."""
+        with self._lock:
+            made = self._heads.pop(name, None)
+            if made is None or (made.of != of and not self._may_rest(made, run)):
+                begun = monotonic()
+                head = make()
+                made = _Made(head, of, monotonic(), monotonic() - begun)
+            self._heads[name] = made
+            while len(self._heads) > _MOST_HEADS:
+                self._heads.pop(next(iter(self._heads)))
+        return made.head
+
+    def _may_rest(self, made: _Made, run: Run) -> bool:
+        return run.status == "running" and monotonic() - made.at <= _RESTS * made.took
 
     # One trial
 
@@ -90,7 +98,7 @@ class RunPages:
         return _going(self._under_way(run_id, case_id, trial))
 
     def _linked(self, story: Story) -> Story:
-        """With a link to its trace, where the server was told how such links look."""
+        """With a link to its trace, where the server knows how such links look."""
         if story.trace is None or story.trace[1] or not self.trace_url:
             return story
         trace_id = story.trace[0]
@@ -120,43 +128,49 @@ class RunPages:
         return EventDetails(event=event_data(ledger[seq]), state=list(state_places(state)))
 
     def agent(self, run_id: str) -> AgentDetails:
-        """The agent of a recorded run, from the first of its ledgers."""
+        """The agent of a recorded run, and the way that the first of its trials took."""
         run = self.store.run(run_id)
-        for _, result in self.store.results(run.id):
+        for key, result in self.store.results(run.id):
             ledger = result.ledger_or_none
             first = None if ledger is None else started(ledger)
-            if first is not None and (graph := graph_of(first.agent)) is not None:
+            if first is not None and (graph := graph_of(first.agent, ledger)) is not None:
                 name = as_object(first.agent).get("name") or agent_of(run)
-                return AgentDetails(ref=agent_of(run), name=str(name), graph=graph)
+                way = f"The way shown is that of {key.case_id}, trial {key.trial}."
+                return AgentDetails(ref=agent_of(run), name=str(name), graph=graph, why=way)
         raise NotFound(f"run {run_id!r} has no trial that says how its agent is made.")
 
     # Two runs
 
     def compared_head(self, a: str, index: RunIndex) -> Head:
-        """The head of run b, with what changed since run a."""
-        current, baseline = self._reports(index.run_id, a)
-        changes = current.compare(baseline)
-        index.changes = {case.case_id: case.verdict for case in changes.cases}
-        index.refresh()
-        return msgspec.structs.replace(
-            head_of(current, index.all(), changes=changes), run=index.run_id, at=index.position
-        )
+        """The head of run b, with what changed since run a; the rows of b are marked with it."""
+        before, run = self.store.run(a), self.store.run(index.run_id)
+        changed_at = index.update()
 
-    def _reports(self, *ids: str) -> Sequence[Report]:
-        return [self.store.report(one) for one in ids]
+        def make() -> Head:
+            report, counts = index.counted()
+            changes = report.compare(self.store.report(before.id))
+            verdicts = {case.case_id: case.verdict for case in changes.cases}
+            counts = replace(counts, changes=index.mark(verdicts))
+            head = head_of(report, counts, changes=changes)
+            return msgspec.structs.replace(head, run=run.id, at=index.changed_at)
 
-    def compared_story(self, a: str, b: str, case_id: str, trials: tuple[int, int]) -> Story:
-        """A trial of run b beside one of run a."""
+        name = f"{run.id} {before.id}"
+        if not index.is_marked:  # its rows were read again since the head was made
+            with self._lock:
+                self._heads.pop(name, None)
+        return self._kept(name, run, (before, run, changed_at), make)
+
+    def compared_story(
+        self, a: str, b: str, case_id: str, trial: int, chosen: int | None = None
+    ) -> Story:
+        """A trial of run b next to one of run a: the chosen one, or the one that says most about it."""
         before = self.store.results_of(self.store.run(a).id, case_id)
+        if chosen is not None and chosen not in [one.trial for one in before]:
+            raise NotFound(f"run {a!r} has no trial {chosen} of case {case_id!r}.")
         for result in self.store.results_of(b, case_id):
-            if result.trial == trials[1]:
-                return story_of(result, _first(before, trials[0]), beside_baseline=True)
-        raise NotFound(f"run {b!r} has no trial {trials[1]} of case {case_id!r}.")
-
-
-def _first(results: Sequence[CaseResult], trial: int) -> list[CaseResult]:
-    """The trials of the baseline, the one that is asked for first."""
-    return sorted(results, key=lambda result: result.trial != trial)
+            if result.trial == trial:
+                return story_of(result, before, beside_baseline=True, chosen=chosen)
+        raise NotFound(f"run {b!r} has no trial {trial} of case {case_id!r}.")
 
 
 def _going(ledger: Ledger) -> Story:

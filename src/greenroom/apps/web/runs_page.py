@@ -1,14 +1,42 @@
 """The list of runs and the trend of a set, as data."""
 
 from collections.abc import Sequence
+from math import fsum
 
+from greenroom.reports.page.head import rate_data
 from greenroom.reports.page.shapes import Rate, RunLine, Runs, TrendPoint
 from greenroom.results import Summary
-from greenroom.results.intervals import of_trials, percent
+from greenroom.results.intervals import of_cases, of_trials
 from greenroom.store import Run, Store
 
 _FEW = 50
 _MOST = 500
+
+
+class Rates:
+    """The pass rates of runs with their intervals; those of runs that have not changed are kept."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: dict[str, tuple[Run, Rate | None]] = {}
+
+    def of(self, run: Run) -> Rate | None:
+        """The share that passed of what could be judged, as the page of the run has it; None without any."""
+        known, rate = self._kept.get(run.id, (None, None))
+        if known != run:
+            rate = self._rate(run)
+            self._kept[run.id] = run, rate
+        return rate
+
+    def _rate(self, run: Run) -> Rate | None:
+        counts = Summary.of(run.done, run.counts)
+        if counts.pass_rate is None:
+            return None
+        if run.plan.trials == 1:  # the sums say it all: each case counts once
+            return rate_data(counts.pass_rate, of_trials(counts.passed, counts.evaluated))
+        tallies = self._store.tallies(run)
+        share = fsum(passed / count for passed, count in tallies) / len(tallies)
+        return rate_data(share, of_cases(tallies))
 
 
 def list_runs(
@@ -19,6 +47,7 @@ def list_runs(
     before: str = "",
     limit: int = _FEW,
     mine: Sequence[str] = (),
+    rates: Rates,
 ) -> Runs:
     """The latest runs of a set and an agent, begun before a given one; `mine` were started by this server."""
     every = store.runs()
@@ -31,7 +60,7 @@ def list_runs(
     first = ids.index(before) + 1 if before in ids else 0
     some = wanted[first : first + min(max(limit, 1), _MOST)]
     return Runs(
-        runs=[_line(run, run.id in mine) for run in some],
+        runs=[_line(run, rates.of(run), run.id in mine) for run in some],
         sets=sorted({evalset_of(run) for run in every} - {""}),
         agents=sorted({agent_of(run) for run in every} - {""}),
         next=some[-1].id if some and first + len(some) < len(wanted) else "",
@@ -49,7 +78,7 @@ def agent_of(run: Run) -> str:
     return run.plan.reference or run.plan.agent
 
 
-def _line(run: Run, is_mine: bool) -> RunLine:
+def _line(run: Run, rate: Rate | None, is_mine: bool) -> RunLine:
     plan = run.plan
     return RunLine(
         id=run.id,
@@ -65,37 +94,24 @@ def _line(run: Run, is_mine: bool) -> RunLine:
         trials=run.done,
         planned=run.total,
         counts=dict(run.counts),
-        rate=rate_of(run),
+        rate=rate,
         cost=run.cost,
         notes=list(run.notes),
         mine=is_mine,
+        by=plan.by,
+        commit=plan.commit,
+        against=plan.against or "",
     )
 
 
-def rate_of(run: Run) -> Rate | None:
-    """The share of trials that passed, of those that could be judged; None without any.
-
-    With several trials a case there is no interval: trials of one case are not independent, and the store
-    keeps sums only.
-    """
-    counts = Summary.of(run.done, run.counts)
-    share = counts.pass_rate
-    if share is None:
-        return None
-    interval = None if run.plan.trials > 1 else of_trials(counts.passed, counts.evaluated)
-    if interval is None:
-        return Rate(share=share, text=percent(share))
-    return Rate(share=share, text=str(interval), low=interval.low, high=interval.high)
-
-
-def trend(store: Store, evalset: str, limit: int = 200) -> list[TrendPoint]:
+def trend(store: Store, rates: Rates, evalset: str, limit: int = 200) -> list[TrendPoint]:
     """The finished runs of a set that have a rate, the oldest first."""
     finished = [
         run for run in store.runs() if run.status == "finished" and evalset_of(run) == evalset
     ]
     found: list[TrendPoint] = []
     for run in finished[:limit]:
-        if (rate := rate_of(run)) is not None:
+        if (rate := rates.of(run)) is not None:
             found.append(
                 TrendPoint(
                     run=run.id,

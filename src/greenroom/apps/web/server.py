@@ -10,19 +10,30 @@ from collections.abc import Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from greenroom.errors import BadInput, MissingExtra
 from greenroom.installation import how_to_install
+from greenroom.store.served import server_note
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Mapping
 
     from greenroom.apps.web.site import Settings
     from greenroom.store import Store
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-_LONGEST_QUEUE = 64
+_UVICORN: dict[str, Any] = {
+    "log_level": "warning",
+    "access_log": False,  # addresses may hold what people search for
+    "loop": "asyncio",
+    "http": "h11",
+    "ws": "none",
+    "server_header": False,
+    "proxy_headers": False,
+    "timeout_graceful_shutdown": 1,
+    "backlog": 64,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +59,7 @@ class Address:
             return
         if not self.allow_hosts:
             raise BadInput(
-                f"--host {self.host} lets other machines in; name how they call this one, as in "
+                f"--host {self.host} lets other machines in; give the name they use for this one: "
                 f"--allow-host evals.example.com."
             )
         signs_in = self.auth_header and self.proxies
@@ -80,20 +91,12 @@ def serve(store: "Store", settings: "Settings", address: Address, *, browser: bo
         auth_header=address.auth_header,
         proxies=address.proxies,
     )
-    config = uvicorn.Config(
-        build(store, settings, access),
-        log_level="warning",
-        access_log=False,  # addresses may hold what people search for
-        loop="asyncio",
-        http="h11",
-        ws="none",
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=1,
-        backlog=_LONGEST_QUEUE,
-    )
-    link = f"http://{address.host}:{port}/#t={access.token}"
-    with _known(store.place, port, access.token):
+    config = uvicorn.Config(build(store, settings, access), **_UVICORN)
+    home = f"http://{address.host}:{port}"
+    link = f"{home}/#t={access.token}"
+    told = home if address.is_local else ""
+    note = {"port": port, "pid": os.getpid(), "token": access.token, "address": told}
+    with _known(server_note(store.place), note):
         _say(link, address)
         if browser and address.is_local:
             webbrowser.open(link)
@@ -139,14 +142,13 @@ def _token(file: str) -> str:
 
 
 @contextmanager
-def _known(place: Path, port: int, token: str) -> "Generator[None]":
+def _known(note: Path, facts: "Mapping[str, object]") -> "Generator[None]":
     """Leave word for other commands of this user, such as `eval run`, for as long as the server runs."""
-    note = place / "web" / "server.json"
     note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     note.unlink(missing_ok=True)
     file = os.open(note, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(file, "w") as writing:
-        json.dump({"port": port, "pid": os.getpid(), "token": token}, writing)
+        json.dump(facts, writing)
     try:
         yield
     finally:

@@ -7,14 +7,16 @@ from pathlib import Path
 from threading import Lock
 
 from greenroom.cases import Case, EvalSet, Problem
-from greenroom.cases.files.added import with_case
+from greenroom.cases.files.added import add_cases
 from greenroom.cases.files.documents import SUFFIXES, opened_text
 from greenroom.cases.files.load import chosen_shape, read_as
 from greenroom.cases.files.readable import ReadablePart
 from greenroom.cases.files.save import save_text
-from greenroom.errors import BadFile, NotFound
+from greenroom.errors import BadFile, BadInput, NotFound
+from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.ledger.text_files import text_of
 from greenroom.reports.page.shapes import Checked, Flaw, SetCase, SetLine, SetText
+from greenroom.suite.references import split_reference
 from greenroom.suite.sources import evalset_files
 from greenroom.suite.validation import problems_in
 
@@ -29,14 +31,26 @@ class Conflict(Exception):
         self.theirs = theirs
 
 
+class NamesCode(BadInput):
+    """A set names Python code that a run would import, and nobody has agreed to that yet.
+
+    The page shows what it is and asks; agree there, or run the set in the terminal.
+    """
+
+    def __init__(self, file: Path, code: list[str]) -> None:
+        super().__init__(
+            f"{file} names Python code that a run would import: {', '.join(code)}. Look at it, and agree."
+        )
+        self.code = code
+
+
 @dataclass(frozen=True, slots=True)
 class SetFile:
     """An eval-set file that the server may show and save."""
 
     id: str
     path: Path
-    shown: str
-    """The file as it was given in the terminal."""
+    """As it was given in the terminal, or found below a folder that was."""
 
 
 class SetFiles:
@@ -45,14 +59,18 @@ class SetFiles:
     def __init__(self, given: Sequence[str]) -> None:
         self._given = given
         self._lock = Lock()
+        for one in given:
+            place = Path(one)
+            if not place.is_dir() and not (place.is_file() and place.suffix in SUFFIXES):
+                raise NotFound(f"there is no eval set {one!r}. Name a file or a folder of them.")
 
     def all(self) -> dict[str, SetFile]:
-        """Every file by its id; looked for anew, since folders change."""
+        """Every file by its id; looked for again, since folders change."""
         found: dict[str, SetFile] = {}
         for path in self._paths():
             stem = path.name.partition(".")[0]
             name = stem if stem not in found else f"{stem}-{_short_digest(str(path))}"
-            found[name] = SetFile(name, path, str(path))
+            found[name] = SetFile(name, path)
         return found
 
     def _paths(self) -> Iterator[Path]:
@@ -63,10 +81,8 @@ class SetFiles:
                 # A link that leads out of the folder is not part of it.
                 inside = (p for p in evalset_files(place) if p.resolve().is_relative_to(home))
                 yield from inside
-            elif place.is_file() and place.suffix in SUFFIXES:
+            elif place.suffix in SUFFIXES:  # one that was deleted since is listed, and says so
                 yield place
-            else:
-                raise NotFound(f"there is no eval set {given!r}. Name a file or a folder of them.")
 
     def file(self, set_id: str) -> SetFile:
         """The file with this id."""
@@ -83,11 +99,11 @@ class SetFiles:
         try:
             text = text_of(one.path)
         except BadFile as error:
-            return SetLine(id=one.id, name=one.shown, cases=0, problems=1, why=str(error))
-        flaws = [flaw for flaw in problems_in(str(one.path), text) if not flaw.hint]
+            return SetLine(id=one.id, name=str(one.path), cases=0, problems=1, why=str(error))
+        flaws = [one for one in _problems(one.path, text) if not one.hint]
         return SetLine(
             id=one.id,
-            name=one.shown,
+            name=str(one.path),
             cases=len(cases_in(one.path, text)),
             problems=len(flaws),
             writable=one.path.suffix in _EDITABLE,
@@ -100,7 +116,7 @@ class SetFiles:
         checked = check_text(one.path, text)
         return SetText(
             id=one.id,
-            name=one.shown,
+            name=str(one.path),
             text=text,
             digest=digest(text),
             shape=_shape(one.path, text),
@@ -113,19 +129,30 @@ class SetFiles:
         """Put a text into the file, if it is still the one that was read."""
         one = self.file(set_id)
         with self._lock:
+            if not one.path.exists():
+                raise BadFile(
+                    f"{one.path} was deleted since you opened it. Your text is still here: copy it, or put the "
+                    f"file back and save again."
+                )
             if digest(text_of(one.path)) != expected:
                 raise Conflict(self.read(set_id))
             save_text(text, one.path)
         return self.read(set_id)
 
+    def check_code(self, set_id: str, allowed: Json) -> None:
+        """Refuse a run of a set that names code which nobody has looked at: any page could have saved it."""
+        file = self.file(set_id).path
+        seen = allowed if is_array(allowed) else []
+        if unseen := [one for one in code_in(file, text_of(file)) if one not in seen]:
+            raise NamesCode(file, unseen)
+
     def add(self, set_id: str, case: Case, expected: str = "") -> SetText:
         """Put one more case at the end of the file; all else in it stays."""
         one = self.file(set_id)
         with self._lock:
-            text = text_of(one.path)
-            if expected and digest(text) != expected:
+            if expected and digest(text_of(one.path)) != expected:
                 raise Conflict(self.read(set_id))
-            save_text(with_case(one.path, text, case), one.path)
+            add_cases(one.path, case)
         return self.read(set_id)
 
 
@@ -140,8 +167,34 @@ def _short_digest(text: str) -> str:
 
 def check_text(path: Path, text: str) -> Checked:
     """What is wrong with a text that is to stand in a file, and the cases that can be read in it."""
-    flaws = [_flaw(problem) for problem in problems_in(str(path), text)]
-    return Checked(problems=flaws, cases=cases_in(path, text))
+    return Checked(problems=_problems(path, text), cases=cases_in(path, text))
+
+
+def _problems(path: Path, text: str) -> list[Flaw]:
+    """What is wrong with a text. The server runs no code, also none that the text names."""
+    return [_flaw(problem) for problem in problems_in(str(path), text, imports=False)]
+
+
+def code_in(path: Path, text: str) -> list[str]:
+    """The Python code that a run of this text would import: `judges.py:mine`, wherever it stands."""
+    try:
+        found = _references(opened_text(path, text).data)
+    except BadFile:
+        return []
+    return list(dict.fromkeys(found))
+
+
+def _references(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        where, attr = split_reference(value)
+        if attr and Path(where).suffix == ".py" and len(value.split()) == 1:
+            yield value
+    elif is_object(value):
+        for inner in value.values():
+            yield from _references(inner)
+    elif is_array(value):
+        for inner in value:
+            yield from _references(inner)
 
 
 def _flaw(problem: Problem) -> Flaw:

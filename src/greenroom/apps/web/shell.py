@@ -7,15 +7,27 @@ from starlette.routing import BaseRoute, Route
 from greenroom.errors import NotFound
 from greenroom.reports.page.shell import assets, assets_digest, web_page
 
-_PAGES = ("/", "/runs", "/runs/{run}", "/compare", "/sets", "/sets/{set}", "/play", "/play/{play}")
-_MORE_PAGES = ("/agent", "/agent/{n}", "/label", "/label/{set}")
+_PAGES = (
+    "/",
+    "/runs",
+    "/runs/{run}",
+    "/compare",
+    "/sets",
+    "/sets/{set}",
+    "/play",
+    "/play/{play}",
+    "/agent",
+    "/agent/{n}",
+    "/label",
+    "/label/{set}",
+)
 _TYPES = {"js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8"}
 _FOREVER = "public, max-age=31536000, immutable"
 
 
 def routes() -> list[BaseRoute]:
     """The pages and what they are made of. They hold nothing, so they need no token."""
-    pages: list[BaseRoute] = [Route(path, _page) for path in (*_PAGES, *_MORE_PAGES)]
+    pages: list[BaseRoute] = [Route(path, _page) for path in _PAGES]
     return [*pages, Route("/favicon.ico", _nothing), Route("/a/{digest}/{name}", _asset)]
 
 

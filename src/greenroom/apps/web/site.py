@@ -1,15 +1,16 @@
 """What one server knows: its store, what it was started with, and the runs that were lately looked at."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 
 from greenroom.apps.web.children import Children
+from greenroom.apps.web.labels_page import LabelSets
 from greenroom.apps.web.plans import Plans
 from greenroom.apps.web.plays import Plays
 from greenroom.apps.web.run_index import RunIndex
 from greenroom.apps.web.run_pages import RunPages
-from greenroom.apps.web.runs_page import agent_of
+from greenroom.apps.web.runs_page import Rates, agent_of
 from greenroom.apps.web.sets_page import SetFiles
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
@@ -30,6 +31,8 @@ class Settings:
     budget: float = 1.0
     """The most that one action may spend, in USD."""
     trace_url: str = ""
+    labels: str = "labels"
+    """The folder of label sets."""
 
 
 @dataclass(slots=True)
@@ -43,6 +46,8 @@ class Site:
     children: Children
     plays: Plays
     plans: Plans
+    labels: LabelSets
+    rates: Rates
     _indexes: dict[str, RunIndex] = field(default_factory=dict[str, RunIndex])
     _lock: Lock = field(default_factory=Lock)
 
@@ -55,22 +60,25 @@ class Site:
             pages=RunPages(store, settings.trace_url),
             sets=SetFiles(settings.sets),
             children=Children(store),
-            plays=Plays(store, settings.agents),
+            plays=Plays(store, settings.agents, settings.budget),
             plans=Plans(store, settings.agents, settings.budget),
+            labels=LabelSets(settings.labels),
+            rates=Rates(store),
         )
 
     def index(self, run_id: str) -> RunIndex:
         """The rows of a run; those of the runs that were asked for last are kept."""
-        return self._index(self.store.run(run_id).id, "")
+        found = self.store.run(run_id).id
+        return self._index(found, lambda: RunIndex(self.store, found))
 
     def compared(self, a: str, b: str) -> RunIndex:
-        """The rows of run b with what became of each case since run a."""
-        return self._index(b, a)
+        """The rows of run b, which are marked with what became of each case since run a."""
+        of_b = self.index(b)
+        return self._index(f"{b} {a}", of_b.copy)
 
-    def _index(self, run_id: str, against: str) -> RunIndex:
-        name = f"{run_id} {against}"
+    def _index(self, name: str, make: Callable[[], RunIndex]) -> RunIndex:
         with self._lock:
-            index = self._indexes.pop(name, None) or RunIndex(self.store, run_id)
+            index = self._indexes.pop(name, None) or make()
             self._indexes[name] = index
             while len(self._indexes) > _MOST_RUNS:
                 self._indexes.pop(next(iter(self._indexes)))
@@ -90,6 +98,10 @@ class Site:
                 f"was not started with. Resume it in the terminal: greenroom eval run … --resume {run.id}."
             )
         chosen = self.sets.file(str(asked.get("set") or run.plan.evalset_id))
+        self.sets.check_code(chosen.id, asked.get("code"))
+        spent, _ = self.store.spent(run.id)
         argv = ["eval", "run", agent, str(chosen.path), "--resume", run.id]
-        argv += ["--trials", str(run.plan.trials), "--store", str(self.store.place)]
+        argv += ["--trials", str(run.plan.trials), "--budget", f"{spent + self.settings.budget:g}"]
+        argv += ["--fence", run.plan.fence] if run.plan.fence else []
+        argv += ["--store", self.store.address]
         return argv, chosen.id

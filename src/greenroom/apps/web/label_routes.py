@@ -1,0 +1,54 @@
+"""The routes by which people grade trials."""
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.routing import BaseRoute, Route
+
+from greenroom.apps.web.access import USER
+from greenroom.apps.web.answers import acting, reading, text_in
+from greenroom.apps.web.site import Site
+from greenroom.errors import BadInput
+from greenroom.ledger.plain import Json
+
+
+def reading_routes(site: Site) -> list[BaseRoute]:
+    """What is to be graded, and how far people agree."""
+
+    def sets(_: Request) -> object:
+        return {"labels": site.labels.lines()}
+
+    def following(request: Request) -> object:
+        return site.labels.next(
+            str(request.path_params["set"]), _rater(request, request.query_params.get("rater"))
+        )
+
+    def agreement(request: Request) -> object:
+        rater = _rater(request, request.query_params.get("rater"))
+        return site.labels.agreement(str(request.path_params["set"]), rater)
+
+    return [
+        Route("/api/labels", reading(sets)),
+        Route("/api/labels/{set}/next", reading(following)),
+        Route("/api/labels/{set}/agreement", reading(agreement)),
+    ]
+
+
+def grading_routes(site: Site) -> list[BaseRoute]:
+    """What takes grades; left out where nothing may be touched."""
+
+    async def grade(request: Request, body: dict[str, Json]) -> object:
+        value, note = body.get("value"), body.get("note") or ""
+        if not isinstance(note, str) or not (value is None or isinstance(value, str)):
+            raise BadInput("a grade has a text as its value, or null, and a text as its note.")
+        rater = _rater(request, body.get("rater"))
+        item = text_in(body, "item")
+        return await run_in_threadpool(
+            site.labels.grade, str(request.path_params["set"]), rater, item, value, note
+        )
+
+    return [Route("/api/labels/{set}/grades", acting(grade), methods=["POST"])]
+
+
+def _rater(request: Request, given: Json) -> str:
+    """Who grades: the person that the proxy named, else the one that the page says."""
+    return str(request.scope.get(USER) or given or "")
