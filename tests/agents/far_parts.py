@@ -7,6 +7,7 @@ import socket
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,20 @@ async def look_up(order: int) -> str:
     """Look an order up."""
     await asyncio.sleep(0)
     return f"found {order}"
+
+
+@tool
+async def dawdle(order: int) -> str:
+    """Look an order up, slowly."""
+    await asyncio.sleep(0.3)
+    return f"found {order} at last"
+
+
+def touch(file: str) -> None:
+    Path(file).touch()
+
+
+touch_tool = tool(touch)
 
 
 def pid(input: Any) -> int:
@@ -92,6 +107,27 @@ def pay_directly(input: Any) -> str:
 
 async def look_directly(input: Any) -> str:
     return f"seen: {await look_up(order=4)}"
+
+
+def pay_in_a_thread(input: Any) -> str:
+    paid: list[Any] = []
+
+    def pay() -> None:
+        with suppress(Exception):
+            paid.append(refund(order=9))
+
+    thread = threading.Thread(target=pay)
+    thread.start()
+    thread.join()
+    return f"paid: {paid}"
+
+
+async def give_up_on_one_tool_and_ask_another(input: Any) -> str:
+    try:
+        await asyncio.wait_for(dawdle(order=4), 0.05)
+    except TimeoutError:
+        await asyncio.sleep(0.6)  # its answer comes meanwhile
+    return f"seen: {await look_up(order=5)}"
 
 
 def exit_now(input: Any) -> None:

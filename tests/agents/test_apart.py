@@ -20,7 +20,7 @@ from greenroom.agents import Flow, apart, check, compile_flow, estimate, timeout
 from greenroom.agents.boundaries import Apart
 from greenroom.agents.mermaid import mermaid
 from greenroom.backends.native import children
-from greenroom.errors import BadAgent, FenceBreach
+from greenroom.errors import BadAgent, FenceBreach, ToolRefused
 from greenroom.ledger import InvocationEnded, NodeFailed, Noted, ToolCalled, ToolReturned, state
 from rehearsals import end_of
 
@@ -66,6 +66,12 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
     return Trace(tmp_path / "trace")
 
 
+def _end_those_that_wait() -> None:
+    for child in children._idle:
+        child.kill()
+    children._idle.clear()
+
+
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """A server, and who came to it."""
@@ -83,9 +89,7 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
 
         Thread(target=serve, daemon=True).start()
         monkeypatch.setenv("FAR_PORT", str(server.getsockname()[1]))
-        for child in children._idle:
-            child.kill()  # those that wait know nothing of this port
-        children._idle.clear()
+        _end_those_that_wait()  # they know nothing of this port
         yield came
 
 
@@ -149,6 +153,24 @@ async def test_a_tool_that_its_author_named_runs_once_and_in_this_process(trace:
     assert trace.taken() == f"{os.getpid()} 7\n"
 
 
+@pytest.mark.parametrize("isolation", ["none", "process"])
+async def test_a_tool_that_a_thread_of_the_code_calls_is_answered_by_the_case(
+    isolation: Any, trace: Trace
+) -> None:
+    flow = apart(far.pay_in_a_thread, isolation)
+    assert output(await played(flow, mocks={"refund": "ok"})) == "paid: ['ok']"
+    refused = await played(flow)
+    assert end_of(refused).error_type == "ToolRefused"
+    assert not trace.taken()
+
+
+@pytest.mark.parametrize("isolation", ["none", "process"])
+async def test_an_answer_that_comes_too_late_is_passed_over(isolation: Any) -> None:
+    flow = apart(far.give_up_on_one_tool_and_ask_another, isolation)
+    ledger = await played(flow, allow_tools=["dawdle", "look_up"], stop=Stop(max_seconds=10))
+    assert output(ledger) == "seen: found 5"
+
+
 # The fence
 
 
@@ -198,7 +220,10 @@ async def test_performing_calls_real_tools_here_and_fences_the_code_all_the_same
 
 @pytest.mark.parametrize(
     "code, why",
-    [(far.die, "was killed by SIGKILL"), (far.leave, "ended with exit code 0")],
+    [
+        (far.die, "was killed by SIGKILL"),
+        pytest.param(far.leave, "ended with exit code 0", marks=pytest.mark.heavy),
+    ],
 )
 async def test_a_process_that_dies_has_failed_its_step(code: Any, why: str) -> None:
     ledger = await played(apart(code))
@@ -241,6 +266,7 @@ async def test_a_blocked_process_is_ended_when_its_time_is_up() -> None:
     assert end_of(cut).reason == "max_seconds"
 
 
+@pytest.mark.heavy
 async def test_a_process_that_is_not_needed_any_more_is_ended() -> None:
     started = len(children._idle)
     await played(timeout(apart(far.block), 0.5))
@@ -268,12 +294,50 @@ async def test_a_command_runs_the_code_wherever_it_leads(tmp_path: Path) -> None
     assert output(lost) != os.getpid()  # it lies where it lay: the file is found by its path
 
 
+# A program at the other end that asks for whatever it likes.
+FORGED = """
+import json, sys
+def send(**message): print(json.dumps(message), flush=True)
+send(ready=True)
+call = json.loads(sys.stdin.readline())["call"]
+send(begun=True)
+send(ask=0, tool="touch", args={"file": sys.argv[1]}, place={**call["place"], "name": sys.argv[2]})
+answer = json.loads(sys.stdin.readline())
+send(done={"output": answer.get("value"), "asks": [], "error": None, "refused": None, "changes": [], "clean": False})
+"""
+
+
+@pytest.mark.parametrize("name", ["touch", "touch_tool"])
+async def test_a_process_apart_has_nothing_run_here_that_is_no_tool(
+    name: str, tmp_path: Path
+) -> None:
+    mark = tmp_path / "mark"
+    flow = apart(far.pid, command=[sys.executable, "-c", FORGED, str(mark), name])
+    if name == "touch":
+        with pytest.raises(ToolRefused, match="not a tool"):
+            await perform(flow, "go")
+    else:
+        await perform(flow, "go")
+    assert mark.exists() == (name == "touch_tool")
+
+
 @pytest.mark.heavy
-async def test_other_code_in_the_container_is_refused_by_name(tmp_path: Path) -> None:
-    (tmp_path / "far_parts.py").write_text("def pid(input): return 'another version'\n")
-    command = ["env", f"PYTHONPATH={tmp_path}", *NODE]
-    ledger = await played(apart(far.pid, command=command))
-    assert end_of(ledger).error_type == "BadAgent" or output(ledger) != "another version"
+async def test_other_code_in_the_container_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder, answer in (("here", "this version"), ("image", "another version")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "packed.py").write_text(f"def work(input): return {answer!r}\n")
+    monkeypatch.syspath_prepend(tmp_path / "here")
+    import packed  # pyright: ignore[reportMissingImports]
+
+    flow = apart(packed.work, command=["env", f"PYTHONPATH={tmp_path / 'image'}", *NODE])
+    assert output(await played(flow)) == "this version"  # the file is found by its path
+    (tmp_path / "here").rename(tmp_path / "away")  # a container has no such file
+    _end_those_that_wait()
+    ledger = await played(flow)
+    assert end_of(ledger).error_type == "BadAgent"
+    assert "the separate process has other code" in end_of(ledger).error
 
 
 @pytest.mark.parametrize(
@@ -350,6 +414,7 @@ def test_graphs_pictures_and_estimates_know_the_boundary() -> None:
     assert [n.calls for n in inside.nodes.values()] == [n.calls for n in beside.nodes.values()]
 
 
+@pytest.mark.heavy
 def test_a_rehearsal_in_workers_has_parts_apart_too() -> None:
     case = Case("one", "hello", mocks={"refund": "ok"}, expect=Expect(tools=["refund"]))
     report = rehearse(far.desk_apart, [case], workers=1)

@@ -53,7 +53,7 @@ def test_a_place_is_a_key_a_scope_and_a_key_or_a_field(given: Any, text: str) ->
 
 @pytest.mark.parametrize("given", ["", ".", "a.", ".a", "a..b", 7, None, Reference])
 def test_what_is_no_place_is_refused(given: Any) -> None:
-    with pytest.raises(BadQuery, match="no place in the state"):
+    with pytest.raises(BadQuery, match="not a place in the state"):
         place_text(given)
 
 

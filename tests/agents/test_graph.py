@@ -1,6 +1,5 @@
 """The graph an expression compiles to: same agent, same digest; another agent, another digest."""
 
-import subprocess
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, create_model
 
+import warm_python
 from greenroom import Agent, Scripted, loop, route, step, tool
 from greenroom.agents import Flow, Scene, compile_flow, history, persona
 from greenroom.ledger import Message
@@ -183,7 +183,7 @@ print(compile_flow(loop(agent, until={"session": {"done": True}})).digest)
 
 def test_an_agent_has_the_same_digest_in_another_process() -> None:
     runs = [
-        subprocess.run(
+        warm_python.run(
             [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True
         ).stdout
         for _ in range(2)

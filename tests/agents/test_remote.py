@@ -1,6 +1,7 @@
 """Agents elsewhere as parts of a flow, in rehearsals: mocked like tools, checked, drawn and estimated."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -64,6 +65,8 @@ async def test_without_a_mock_the_call_is_refused_and_nothing_is_connected():
     assert result.status == "error"
     assert "payments" in result.error.message
     assert "no mock" in result.error.message
+    assert f"live('payments', hosts=['{urlsplit(url).netloc}'])" in result.error.message
+    assert "allow_tools" not in result.error.message
     assert far.asked == []
 
 

@@ -188,7 +188,7 @@ async def test_a_step_that_holds_up_the_event_loop_is_late_when_it_is_done() -> 
 
 
 async def test_time_for_which_another_case_holds_up_the_event_loop_does_not_count() -> None:
-    """The limit is short beside the block, and long beside what the waiting step does."""
+    """The limit is short compared with the block, and long compared with what the waiting step does."""
 
     async def wait(input: str) -> str:
         await asyncio.sleep(60 if input == "hang" else 0.01)

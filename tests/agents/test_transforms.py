@@ -122,13 +122,13 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (put, "put(...) names no place"),
     (drop, "drop(...) names no place"),
     (lambda: keep("a.b.c"), "keep whole keys: 'b'"),
-    (lambda: put({5: 1}), "5 is no place in the state"),
+    (lambda: put({5: 1}), "5 is not a place in the state"),
     (lambda: put(x=b"raw"), "put(...)"),
     (lambda: put(x=later), "is async"),
     (lambda: put(x=lambda other: other), "'other'"),
     (lambda: put(x=delete()), "use drop('session.x')"),
     (lambda: rename(a="c", b="c"), "several places to one"),
-    (lambda: merge("a", "user.a", into="b"), "two places named alike"),
+    (lambda: merge("a", "user.a", into="b"), "two places of the same name"),
     (lambda: merge("a", into="b", by=later), "is async"),
 ]
 

@@ -2,7 +2,7 @@
 
     python tests/backends/declarations.py
 
-writes it anew, between its two markers.
+writes it again, between its two markers.
 """
 
 from pathlib import Path

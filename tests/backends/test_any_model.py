@@ -156,6 +156,17 @@ def test_pydantic_ai_agents_that_name_their_model_or_have_none_need_no_key() -> 
         assert rehearse(inside, [PARIS], model=Scripted(*LINES)).passed
 
 
+def test_a_pydantic_ai_agent_that_streams_inside_a_function_is_answered() -> None:
+    agent = PydanticAgent("openai:gpt-4o", tools=[get_weather], defer_model_check=True)
+
+    async def streams(message: str) -> str:
+        async with agent.run_stream(message) as stream:
+            return await stream.get_output()
+
+    report = rehearse(streams, [PARIS], model=Scripted(*LINES))
+    assert report.passed, str(report)
+
+
 def test_an_agent_whose_models_no_gate_sees_is_refused() -> None:
     agent = http_agent("http://127.0.0.1:9/ask")
     with pytest.raises(BadAgent, match="no other model can answer in their place"):

@@ -77,6 +77,17 @@ def pydantic_ai_by_code() -> tuple[Any, Scripted]:
     return shop, Scripted("A bill.", "You owe 7.")
 
 
+def pydantic_ai_by_output() -> tuple[Any, Scripted]:
+    billing = PydanticAgent(name="billing")
+
+    async def ask_billing(topic: str) -> str:
+        """Let billing answer."""
+        return (await billing.run(topic)).output
+
+    desk = PydanticAgent(name="desk", output_type=[ask_billing, str])
+    return desk, Scripted(call("final_result", topic="A bill."), "You owe 7.")
+
+
 SHOPS = [
     native,
     adk,
@@ -84,14 +95,19 @@ SHOPS = [
     langgraph_by_edge,
     langgraph_by_command,
     pydantic_ai_by_code,
+    pydantic_ai_by_output,
 ]
+
+
+def asking(metrics: Any) -> Case:
+    return Case("c", says="My bill?", metrics=metrics, allow_tools=["ask_billing"])
 
 
 @pytest.mark.parametrize("build", SHOPS)
 def test_a_hand_over_is_seen(build: Callable[[], tuple[Any, Scripted]]) -> None:
     agent, model = build()
     metrics = [handed_over("billing"), handed_over("billing", by="desk", turn=1)]
-    report = rehearse(agent, [Case("c", says="My bill?", metrics=metrics)], model=model)
+    report = rehearse(agent, [asking(metrics)], model=model)
     assert report.passed, str(report)
     assert report["c"].responses == ["You owe 7."]
 
@@ -108,7 +124,7 @@ def test_what_was_not_handed_over_is_said_with_what_was(
         handed_over("desk"),
         handed_over("refunds", never=True, name="fine"),
     ]
-    scores = rehearse(agent, [Case("c", says="My bill?", metrics=metrics)], model=model)["c"].scores
+    scores = rehearse(agent, [asking(metrics)], model=model)["c"].scores
     found: dict[str, Any] = dict(scores)
     passed = [score.passed for score in found.values()]
     assert passed == [False, False, False, False, True], found
@@ -124,6 +140,31 @@ async def test_a_sequence_and_an_agent_without_another_are_no_hand_over() -> Non
     model: Any = OwnModel()
     flow = Agent("one", model=model) >> Agent("two", model=model)
     assert handovers(await simulate(Case("c", "Hi"), flow, model=Scripted("a", "b"))) == []
+
+
+async def test_each_output_function_of_a_chain_hands_over_and_an_agent_as_a_tool_does_not() -> None:
+    refunds = PydanticAgent(name="refunds")
+
+    async def ask_refunds(topic: str) -> str:
+        return (await refunds.run(topic)).output
+
+    billing = PydanticAgent(name="billing", output_type=[ask_refunds, str])
+
+    async def ask_billing(topic: str) -> str:
+        return (await billing.run(topic)).output
+
+    async def look(topic: str) -> str:
+        return (await refunds.run(topic)).output
+
+    desk = PydanticAgent(name="desk", output_type=[ask_billing, str], tools=[look])
+    script = [call("look", topic="x"), "Seen."]
+    script += [call("final_result", topic="a"), call("final_result", topic="b"), "Paid back."]
+    case = Case("c", "Hi", allow_tools=["ask_billing", "ask_refunds", "look"])
+    ledger = await simulate(case, desk, model=Scripted(*script))
+    seen = [(one.by, one.to) for one in handovers(ledger)]
+    assert seen == [("desk", "billing"), ("billing", "refunds")]
+    mocked = Case("c", "Hi", mocks={"ask_billing": "Later."})
+    assert handovers(await simulate(mocked, desk, model=Scripted(script[2]))) == []
 
 
 async def test_how_the_frameworks_own_agent_goes_about_its_tools_is_no_decision() -> None:

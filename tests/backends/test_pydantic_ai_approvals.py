@@ -114,6 +114,6 @@ async def test_a_function_handles_its_agents_approvals_itself_and_asks_its_user(
     user = UserAgents(tools={"confirm": Lines(True)})
     ledger = await simulate(Case("one", "hello", allow_tools=["pay"], user=user), desk)
     assert end_of(ledger).reason == "completed", end_of(ledger)
-    # The function is begun anew after the user's answer, and hears that its agent asked.
+    # The function is begun again after the user's answer, and hears that its agent asked.
     assert RAN == ["asked", "approved"]
     assert tool_calls(ledger)[-1].result == "paid 5"

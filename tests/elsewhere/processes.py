@@ -28,7 +28,7 @@ class Served:
         self.process = subprocess.Popen(
             self._command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **self._options
         )
-        until = time.monotonic() + 60
+        until = time.monotonic() + 600
         while time.monotonic() < until and self.process.poll() is None:
             try:
                 socket.create_connection(("127.0.0.1", self._port), timeout=1).close()
@@ -47,7 +47,7 @@ class Served:
 
     def close(self) -> None:
         self.process.terminate()
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=600)
         if self.process.stdout:
             self.process.stdout.close()
 

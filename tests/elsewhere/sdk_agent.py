@@ -65,6 +65,12 @@ class Far(AgentExecutor):
         if "stream" in words:
             for number, piece in enumerate(("do", "ne: ", words)):
                 await updater.add_artifact([Part(text=piece)], artifact_id="a", append=number > 0)
+        elif "think again" in words:
+            for piece in ("No.", f"done: {words}"):
+                await updater.add_artifact([Part(text=piece)], artifact_id="a")
+        elif "twice" in words:
+            for piece in ("one", "two"):
+                await updater.add_artifact([Part(text=piece)])
         else:
             await updater.add_artifact([Part(text=f"done: {words}")])
         await updater.complete()

@@ -61,6 +61,8 @@ class Words:
             return ModelReply(calls=(call("act_slowly"),))
         if "break" in text:
             raise RuntimeError("the secret reason")
+        if "half a letter" in text:
+            return ModelReply("\ud800")
         if "slowly" in text and not is_hurried():
             write("asked")
             await asyncio.sleep(60)

@@ -66,7 +66,7 @@ def text(log: Path) -> str:
 
 
 def times(log: Path, words: str) -> int:
-    """How often the far side acted on these words."""
+    """How often the other agent acted on these words."""
     return log.read_text().count(words)
 
 
@@ -191,7 +191,7 @@ async def test_what_the_far_side_does_not_know_is_in_doubt_and_not_sent_again(
     agent = remote("far", far.url)
     ledger = await perform(agent, "answer plainly, once", store=False)
     torn = cut(ledger, lambda e: isinstance(e, Remembered))
-    with pytest.raises(InDoubt, match="knows nothing"):
+    with pytest.raises(InDoubt, match="does not know it"):
         await perform(agent, ledger=torn, store=False)
     assert times(log, "answer plainly, once") == 1
     ledger = await perform(agent // by_hand, "answer plainly, twice", store=False)

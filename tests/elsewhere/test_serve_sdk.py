@@ -12,10 +12,11 @@ import httpx
 import pytest
 
 from elsewhere.processes import Served, our_agent
-from greenroom import perform
+from greenroom import Ledger, perform
 from greenroom.agents import remote
 from greenroom.backends.a2a import discover
-from greenroom.ledger import Remembered, responses
+from greenroom.errors import AgentFailed
+from greenroom.ledger import Event, Remembered, responses
 
 pytest.importorskip("a2a", reason="the official SDK is tested against")
 
@@ -121,7 +122,7 @@ def answer(task: Task) -> str:
 
 
 async def until(holds: Any) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 600
     while not holds():
         assert time.monotonic() < end
         await asyncio.sleep(0.05)
@@ -179,6 +180,10 @@ async def test_an_approval_is_asked_for_and_answered_in_the_same_task(
     assert (await client.task(asked.id)).status.state == ASKS
     done = await client.say("yes", task=asked.id, context=asked.context_id)
     assert (done.id, done.status.state) == (asked.id, DONE)
+    count = len(done.history)
+    assert count > 1
+    longer = GetTaskRequest(id=asked.id, history_length=count + 1)
+    assert len((await client.client.get_task(longer)).history) == count
     assert logged(folder).count("refund 7") == before + 1
 
 
@@ -206,7 +211,7 @@ async def test_a_task_is_cancelled_and_the_conversation_goes_on(desk: Served, fo
     client = await Client.at(desk.url, streaming=False)
     [begun] = await client.events(message("slowly"), return_immediately=True)
     assert begun.task.status.state == TaskState.TASK_STATE_WORKING
-    with pytest.raises(A2AError, match="at work"):
+    with pytest.raises(A2AError, match="still running"):
         await client.say("hello", context=begun.task.context_id)
     cancelled = await client.client.cancel_task(CancelTaskRequest(id=begun.task.id))
     assert cancelled.status.state == TaskState.TASK_STATE_CANCELED
@@ -259,8 +264,6 @@ async def test_our_client_and_our_server_understand_each_other(desk: Served, fol
 async def test_a_message_that_may_not_have_arrived_is_sent_again_to_one_that_knows_repeats(
     desk: Served,
 ):
-    from greenroom import Ledger
-
     agent = remote("desk", desk.url)
     ledger = await perform(agent, "hello", store=False)
     at = next(n for n, event in enumerate(ledger) if isinstance(event, Remembered))
@@ -270,6 +273,25 @@ async def test_a_message_that_may_not_have_arrived_is_sent_again_to_one_that_kno
     context = ledger.of(Remembered)[0].data["context"]
     lost = Ledger.loads(text.replace(context, str(uuid4())))
     assert responses(await perform(agent, ledger=lost, store=False)) == ["1: hello"]
+
+
+async def test_a_reply_that_was_cut_before_it_went_out_is_sent(desk: Served, folder: Path):
+    agent = remote("desk", desk.url, timeout=10)
+    ledger = await perform(agent, "refund me", store=False)
+    before = logged(folder).count("refund 7")
+
+    def cut(event: Event) -> None:
+        if isinstance(event, Remembered):
+            raise OSError("cut")
+
+    with pytest.raises(AgentFailed):
+        await perform(agent, "true", ledger=ledger, store=False, on_event=cut)
+    at = max(n for n, event in enumerate(ledger) if isinstance(event, Remembered))
+    torn = Ledger.loads(Ledger(ledger[: at + 1]).dumps())
+    assert logged(folder).count("refund 7") == before
+    done = await perform(agent, ledger=torn, store=False)
+    assert responses(done)[-1].startswith("1: refund")
+    assert logged(folder).count("refund 7") == before + 1
 
 
 async def test_a_killed_server_goes_on_when_it_starts_again(tmp_path: Path):
@@ -298,6 +320,29 @@ async def test_a_killed_server_goes_on_when_it_starts_again(tmp_path: Path):
         served.close()
 
 
+@pytest.mark.heavy
+async def test_what_waits_for_its_place_is_not_lost_when_the_server_is_killed(tmp_path: Path):
+    served = our_agent(tmp_path, "--at-once", "1")
+    try:
+        client = await Client.at(served.url, streaming=False)
+        asked = await client.say("refund me")
+        await client.events(message("slowly"), return_immediately=True)
+        await until(lambda: "asked" in logged(tmp_path))
+        [queued] = await client.events(message("hello"), return_immediately=True)
+        yes = message("yes", task=asked.id, context=asked.context_id)
+        await client.events(yes, return_immediately=True)
+        served.kill()
+        (tmp_path / "hurry").touch()
+        served.start()
+        client = await Client.at(served.url, streaming=False)
+        assert answer(await client.rested(queued.task.id)) == "1: hello"
+        assert (await client.rested(asked.id)).status.state == DONE
+        assert logged(tmp_path).count("refund 7") == 1
+    finally:
+        served.close()
+
+
+@pytest.mark.heavy
 async def test_our_client_waits_for_a_far_side_that_is_killed_and_started_again(tmp_path: Path):
     served = our_agent(tmp_path)
     try:

@@ -149,7 +149,7 @@ class Storm:
 
     @property
     def of_ideal(self) -> float:
-        """How long it took beside how fast the bucket fills: nobody can be served faster."""
+        """How long it took, compared with how fast the bucket fills: nobody can be served faster."""
         return self.seconds / ((self.bucket.passed - self.bucket.burst) / RATE)
 
 

@@ -290,7 +290,7 @@ def test_a_judge_may_be_given_a_choice_and_its_answers_are_found_again(tmp_path)
 
 
 def test_a_judge_that_adapts_is_refused():
-    with pytest.raises(BadMetric, match="nobody corrects a judge"):
+    with pytest.raises(BadMetric, match="judges are not corrected"):
         llm_judge(rubric="It greets.", model=choose(SMALL, BIG, by="adaptive"))
 
 

@@ -1,4 +1,4 @@
-"""Runs a rehearsal beside google-adk's own development server, and prints what its pages show of it."""
+"""Runs a rehearsal next to google-adk's own development server, and prints what its pages show of it."""
 
 import asyncio
 import json

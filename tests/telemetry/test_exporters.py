@@ -8,15 +8,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.export import (
+    BatchSpanProcessor,
+    SimpleSpanProcessor,
+    SpanExporter,
+    SpanExportResult,
+)
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
 
-from greenroom import Agent, Case, Scripted, Turn, call, simulate, tool
+import warm_python
+from greenroom import Agent, Case, Scripted, Turn, call, rehearse, simulate, step, tool
 from greenroom.ledger import RunEnded
 from greenroom.telemetry import FencedExporter, spans
 from telemetry.collector import Collector, collecting
@@ -61,7 +71,7 @@ def test_every_batch_arrives_while_the_case_runs() -> None:
 
         def mock(order: int) -> str:
             # The question that led here is over, so its span is due.
-            arrived.append(until(lambda: len(collector.names()) > 2 * len(arrived), 10))
+            arrived.append(until(lambda: len(collector.names()) > 2 * len(arrived), 600))
             return "lost"
 
         end = asyncio.run(converse(provider, mock))
@@ -104,7 +114,7 @@ def test_the_collector_is_not_open_to_the_agent() -> None:
         provider = batches(FencedExporter(OTLPSpanExporter(f"{collector.endpoint}/v1/traces")))
 
         def mock(order: int) -> str:
-            until(lambda: bool(collector.names()), 10)
+            until(lambda: bool(collector.names()), 600)
             for _ in range(50):
                 socket.create_connection(("127.0.0.1", collector.port), timeout=1).close()
                 time.sleep(0.002)
@@ -124,7 +134,7 @@ CASES = "version: 1\ncases:\n  - {id: hello, says: Hi, expect: {contains: Done}}
 def greenroom(folder: Path, *args: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "greenroom.apps.cli", *args]
     known = {key: value for key, value in os.environ.items() if not key.startswith("OTEL_")}
-    return subprocess.run(
+    return warm_python.run(
         command,
         cwd=folder,
         env={**known, **environment},
@@ -225,3 +235,102 @@ def _service(collector: Collector) -> set[str]:
         for attribute in resource.resource.attributes
         if attribute.key == "service.name"
     }
+
+
+KEY = "sk-live-1234567890abcdefghij"
+
+
+def test_secrets_leave_in_no_span_whoever_wrote_it() -> None:
+    sent = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(FencedExporter(sent)))
+
+    @step
+    def leak(input: str) -> str:
+        with provider.get_tracer("framework").start_as_current_span(f"with {KEY}") as span:
+            span.set_attribute("framework.args", json.dumps({"password": "hunter22", "order": 7}))
+            span.set_attribute("framework.keys", ["fine", KEY])
+            span.add_event("asked", {"key": KEY})
+            span.set_status(StatusCode.ERROR, f"{KEY} is not valid")
+        return f"Your key is {KEY}."
+
+    agent = leak >> Agent("clerk", model=Scripted(f"I know {KEY}."))
+    middleware = [spans(provider=provider, content=True)]
+    rehearse(
+        agent, [Case(f"case {KEY}", says=f"My key is {KEY}")], middleware=middleware, store=False
+    )
+    told = "".join(span.to_json() for span in sent.get_finished_spans())
+    assert KEY not in told
+    assert "hunter22" not in told
+    for kept in ('\\"order\\": 7', "fine", "I know [redacted:api_key]", "is not valid"):
+        assert kept in told
+    [theirs] = [span for span in sent.get_finished_spans() if span.name.startswith("with")]
+    [ours] = [span for span in sent.get_finished_spans() if span.name.startswith("invoke_agent")]
+    assert (theirs.name, theirs.status.status_code) == ("with [redacted:api_key]", StatusCode.ERROR)
+    assert theirs.parent is not None
+    assert ours.context is not None
+    assert theirs.parent.trace_id == ours.context.trace_id
+    assert theirs.start_time
+    assert theirs.end_time
+
+
+def test_half_a_letter_in_a_span_costs_no_batch() -> None:
+    sent = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(FencedExporter(sent)))
+    with provider.get_tracer("t").start_as_current_span("execute_tool re\ud800fund") as span:
+        span.set_attributes({"said": "half \ud800", "count": 7, "all": ("a", "b")})
+    [found] = sent.get_finished_spans()
+    assert found.name == "execute_tool re?fund"
+    assert found.attributes == {"said": "half ?", "count": 7, "all": ["a", "b"]}
+    encode_spans([found])
+
+
+def test_what_holds_no_secret_is_sent_as_it_is() -> None:
+    sent: list[Any] = []
+
+    class Keeps(SpanExporter):
+        def export(self, spans: Any) -> SpanExportResult:
+            sent.extend(spans)
+            return SpanExportResult.SUCCESS
+
+    with TracerProvider().get_tracer("t").start_as_current_span("harmless") as span:
+        span.set_attribute("words", "nothing to hide")
+    FencedExporter(Keeps()).export([span])  # pyright: ignore[reportArgumentType]
+    assert sent == [span]
+
+
+def test_a_collector_that_does_not_answer_holds_a_run_up_once() -> None:
+    program = """
+import greenroom.telemetry.providers as providers
+from greenroom import Agent, Case, Scripted, rehearse
+from greenroom.telemetry import otlp
+
+providers._SECONDS = 0.7
+middleware = [otlp()]
+for _ in range(3):
+    agent = Agent("clerk", model=Scripted("Hi."))
+    report = rehearse(agent, [Case("c", says="Hi")], middleware=middleware, store=False)
+    print(report.notes, len(report.results))
+"""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(50)
+        silent.setblocking(False)
+        here = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        done = warm_python.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": here},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        asked = 0
+        with suppress(BlockingIOError):
+            while True:
+                silent.accept()[0].close()
+                asked += 1
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[] 1\n" * 3, done.stderr
+    # Spans and metrics, at the end of the first run and of the process; a slow machine may need one more.
+    assert 2 <= asked <= 5

@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from subprocess import run as run_process
 from typing import Any
 
@@ -229,6 +230,13 @@ def test_errors_and_refusals_are_marked_with_their_type() -> None:
     assert asked["error.type"] == "ModelBroke"
     phases = {p.attributes["greenroom.phase"]: p.value for p in seen.metrics()["greenroom.errors"]}
     assert phases["model"] >= 1
+
+
+def test_what_a_replay_repeats_is_not_counted_as_money_again(tmp_path: Path) -> None:
+    rehearse(clerk(), CASE, record=str(tmp_path), store=False)
+    seen = Seen()
+    rehearse(clerk(), CASE, replay=str(tmp_path), middleware=[seen.middleware()], store=False)
+    assert "greenroom.cost" not in seen.metrics()
 
 
 def test_money_tokens_and_times_are_counted() -> None:

@@ -8,6 +8,8 @@ from click.testing import CliRunner
 from greenroom import Agent, Scripted, call, rehearse, tool
 from greenroom.apps.cli import main
 from greenroom.cases import EvalSet
+from greenroom.ledger.questions import tool_calls
+from greenroom.traces import LedgerWriter
 from greenroom.traces.personal import StandIns
 
 LOG = [
@@ -72,6 +74,15 @@ def test_a_scenario_wants_what_the_user_wanted_and_asks_for_review(log):
     assert first.user.plan == ("Thanks!",)  # type: ignore[union-attr]
 
 
+def test_a_file_with_comments_keeps_them(log):
+    mine = "# mine\nversion: 1\ncases:\n- id: c1\n  says: Hi  # first\n"
+    (log / "set.yaml").write_text(mine)
+    done = CliRunner().invoke(main, ["traces", "to-case", "log.json", "--into", "set.yaml"])
+    assert done.exit_code == 0, done.output
+    assert (log / "set.yaml").read_text().startswith(mine)
+    assert EvalSet.load(log / "set.yaml").ids == ["c1", "c1-2"]
+
+
 def test_personal_data_is_kept_only_if_that_is_asked_for(log):
     run("--keep-pii")
     assert "ann@shop.com" in (log / "set.json").read_text()
@@ -87,9 +98,42 @@ def test_what_cannot_be_run_again_is_refused(log):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "at 10:00 +0200, or +1 2 3",
+        "2024-05-01T10:00:00+02:00, 2026-11-17 03-38-49, 01-02-2024 12:30, 05/11/2024 10:30",
+        "1700000000009 ms, 1700000000000000003 ns",
+        "order-2024-0001-123-4567, 0012345678, 12345678-1234-4234-8234-123456789012",
+        "from 100-200 to 300-4000, [1::2], 10:00:00, std::cout",
+    ],
+)
+def test_times_and_ids_are_no_personal_data(text):
+    assert StandIns().text(text) == text
+
+
+def test_content_is_searched_whatever_its_fields_are_called():
+    writer = LedgerWriter("c")
+    writer.user("Hi")
+    sent = writer.called("mail", {"source": "ann@shop.com", "path": ["bob@shop.com"]})
+    writer.returned(sent, {"model": {"tool": "ann@shop.com"}})
+    writer.said("Done.")
+    ledger = StandIns().ledger(writer.imported("log").ledger)
+    (made,) = tool_calls(ledger)
+    assert made.args == {"source": "user-1@example.com", "path": ["user-2@example.com"]}
+    assert made.result == {"model": {"tool": "user-1@example.com"}}
+
+
+@pytest.mark.parametrize(
     "text, left",
     [
         ("Call +49 30 1234567 now", "Call phone-1 now"),
+        ("07700 900123, 030/1234567, 06 12 34 56 78", "phone-1, phone-2, phone-3"),
+        ("+1 (555) 123-4567 or 1-800-555-1234", "phone-1 or phone-2"),
+        ("+4915112345678", "phone-1"),
+        ("card 4111 1111 1111 1111 12/27 123", "card card-1 12/27 123"),
+        ("order 27 4111111111111111", "order 27 card-1"),
+        ("3782 822463 10005 and 4111-1111-1111-1111", "card-1 and card-2"),
+        ("from fe80::1ff:fe23:4567:890a", "from 2001:db8::1"),
         ("from 10.1.2.3 to 10.1.2.3", "from 192.0.2.1 to 192.0.2.1"),
         ("order 4111111111111112", "order 4111111111111112"),
         ("DE89 3704 0044 0532 0130 00", "iban-1"),

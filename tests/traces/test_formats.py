@@ -65,7 +65,7 @@ async def test_a_session_that_google_adk_kept_is_read(by_alias, tmp_path):
 @pytest.mark.heavy
 @pytest.mark.parametrize("kind", ["eval", "json"])
 def test_a_log_that_inspect_wrote_is_read(kind, tmp_path):
-    pytest.importorskip("inspect_ai", reason="Inspect is not installed")
+    pytest.importorskip("inspect_ai", reason="not installed here; `make test-all` has it")
     import subprocess
     import sys
 
@@ -289,3 +289,17 @@ async def test_spans_that_openinference_wrote_of_langchain_are_read(tmp_path):
     path = tmp_path / "spans.json"
     path.write_text(f"[{','.join(span.to_json() for span in exporter.get_finished_spans())}]")
     assert told(one(path).ledger)[0] == EXPECTED[0]
+
+
+def test_an_archive_whose_sample_cannot_be_unpacked_is_named(tmp_path):
+    import zipfile
+
+    path = tmp_path / "log.eval"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", "{}")
+        archive.writestr("samples/a.json", '{"id": "a"}')
+    raw = path.read_bytes()
+    begin = raw.index(b"samples/a.json") + len(b"samples/a.json")
+    path.write_bytes(raw[:begin] + b"\xff" * 6 + raw[begin + 6 :])
+    with pytest.raises(BadTrace, match=r"samples/a\.json: it cannot be unpacked"):
+        list(read_traces(path))

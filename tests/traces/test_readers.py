@@ -227,6 +227,7 @@ def span(id: str, parent: str = "", **more: Any) -> dict[str, Any]:
         (json.dumps(jaeger(span("a", "b"), span("b", "a"))), "its own ancestor"),
         (json.dumps(jaeger(span("a"), span("a", operationName="chat m"))), "two different spans"),
         (json.dumps(jaeger(span("a", startTime="soon"))), "data[0].spans[0]: startTime"),
+        (json.dumps(jaeger(span("a", startTime=10**400))), "startTime should be a number"),
         (json.dumps(jaeger(span("a", tags={"key": 1}))), "data[0].spans[0]: tags should be a list"),
         (json.dumps(jaeger()), "there is nothing in it"),
         (json.dumps(jaeger(span("a", operationName="GET /"))), "none of its 1 spans"),
@@ -247,13 +248,14 @@ def test_what_cannot_be_read_is_named_with_its_place(text, says, tmp_path):
     said = flaws(path)
     assert says in said
     assert str(path) in said or "spans" in said
+    assert said.count(str(path)) <= len(said.splitlines())
 
 
 def test_a_cut_protobuf_is_named(rehearsal, tmp_path):
     found, _ = rehearsal
     path = tmp_path / "cut.pb"
     path.write_bytes(encode_spans(found).SerializeToString()[:-20])
-    assert "it is no OTLP request, or it was cut" in flaws(path)
+    assert "it is not an OTLP request, or it was cut" in flaws(path)
 
 
 def test_a_bad_line_or_file_does_not_lose_the_others(tmp_path):

@@ -31,6 +31,7 @@ class Agent(Flow):
     each part at the place that ends in its name. `reads` are the places that the agent looks at: `{key}` in its
     instructions is what stands there (other braces stay as they are). Both are texts ("session.key") afterwards;
     `schema` says of what types the places are. `max_steps` bounds how often the model is asked in a row.
+    `retries` is how often it is tried again as a whole after a failure: its tools may be called again, too.
     `handoffs` are agents that the model may hand the conversation over to, or names of those that lead here; their
     `description` tells it what they are for. `accepts` and `gives` say what may be attached to what it is told and
     to what it answers, such as ("text", "image"): anything else is refused; without them all is passed on.

@@ -106,7 +106,7 @@ def approved(
     return Approved(guarded, question, tool, decider, instead, wants)
 
 
-def _check_question(given: Any) -> None:
+def _check_question(given: object) -> None:
     if isinstance(given, str):
         try:
             mentioned = [field for _, field, _, _ in Formatter().parse(given) if field is not None]
@@ -119,7 +119,7 @@ def _check_question(given: Any) -> None:
                     f"{{state[session][...]}}. Write {{{{ and }}}} for braces."
                 )
         if not given.strip():
-            raise BadAgent("approved(...) asks nothing; say what is to be approved.")
+            raise BadAgent("approved(...) asks nothing; say what should be approved.")
         return
     if not callable(given) or inspect.iscoroutinefunction(given):
         raise BadAgent(f"approved(..., {given!r}) wants a question: a text, or a plain function.")

@@ -90,7 +90,7 @@ def apart(
     return Apart(body if seconds is None else timeout(body, seconds), isolation, words)
 
 
-def _words(command: Any) -> tuple[str, ...]:
+def _words(command: object) -> tuple[str, ...]:
     if isinstance(command, str) or not isinstance(command, Sequence):
         raise BadAgent(
             f"apart(..., command={command!r}) should be a list of words: "

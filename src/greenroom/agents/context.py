@@ -79,7 +79,7 @@ def history(last: int | None = None, *, summarise: Model | str | None = None) ->
     ledger, and a conversation that goes on does not ask for it again.
     """
     if last is not None and last < (0 if summarise is None else 1):
-        raise BadAgent(f"history(last={last}) shows fewer than no exchange; give 1 or more.")
+        raise BadAgent(f"history(last={last}) should be 1 or more.")
     if summarise is None:
         return _ALL if last is None else History(last)
     if last is None:

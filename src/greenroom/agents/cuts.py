@@ -69,13 +69,13 @@ IsBorder = Callable[[str, "re.Match[str]"], bool]
 class AtBorders:
     """Pieces that end where `border` does. It must not match before what follows is known.
 
-    That is a character that is no sign, so a long run of signs is not looked through again and again.
+    That is a character that is not a sign, so a long run of signs is not looked through again and again.
     """
 
     def __init__(self, border: re.Pattern[str], signs: str = "", is_border: IsBorder | None = None):
         self._border = border
         self._signs = signs
-        """What a border may consist of, beside white space."""
+        """What a border may consist of, besides white space."""
         self._is_border = is_border
         self._text = ""
         self._seen = 0

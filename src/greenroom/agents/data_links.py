@@ -133,7 +133,7 @@ def place_in_full(place: str) -> str:
     return place if "." in place else f"session.{place}"
 
 
-def _asked(decider: Any) -> Iterator[str]:
+def _asked(decider: object) -> Iterator[str]:
     """The places that a decision looks at; a function's cannot be seen."""
     if isinstance(decider, str) and not code_name(decider):
         yield decider
@@ -146,11 +146,11 @@ def _asked(decider: Any) -> Iterator[str]:
                 yield scope
 
 
-def _texts(given: Any) -> list[str]:
+def _texts(given: object) -> list[str]:
     return [given] if isinstance(given, str) else [t for t in _values(given) if isinstance(t, str)]
 
 
-def _values(given: Any) -> list[Any]:
+def _values(given: object) -> list[Any]:
     if isinstance(given, Mapping):
         return list(cast("Mapping[str, Any]", given).values())
     return list(cast("list[Any]", given)) if isinstance(given, list | tuple) else []

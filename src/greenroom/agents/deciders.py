@@ -29,14 +29,14 @@ def hearing_names(fn: Callable[..., Any], what: str) -> tuple[str, ...]:
     return wants
 
 
-def named_arguments(names: tuple[str, ...], context: Any, fn: Any) -> dict[str, Any]:
+def named_arguments(names: tuple[str, ...], context: object, fn: object) -> dict[str, Any]:
     """Values for the parameters `fn` asked for; the state by the schema it is annotated with."""
     found = {n: context if n in ("ctx", "context") else getattr(context, n) for n in names}
     schema = state_schema(fn) if "state" in found else None
     return {**found, "state": schema.bind(context)} if schema else found
 
 
-def checked_decider(given: Any, what: str) -> tuple[Decider | None, tuple[str, ...]]:
+def checked_decider(given: object, what: str) -> tuple[Decider | None, tuple[str, ...]]:
     """What decides, with fields of schemas as the places they stand for, and what it asks for."""
     if isinstance(given, Mapping):
         query = by_scope(cast("Mapping[Any, Any]", given))

@@ -43,7 +43,7 @@ class FieldType:
         if not self.is_plain:
             self._adapter()  # what cannot be kept as JSON is refused where it is written
 
-    def dump(self, value: Any) -> Json:
+    def dump(self, value: object) -> Json:
         """A value as it is kept; TypeError if it is of another type."""
         try:
             if self.kinds is not None:
@@ -85,7 +85,7 @@ class FieldType:
             names.remove("integer")
         return {"type": names[0] if len(names) == 1 else names}
 
-    def _check_kind(self, value: Any) -> None:
+    def _check_kind(self, value: object) -> None:
         kinds: Any = self.kinds
         if type(value) in kinds:
             return
@@ -109,14 +109,14 @@ class FieldType:
         return "None" if self.annotation is None else str(self.annotation).replace("typing.", "")
 
 
-def _kinds(annotation: Any) -> tuple[type, ...] | None:
+def _kinds(annotation: object) -> tuple[type, ...] | None:
     if _is_union(annotation):
         found = [_kinds(part) for part in get_args(annotation)]
         return None if None in found else tuple(kind for kinds in found for kind in kinds or ())
     return _KINDS.get(annotation) if annotation is None or isinstance(annotation, type) else None
 
 
-def _is_union(annotation: Any) -> bool:
+def _is_union(annotation: object) -> bool:
     return get_origin(annotation) in (Union, types.UnionType)
 
 

@@ -60,7 +60,7 @@ class Flow:
     @property
     def segment(self) -> str:
         """What it adds to a path: its name, or a word of its kind."""
-        raise BadAgent(f"{self!r} is no part of a flow that can be run.")
+        raise BadAgent(f"{self!r} is not part of a flow that can be run.")
 
     def children(self) -> Mapping[str, "Flow"]:
         """Its parts, by their keys."""
@@ -75,7 +75,7 @@ class Flow:
         return f".{key}"
 
     def facts(self) -> dict[str, Any]:
-        """What a snapshot tells of it beside its place, its kind and its parts."""
+        """What a snapshot says about it besides its place, its kind and its parts."""
         return {}
 
     def code(self) -> Mapping[str, Callable[..., Any]]:
@@ -159,7 +159,7 @@ class Step(Flow):
         """Its function."""
         return {"fn": self.fn}
 
-    def arguments(self, context: Any) -> dict[str, Any]:
+    def arguments(self, context: object) -> dict[str, Any]:
         """What the function asked for by name."""
         return named_arguments(self.wants, context, self.fn)
 
@@ -277,7 +277,7 @@ class Parallel(Parts):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Fallback(Parts):
-    """The first that does not fail; each gets the same input. What is no failure of theirs ends the case."""
+    """The first that does not fail; each gets the same input. What is not a failure of theirs ends the case."""
 
     @property
     def segment(self) -> str:

@@ -1,4 +1,4 @@
-"""Forks beside `a | b`: a race, and one flow over every item of a list."""
+"""Forks next to `a | b`: a race, and one flow over every item of a list."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -78,7 +78,7 @@ class MapOver(Flow):
         return f"map_over({self.body!r}{over}, at_once={self.at_once})"
 
 
-def map_over(body: object, over: Any = "", *, at_once: int = 4) -> MapOver:
+def map_over(body: object, over: object = "", *, at_once: int = 4) -> MapOver:
     """Run `body` for each item of a list, `at_once` at a time; its outputs are a list in that order.
 
     The list is the input, or what is in the state at the place `over` ("key", "scope.key" or a field

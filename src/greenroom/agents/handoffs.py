@@ -98,7 +98,7 @@ def team_of(agent: "Agent") -> "dict[str, Agent]":
 
 
 def check_team(team: "Mapping[str, Agent]") -> None:
-    """Refuse a name that is no agent's of the team, whoever hands over to it."""
+    """Refuse a name that is not an agent's of the team, whoever hands over to it."""
     for one in team.values():
         for name in map(receiver_name, one.handoffs):
             if name not in team:
@@ -168,4 +168,4 @@ def transfer_tools(agent: "Agent", team: "Mapping[str, Agent]") -> tuple[Tool, .
 
 
 def _transfer() -> None:
-    raise AssertionError("handing over is no tool call")
+    raise AssertionError("handing over is not a tool call")

@@ -283,7 +283,7 @@ class _Drawing:
         return here, exits
 
     def _box_of(self, facts: Facts) -> str:
-        """An agent or a step, with its tools beside it."""
+        """An agent or a step, with its tools next to it."""
         name, kind = self.name_of(facts), facts.get("kind")
         shape = _TAP if facts.get("passes") else _SHAPES.get(str(kind), _BOX)
         called, model = facts.get("name") or facts.get("framework") or "agent", facts.get("model")
@@ -315,7 +315,7 @@ class _Drawing:
         return boxes.get(leader, next(iter(boxes.values()))), exits
 
     def _figures(self, name: str) -> Iterator[str]:
-        """What is expected of a node, and what became of it."""
+        """What is expected of a node, and what happened to it."""
         if name in self._costs:
             yield f"≈ {self._costs[name].cost}"
         if self._way is None:

@@ -58,6 +58,6 @@ class PrefixedScope:
         """Nothing is kept track of: what is altered in place is the framework's to notice."""
         return MISSING
 
-    def lend(self, _: str, value: Any, *_how: Any) -> Any:
+    def lend(self, _: str, value: object, *_how: object) -> Any:
         """The value as it is."""
         return value

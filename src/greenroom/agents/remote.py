@@ -35,12 +35,19 @@ class FarAddress:
         if not _is_positive(self.seconds):
             raise BadAgent(f"timeout={self.seconds!r} wants a number of seconds above 0.")
         for name, variable in self.headers.items():
-            # What is no name may be the secret itself, so it is not shown.
+            # What is not a name may be the secret itself, so it is not shown.
             if not _HEADER.match(name) or not _VARIABLE.match(variable):
                 raise BadAgent(
                     f"the header {name!r} of {self.url} wants the name of the environment variable "
                     f"that holds its value, such as 'PAYMENTS_KEY', not the value itself."
                 )
+
+    @property
+    def place(self) -> str:
+        """Host and port."""
+        url = urlsplit(self.url)
+        host, port = url.hostname or "", url.port or (443 if url.scheme == "https" else 80)
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def facts(self) -> dict[str, Any]:
         """As a snapshot has it."""
@@ -74,14 +81,16 @@ def checked_url(url: object) -> SplitResult:
     with suppress(ValueError):
         is_port = parts.port is None or parts.port > 0
     if parts.scheme not in ("http", "https") or not parts.hostname or not is_port:
-        raise BadAgent(f"{url!r} is no address of an agent; write it like 'https://host/agent'.")
+        raise BadAgent(
+            f"{url!r} is not an address of an agent; write it like 'https://host/agent'."
+        )
     if parts.username or parts.password or parts.query or parts.fragment:
         raise BadAgent(
             f"the address of the agent at {parts.hostname!r} has more in it than a host and a path. "
             f"Give secrets by the name of an environment variable: token='PAYMENTS_TOKEN'."
         )
     if any(sign.isspace() or not sign.isprintable() for sign in str(url)):
-        raise BadAgent(f"{url!r} is no address of an agent; it has spaces or signs in it.")
+        raise BadAgent(f"{url!r} is not an address of an agent; it has spaces or signs in it.")
     return parts
 
 

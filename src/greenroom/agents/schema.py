@@ -79,21 +79,21 @@ class Field:
         except TypeError as error:
             raise self._mistyped(value, error) from None
 
-    def dump(self, value: Any) -> Json:
+    def dump(self, value: object) -> Json:
         """A value as it is kept; a TypeError names the field and the value."""
         try:
             return self.type.dump(value)
         except TypeError as error:
             raise self._mistyped(value, error) from None
 
-    def _copied(self, value: Any) -> Json:
+    def _copied(self, value: object) -> Json:
         # What others wrote is not checked here, only that it can be kept at all.
         try:
             return plain(value)
         except BadValue:
             return self.dump(value)
 
-    def _mistyped(self, value: Any, error: TypeError) -> TypeError:
+    def _mistyped(self, value: object, error: TypeError) -> TypeError:
         shown = repr(value)
         shown = shown if len(shown) <= 200 else f"{shown[:197]}..."
         detail = f" ({error})" if self.type.kinds is None else ""
@@ -104,7 +104,7 @@ class Field:
         shown: dict[str, Json] = {"type": plain(self.type.schema())}
         return {**shown, "default": self.default} if self.has_default else shown
 
-    def __get__(self, view: "StateSchema | None", _: Any = None) -> Any:
+    def __get__(self, view: "StateSchema | None", _: object = None) -> Any:
         if view is None:
             return self
         scopes = _scopes_of(view)
@@ -127,7 +127,7 @@ class Field:
         as_json = self._copied if self.type.is_plain else self.dump
         return scope.lend(self.name, value, as_json, self.dump)
 
-    def __set__(self, view: "StateSchema", value: Any) -> None:
+    def __set__(self, view: "StateSchema", value: object) -> None:
         _scopes_of(view)[self.scope][self.name] = self.dump(value)
 
     def __delete__(self, view: "StateSchema") -> None:
@@ -152,7 +152,7 @@ class StateSchema:
     __fields__: ClassVar[Mapping[str, Field]] = MappingProxyType({})
     _source: Any
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         found: dict[str, Field] = {}
         for base in reversed(cls.__mro__[1:]):
@@ -168,7 +168,7 @@ class StateSchema:
         raise TypeError(f"{type(self).__name__} holds no data itself; use .bind(ctx).")
 
     @classmethod
-    def bind(cls, source: Any) -> Self:
+    def bind(cls, source: object) -> Self:
         """The state that a tool's or step's `ctx` gives, or `state` itself, seen through the schema."""
         view = object.__new__(cls)
         object.__setattr__(view, "_source", source)
@@ -178,7 +178,7 @@ class StateSchema:
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"{type(self).__name__} has no field {name!r}{_meant(self, name)}")
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name not in type(self).__fields__:
             raise AttributeError(f"{type(self).__name__} has no field {name!r}{_meant(self, name)}")
         object.__setattr__(self, name, value)
@@ -273,7 +273,7 @@ def _own_fields(cls: type[StateSchema]) -> list[Field]:
     ]
 
 
-def _field(cls: type[StateSchema], name: str, annotation: Any) -> Field:
+def _field(cls: type[StateSchema], name: str, annotation: object) -> Field:
     here = f"{cls.__name__}.{name}"
     if name.startswith("_") or name in vars(StateSchema):
         raise BadAgent(f"{here} cannot be a field, because of its name; choose another.")

@@ -121,7 +121,7 @@ def _are_as_wanted(args: Mapping[str, Any], plain: Plain) -> bool:
     wanted, required = plain
     for name, value in args.items():
         kind = type(value)  # pyright: ignore[reportUnknownVariableType] - a cast is a call
-        # Half a character is no text, and only what is not ASCII can hold one.
+        # Half a character is not text, and only what is not ASCII can hold one.
         if wanted.get(name) is not kind or (kind is str and not value.isascii()):
             return False
     # As many as there are, and none that is not wanted: then none is missing.

@@ -19,6 +19,7 @@ from greenroom.agents.flow import Fallback, Flow, Loop, Parallel, Route, Sequenc
 from greenroom.agents.forks import Race
 from greenroom.agents.guards import Timeout
 from greenroom.agents.handoffs import Team
+from greenroom.agents.remote import Remote
 from greenroom.errors import BadAgent
 
 
@@ -31,7 +32,7 @@ class Cut(Flow):
 
     @property
     def is_part(self) -> bool:
-        """It is no node of the graph."""
+        """It is not a node of the graph."""
         return False
 
     def facts(self) -> dict[str, Any]:
@@ -80,7 +81,7 @@ def gives_pieces(flow: Flow, to_user: bool = False) -> bool:
     match flow:
         case Agent():
             return flow.output is None
-        case Team():
+        case Team() | Remote():
             return True
         case Step():
             call: Any = getattr(flow.fn, "__call__", None)  # noqa: B004 - an object with an async one

@@ -180,7 +180,7 @@ class Tool:
         return self.name
 
 
-async def _awaited(function: Callable[..., Any], /, **kwargs: Any) -> Any:
+async def _awaited(function: Callable[..., Any], /, **kwargs: object) -> Any:
     return await function(**kwargs)
 
 

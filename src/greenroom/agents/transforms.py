@@ -65,7 +65,7 @@ def put(values: Mapping[Any, Anything] | None = None, /, **session: Anything) ->
     """
     wanted = _values("put", values, session)
 
-    def changes(_: State, context: Any) -> Iterable[Change]:
+    def changes(_: State, context: object) -> Iterable[Change]:
         return [_set(place, value, context) for place, value in wanted.items()]
 
     return _setting("put", changes, wanted)
@@ -75,24 +75,24 @@ def default(values: Mapping[Any, Anything] | None = None, /, **session: Anything
     """Set places of the state that hold nothing yet; takes what `put` takes."""
     wanted = _values("default", values, session)
 
-    def changes(state: State, context: Any) -> Iterable[Change]:
+    def changes(state: State, context: object) -> Iterable[Change]:
         missing = [place for place in wanted if value_at(state, place) is MISSING]
         return [_set(place, wanted[place], context) for place in missing]
 
     return _setting("default", changes, wanted)
 
 
-def drop(*places: Any) -> Transform:
+def drop(*places: object) -> Transform:
     """Remove places from the state; those that hold nothing are left as they are."""
     gone = _places("drop", places)
 
-    def changes(state: State, _: Any) -> Iterable[Change]:
+    def changes(state: State, _: object) -> Iterable[Change]:
         return [_remove(place) for place in gone if value_at(state, place) is not MISSING]
 
     return Transform("drop", changes, removes=gone)
 
 
-def keep(*places: Any) -> Transform:
+def keep(*places: object) -> Transform:
     """Remove everything but these keys from their scopes: `keep("intent")` leaves one in the session."""
     kept: dict[str, set[str]] = {}
     named = _places("keep", places)
@@ -102,7 +102,7 @@ def keep(*places: Any) -> Transform:
             raise BadAgent(f"keep({place!r}) names a part of a key; keep whole keys: {key!r}.")
         kept.setdefault(scope, set()).add(key)
 
-    def changes(state: State, _: Any) -> Iterable[Change]:
+    def changes(state: State, _: object) -> Iterable[Change]:
         return [
             Change(scope, (key,), "delete")
             for scope, keys in kept.items()
@@ -113,7 +113,7 @@ def keep(*places: Any) -> Transform:
     return Transform("keep", changes, reads=named, removes=tuple(f"{scope}.*" for scope in kept))
 
 
-def rename(names: Mapping[Any, Any] | None = None, /, **session: Any) -> Transform:
+def rename(names: Mapping[Any, Any] | None = None, /, **session: object) -> Transform:
     """Move what is in one place to another: `rename(draft="answer")`; it must be there."""
     moves = {_places("rename", [old])[0]: new for old, new in {**(names or {}), **session}.items()}
     olds = _places("rename", moves)
@@ -121,7 +121,7 @@ def rename(names: Mapping[Any, Any] | None = None, /, **session: Any) -> Transfo
     if len(set(news)) < len(news):
         raise BadAgent(f"rename(...) moves several places to one: {', '.join(news)}.")
 
-    def changes(state: State, _: Any) -> Iterable[Change]:
+    def changes(state: State, _: object) -> Iterable[Change]:
         found = [_at(state, old, "rename") for old in olds]
         gone = [_remove(old) for old in olds]
         moved = [
@@ -133,16 +133,16 @@ def rename(names: Mapping[Any, Any] | None = None, /, **session: Any) -> Transfo
     return Transform("rename", changes, olds, news, removes)
 
 
-def merge(*places: Any, into: Any, by: ByName | None = None) -> Transform:
+def merge(*places: object, into: object, by: ByName | None = None) -> Transform:
     """Put what is in several places into one: an object with their names, or what `by` makes of them."""
     olds, [new] = _places("merge", places), _places("merge", [into])
     names = [old.rpartition(".")[2] for old in olds]
     if by is None and len(set(names)) < len(names):
-        raise BadAgent(f"merge(...) has two places named alike: {', '.join(olds)}; give by=.")
+        raise BadAgent(f"merge(...) has two places of the same name: {', '.join(olds)}; give by=.")
     if by is not None and inspect.iscoroutinefunction(by):
         raise BadAgent(f"merge(by={function_name(by)}) is async; merge with a plain function.")
 
-    def changes(state: State, _: Any) -> Iterable[Change]:
+    def changes(state: State, _: object) -> Iterable[Change]:
         found: list[Json] = [_at(state, old, "merge") for old in olds]
         whole: Any = dict(zip(names, found, strict=True)) if by is None else by(*found)
         return [Change(*split_place(new), "set", plain(whole, f"merge(..., into={new!r})"))]
@@ -190,21 +190,21 @@ def _setting(name: str, changes: Changing, wanted: Mapping[str, Any]) -> Transfo
         name,
         changes,
         writes=tuple(wanted),
-        details={"values": _told(wanted)},
+        details={"values": _as_data(wanted)},
         is_code=any(map(callable, values)),
     )
 
 
-def _told(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    def told(value: Any) -> Any:
+def _as_data(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    def as_data(value: object) -> Any:
         if isinstance(value, MarkedValue):
-            return {f"${value.op}": told(value.value)}
+            return {f"${value.op}": as_data(value.value)}
         return {"$live": code_identity(value)} if callable(value) else plain(value)
 
-    return {place: told(value) for place, value in wanted.items()}
+    return {place: as_data(value) for place, value in wanted.items()}
 
 
-def _set(place: str, value: Any, context: Any) -> Change:
+def _set(place: str, value: object, context: object) -> Change:
     op = "set"
     if isinstance(value, MarkedValue):
         op, value = ("set" if value.op == "replace" else value.op), value.value

@@ -1,7 +1,7 @@
 """Graphs with `ainvoke(state, config)` or `invoke`: any object that takes a state and gives one.
 
 The state that goes in is a dict with the conversation under `messages` and whatever the graph left
-beside it in earlier turns; it is a copy, so the graph may do to it what it likes. The answer is
+next to it in earlier turns; it is a copy, so the graph may do to it what it likes. The answer is
 what comes out under `response`, else the last of its `messages`. What the graph's models and tools
 do inside is not seen: `allow_opaque=True` must be given.
 """
@@ -106,7 +106,7 @@ class GraphBackend(ForeignBackend):
 def answer_of(result: Any) -> Json:
     """The graph's answer: `response`, else the last message; AgentFailed if there is neither.
 
-    A blank text is no answer, and a state often holds one until its graph has something to say.
+    A blank text is not an answer, and a state often holds one until its graph has something to say.
     """
     for given in _possible_answers(result):
         said = _content(given)

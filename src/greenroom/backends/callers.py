@@ -9,13 +9,12 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
-from greenroom.backends.foreign import Invocation, held, jsonable
+from greenroom.backends.foreign import Invocation, jsonable
 from greenroom.errors import AgentFailed, GreenroomError
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
-from greenroom.world.fixed_body import FixedBody
-from greenroom.world.presence import Host, model_host, tool_host
-from greenroom.world.world import Context, Pending, Returned, SealedBody, ToolRequest
+from greenroom.world.presence import ContextSetting, Host, model_host, tool_host
+from greenroom.world.world import Context, FixedBody, Pending, Returned, SealedBody, ToolRequest
 
 T = TypeVar("T")
 Run = Callable[[], Awaitable[Any]]
@@ -25,7 +24,7 @@ ToReply = Callable[[T], ModelReply]
 
 
 class Kept:
-    """What the real model or tool gave, beside the form of it that was sent to the World.
+    """What the real model or tool gave, next to the form of it that was sent to the World.
 
     If the World passes that on unchanged, the framework gets the real thing; if it answered by
     itself or changed a word, the real thing is not what was said.
@@ -227,7 +226,7 @@ def listener() -> OnDelta | None:
 
 def _model_body(run: RunModel[T], kept: Kept, to_reply: ToReply[T]) -> ModelBody:
     async def body(request: ModelRequest, on_delta: OnDelta | None) -> ModelReply:
-        with held(_LISTENER, on_delta):
+        with ContextSetting(_LISTENER, on_delta):
             real = await run(request)
         return kept.keep(real, to_reply(real))
 

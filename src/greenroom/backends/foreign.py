@@ -6,10 +6,8 @@ A backend says how it describes its agent, which tools it knows, and how it runs
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from contextlib import suppress
-from contextvars import ContextVar
 from functools import cached_property
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from msgspec import Struct
 from pydantic_core import to_jsonable_python
@@ -94,26 +92,6 @@ class Spec(Struct, frozen=True):
     name: str
     description: str
     parameters: dict[str, Json]
-
-
-class held(Generic[T]):  # noqa: N801 - read as a verb: `with held(...)`
-    """Let a context variable have this value inside.
-
-    A coroutine that is thrown away may end in another context, where there is nothing to undo.
-    """
-
-    __slots__ = ("_token", "_value", "_variable")
-
-    def __init__(self, variable: ContextVar[T], value: T) -> None:
-        self._variable = variable
-        self._value = value
-
-    def __enter__(self) -> None:
-        self._token = self._variable.set(self._value)
-
-    def __exit__(self, *_: object) -> None:
-        with suppress(ValueError):
-            self._variable.reset(self._token)
 
 
 def message_data(role: str, said: Json) -> dict[str, Json]:

@@ -4,7 +4,7 @@
                        answer="$.reply.text")
     rehearse(agent, cases, allow_opaque=True)
 
-Its models and tools run on the far side, where they are neither seen nor mocked. The fence is open to that
+Its models and tools run on the other agent, where they are neither seen nor mocked. The fence is open to that
 host and port for each question, and to nothing else. The question is asked by the standard library, as the
 base install has no client of its own.
 """
@@ -101,7 +101,7 @@ class HttpBackend(ForeignBackend):
         }
 
     async def run(self, invocation: Invocation) -> Progress:
-        """Ask the far side what it says to what the user said last."""
+        """Ask the other agent what it says to what the user said last."""
         world, path = invocation.world, invocation.begin_unseen(_NODE, "far side")
         messages = invocation.history()
         said, attached = invocation.given or "", invocation.attached
@@ -152,7 +152,7 @@ class Endpoint:
             is_port = False
         if parts.scheme not in ("http", "https") or not parts.hostname or not is_port:
             raise BadAgent(
-                f"{url!r} is no address of an agent; write it like 'http://host:8000/chat'."
+                f"{url!r} is not an address of an agent; write it like 'http://host:8000/chat'."
             )
         self.headers = dict(headers)
         self.timeout = timeout
@@ -174,7 +174,7 @@ class Endpoint:
         return f"{self._url.scheme}://{self.place}{self._url.path}"
 
     async def ask(self, body: Json) -> Json:
-        """The reply to `body`; AgentFailed says what became of it otherwise."""
+        """The reply to `body`; AgentFailed says why there is none."""
         kind = HTTPSConnection if self._url.scheme == "https" else HTTPConnection
         connection = kind(self._url.hostname or "", self._url.port, timeout=self.timeout)
         try:
@@ -278,7 +278,7 @@ def answer_path(text: str) -> Path:
         step = _STEP.match(rest, at)
         if step is None:
             raise BadAgent(
-                f"answer={text!r} is no path into a reply; write it like '$.choices[0].text'."
+                f"answer={text!r} is not a path into a reply; write it like '$.choices[0].text'."
             )
         steps.append(int(step[2]) if step[2] is not None else step[1] or step[3])
         at = step.end()

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from greenroom.backends.attached import slim, whole
 from greenroom.backends.backend import Advance, Failed, TurnOver, Waiting, Yield
 from greenroom.errors import AgentFailed, BadLedger, GreenroomError, Refusal, UserAgentFailed
-from greenroom.ledger.attachments import MARK, heard
+from greenroom.ledger.attachments import MARK, text_and_attachments
 from greenroom.ledger.events import (
     AgentSaid,
     Answer,
@@ -37,9 +37,8 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.paths import free_path
 from greenroom.ledger.plain import Json, OwnedJson, as_array, as_text, plain
-from greenroom.world.agent_turn import AgentTurn
 from greenroom.world.records import describe_error
-from greenroom.world.world import World
+from greenroom.world.world import AgentTurn, World
 
 if TYPE_CHECKING:
     from greenroom.world.middleware.run import RunMiddleware
@@ -105,7 +104,7 @@ class Invocation:
         self._check = check or checked_approval
         self._replays = replays
         self.root = begun.path
-        text, self.attached = heard(begun.input)
+        text, self.attached = text_and_attachments(begun.input)
         self.given = text if isinstance(begun.input, str) or self.attached else None
         self.broke: GreenroomError | None = None
         self.index: VoiceIndex = index
@@ -231,10 +230,10 @@ class Invocation:
                 )
             )
 
-    def begin_node(self, node: str, within: str, given: Json = None) -> str:
+    def begin_node(self, node: str, within: str) -> str:
         """Write down that an agent or a step begins inside a path; where it stands."""
         path = free_path(f"{within}/{node}", self.index.started.__contains__)
-        self.world.record(NodeStarted(path=path, node=node, input=given))
+        self.world.record(NodeStarted(path=path, node=node))
         return path
 
     def enter_node(
@@ -242,7 +241,7 @@ class Invocation:
     ) -> str:
         """Write down that an agent or a step begins, unless it only goes on after a pause.
 
-        `at_work` are the paths of those that run at the same time and are none of its earlier visits.
+        `at_work` are the paths of those that run at the same time and are not among its earlier visits.
         """
         ended = self.index.ended
         path = free_path(f"{within}/{node}", lambda path: path in ended or path in at_work)
@@ -276,7 +275,7 @@ class Invocation:
     def _refuse_cut(self) -> None:
         """Only pauses can be continued: between them the framework keeps its state to itself.
 
-        An agent that replays is begun anew, and hears what it was answered before.
+        An agent that replays is begun again, and hears what it was answered before.
         """
         if not self.resumed or self._replays:
             return
@@ -290,8 +289,8 @@ class Invocation:
                 at_work = False
         if at_work:
             raise BadLedger(
-                f"the run was cut in the middle of invocation {self.root!r}, where a foreign agent "
-                f"cannot be resumed; it can at a pause and between turns. Start this case again."
+                f"the run was cut in the middle of invocation {self.root!r}, where an agent of another "
+                f"framework cannot be resumed; it can be at a pause and between turns. Start this case again."
             )
 
     def _answer_before_cut(self) -> Remembered | None:

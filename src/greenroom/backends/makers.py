@@ -1,4 +1,4 @@
-"""Agents that are made anew for every trial, for authors whose objects keep something between runs."""
+"""Agents that are made again for every trial, for authors whose objects keep something between runs."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -72,7 +72,7 @@ class PerCase:
 
 
 def per_case(make: Make) -> PerCase:
-    """An agent that `make` makes anew for every trial, so that nothing is left over from another.
+    """An agent that `make` makes again for every trial, so that nothing is left over from another.
 
     `make` takes no arguments and returns the agent, or the agent and a dict of mocks, which answer where
     a case has none. On the command line `shop.py:make_agent()` means the same.

@@ -49,7 +49,7 @@ def explained(agent: Any) -> str:
 def _chosen(agent: Any) -> tuple[Backend, str]:
     if isinstance(agent, Flow):
         return NativeBackend(agent), "it is made of Greenroom's own agents and steps"
-    # Asked of the class: an object that has every attribute, as test doubles do, is no backend.
+    # Asked of the class: an object that has every attribute, as test doubles do, is not a backend.
     if _is_backend(cast("type[Any]", type(agent))):
         return agent, "it is a backend itself"
     name, why = _name_for(agent)

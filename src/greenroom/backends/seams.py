@@ -32,6 +32,8 @@ class Seam(Struct, frozen=True):
     parts: tuple[str, ...] = ()
     """Modules that may be all of the framework that is ever loaded; looked for when a rehearsal
     opens, when nothing is half made."""
+    install: Callable[[], None] | None = None
+    """What is called instead, where one module has a seam for each of several others."""
 
 
 SEAMS: Final[list[Seam]] = [
@@ -46,7 +48,6 @@ SEAMS: Final[list[Seam]] = [
     Seam("greenroom.backends.langchain.graphs", ("langgraph.pregel",)),
     Seam("greenroom.backends.langgraph.seam", ("langgraph.prebuilt",)),
     Seam("greenroom.backends.openai_agents.seam", ("agents",)),
-    Seam("greenroom.simulation.fence.clusters", ("ray",)),
     *(
         Seam("greenroom.simulation.fence.requests", (client,))
         for client in ("http.client", "httpx", "httpx2", "aiohttp")
@@ -74,9 +75,9 @@ def stand() -> None:
                 _install(seam)
 
 
-def add_seam(module: str, *watched: str) -> None:
-    """Let `module.install()` be called once one of the `watched` modules is loaded."""
-    SEAMS.append(Seam(module, watched))
+def add_seam(module: str, *watched: str, install: Callable[[], None] | None = None) -> None:
+    """Let `module.install()`, or `install`, be called once one of the `watched` modules is loaded."""
+    SEAMS.append(Seam(module, watched, install=install))
     if _FINDER in sys.meta_path:
         stand()
 
@@ -154,7 +155,7 @@ def _install(seam: Seam) -> None:
         return
     _put_in.add(seam)
     try:
-        import_module(seam.module).install()
+        (seam.install or import_module(seam.module).install)()
     except (GreenroomError, ImportError, AttributeError) as error:
         framework = seam.watched[0].split(".")[0]
         _broken[seam.module] = (

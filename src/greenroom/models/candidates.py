@@ -121,7 +121,7 @@ class Chosen:
 
     async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
         """The model's answer, at the price that the candidate was given."""
-        # A script counts its own answers, not those of the candidates beside it.
+        # A script counts its own answers, not those of the candidates next to it.
         reply = await self.candidate.model.respond(replace(request, n=self.n), on_delta)
         price, used = self.candidate.own_price, reply.usage
         if price is None or used is None:

@@ -122,7 +122,7 @@ class Choice(Chooser):
         if unpriced and self.unknown_prices == "refuse":
             raise NoCandidate(
                 f"the price of {', '.join(unpriced)} is unknown, so the budget of {self.name} cannot "
-                f"be kept. Give candidate(..., price=Price.per_million(...)), name the price in "
+                f"be enforced. Give candidate(..., price=Price.per_million(...)), name the price in "
                 f"pyproject.toml below [tool.greenroom.prices], or allow it with "
                 f"unknown_prices='allow'."
             )

@@ -1,4 +1,4 @@
-"""A model that goes on without what it cannot take: it is told the name in its place."""
+"""A model that goes on without what it cannot take: it gets the name in its place."""
 
 from dataclasses import replace
 

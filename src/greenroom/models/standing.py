@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Standing:
     """What the ledger tells at the place of a request, so that the same ledger gives the same choice.
 
-    What branches beside this one do meanwhile does not count: that depends on which is faster.
+    What branches next to this one do meanwhile does not count: that depends on which is faster.
     """
 
     spending: tuple[tuple[int, float], ...] = ()
@@ -27,7 +27,7 @@ class Standing:
     unpriced: frozenset[str] = frozenset()
     """Models that answered at a price that is not known."""
     corrections: int = 0
-    """How often this node was told that its answer did not fit."""
+    """How often this node heard that its answer did not fit."""
     failures: int = 0
     """How many attempts at this node failed."""
     asked: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -48,7 +48,7 @@ class Standing:
 
 
 class Chooser:
-    """A model that lets another one answer, chosen anew for each request.
+    """A model that lets another one answer, chosen again for each request.
 
     The World asks it which; a choice that follows the run cannot be asked without one.
     """

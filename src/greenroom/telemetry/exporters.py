@@ -1,24 +1,28 @@
-"""Exporters that reach their endpoint while a rehearsal is open, and nothing else does."""
+"""Exporters that reach their endpoint while a rehearsal is open, which nothing else does, and send no secrets."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult, MetricsData
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.trace import Status
 
+from greenroom.ledger.redaction import redactor
 from greenroom.simulation.fence import opening_for
 
 _PORTS = {"http": 80, "https": 443}
 
 
 class FencedExporter(SpanExporter):
-    """Another exporter, let through the fence of a rehearsal while it exports.
+    """Another exporter, let through the fence of a rehearsal while it exports, and given no secrets.
 
     Without it, what an exporter sends while a case runs is refused and lost. The fence opens for this
-    exporter's own work only, and only to its endpoint if it has one.
+    exporter's own work only, and only to its endpoint if it has one. Secrets in spans, also in those of
+    frameworks, are replaced as in everything that leaves: `[redacted:NAME]`.
     """
 
     def __init__(self, inner: SpanExporter) -> None:
@@ -28,7 +32,7 @@ class FencedExporter(SpanExporter):
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Export these spans."""
         with opening_for(self._hosts):
-            return self.inner.export(spans)
+            return self.inner.export(_without_secrets(spans))
 
     def shutdown(self) -> None:
         """Shut the other exporter down."""
@@ -65,6 +69,59 @@ class FencedMetricExporter(MetricExporter):
         """Shut the other exporter down."""
         with opening_for(self._hosts):
             self.inner.shutdown(timeout_millis, **kwargs)
+
+
+def _without_secrets(spans: Sequence[ReadableSpan]) -> Sequence[ReadableSpan]:
+    """The spans as they may leave; one that holds no secret is handed on as it is."""
+    said = [_said(span) for span in spans]
+    clean = redactor().value(_encodable(said))
+    if clean is said:
+        return spans
+    return [
+        span if new == old else _saying(span, new)
+        for span, old, new in zip(spans, said, clean, strict=True)
+    ]
+
+
+def _encodable(said: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same without halves of surrogate pairs: a model may write one, and a whole batch would be lost."""
+    text = json.dumps(said, ensure_ascii=False, default=str)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.loads(text.encode(errors="replace"))
+    return said
+
+
+def _said(span: ReadableSpan) -> dict[str, Any]:
+    """Whatever of a span may hold words."""
+    return {
+        "name": span.name,
+        "attributes": dict(span.attributes or {}),
+        "status": span.status.description,
+        "events": [{"name": one.name, "of": dict(one.attributes or {})} for one in span.events],
+    }
+
+
+def _saying(span: ReadableSpan, said: dict[str, Any]) -> ReadableSpan:
+    """The same span with other words."""
+    return ReadableSpan(
+        said["name"],
+        span.context,
+        span.parent,
+        span.resource,
+        said["attributes"],
+        [
+            Event(new["name"], new["of"], one.timestamp)
+            for one, new in zip(span.events, said["events"], strict=True)
+        ],
+        span.links,
+        span.kind,
+        status=Status(span.status.status_code, said["status"]),
+        start_time=span.start_time,
+        end_time=span.end_time,
+        instrumentation_scope=span.instrumentation_scope,
+    )
 
 
 def hosts_of(exporter: Any) -> tuple[str, ...] | None:

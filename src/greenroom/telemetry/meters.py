@@ -55,7 +55,7 @@ class Meters:
     def happened(self, event: Event, voice: str) -> None:
         """Count what an event tells of the agent, its user or a judge."""
         match event:
-            case ModelReplied(cost=float() as cost) if cost > 0:
+            case ModelReplied(paid=float() as cost) if cost > 0:
                 labels = {"gen_ai.agent.name": event.agent, "gen_ai.request.model": event.model}
                 self._cost.add(cost, {**labels, "greenroom.voice": voice})
             case ModelFailed():

@@ -1,9 +1,12 @@
 """Where spans and metrics go: what was given, what the process has, or what the environment says."""
 
+import asyncio
 import os
 import sys
 import warnings
+from time import perf_counter
 from typing import Any, Final, Literal, cast, get_args
+from weakref import WeakSet
 
 from opentelemetry import metrics, trace
 from opentelemetry.metrics import MeterProvider
@@ -19,6 +22,7 @@ from opentelemetry.trace import TracerProvider
 
 from greenroom.errors import BadInput, MissingExtra
 from greenroom.telemetry.exporters import FencedExporter, FencedMetricExporter
+from greenroom.world.threads import in_thread
 
 _ENDPOINTS: Final = {
     "traces": ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"),
@@ -26,6 +30,11 @@ _ENDPOINTS: Final = {
 }
 Kind = Literal["otlp", "console", "none"]
 _KINDS: Final = get_args(Kind)
+_SECONDS: Final = 3.0
+"""How long a batch may take if the environment does not say: the end of a run waits for its last one."""
+_PATIENCE: Final = 0.5
+_SLOW: Final = WeakSet[Any]()
+"""Providers that have made the end of a run wait."""
 
 
 def tracer_provider(given: TracerProvider | None, kind: str | None = None) -> TracerProvider:
@@ -52,7 +61,8 @@ def tracer_provider(given: TracerProvider | None, kind: str | None = None) -> Tr
         made.add_span_processor(BatchSpanProcessor(FencedExporter(_otlp("trace"))))
     elif kind == "console":
         # Not among what a command prints for other programs.
-        made.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=sys.stderr)))
+        exporter = FencedExporter(ConsoleSpanExporter(out=sys.stderr))
+        made.add_span_processor(SimpleSpanProcessor(exporter))
     trace.set_tracer_provider(made)
     return made
 
@@ -75,11 +85,23 @@ def meter_provider(given: MeterProvider | None, kind: str | None = None) -> Mete
     return made
 
 
-def flush(provider: object) -> None:
-    """Send what a provider still holds, if it can."""
-    force_flush = getattr(provider, "force_flush", None)
-    if force_flush is not None:
-        force_flush()
+async def flush(*providers: object) -> None:
+    """Send what providers still hold.
+
+    One that was slow once, such as one whose collector is down, is not waited for again: it sends in a
+    thread of its own, at the latest when the process ends.
+    """
+
+    async def send(provider: Any) -> None:
+        begun = perf_counter()
+        try:
+            await in_thread(provider.force_flush)
+        finally:
+            if perf_counter() - begun > _PATIENCE:
+                _SLOW.add(provider)
+
+    waited_for = [one for one in providers if hasattr(one, "force_flush") and one not in _SLOW]
+    await asyncio.gather(*map(send, waited_for))
 
 
 def _wanted(signal: str, given: str | None) -> str | None:
@@ -110,14 +132,16 @@ def _otlp(signal: str) -> Any:
             f"{variable}={protocol!r} is not built in. Set it to http/protobuf, which collectors take at "
             f"port 4318, or give spans(provider=...) with an exporter of your own in a FencedExporter."
         )
+    variables = ("OTEL_EXPORTER_OTLP_TIMEOUT", f"OTEL_EXPORTER_OTLP_{signal.upper()}S_TIMEOUT")
+    seconds = None if any(map(os.environ.get, variables)) else _SECONDS
     try:
         if signal == "trace":
             from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-            return OTLPSpanExporter()
+            return OTLPSpanExporter(timeout=seconds)
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 
-        return OTLPMetricExporter()
+        return OTLPMetricExporter(timeout=seconds)
     except ImportError as error:
         raise MissingExtra(
             f"the OTLP exporter cannot be imported: {error}. Install it with "

@@ -36,7 +36,6 @@ from greenroom.telemetry.turns import TURN, Turn
 from greenroom.telemetry.verdicts import Verdicts
 from greenroom.world.middleware.current import Run, current_run
 from greenroom.world.middleware.protocol import Middleware
-from greenroom.world.threads import in_thread
 from greenroom.world.world import ToolRequest
 
 CONTENT_CHARS: Final = 16_000
@@ -211,8 +210,7 @@ class Spans(Middleware):
 
     async def close(self) -> None:
         """Send what is still held."""
-        for provider in self._providers:
-            await in_thread(flush, provider)  # an exporter may hang
+        await flush(*self._providers)
 
     @contextmanager
     def _open(

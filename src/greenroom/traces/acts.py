@@ -4,14 +4,22 @@ Known are OpenTelemetry's conventions for generative AI (google-adk, pydantic-ai
 OpenInference, those of OpenLLMetry before it followed the conventions, and google-adk's own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from greenroom.ledger.events import Unseen
 from greenroom.ledger.messages import Message, ToolCall, Usage
 from greenroom.ledger.plain import Json, is_array, is_object
-from greenroom.traces.messages import is_hollow, message_of, messages_in, parsed, text_in
+from greenroom.traces.messages import (
+    has_other_parts,
+    is_hollow,
+    message_of,
+    messages_in,
+    parsed,
+    text_in,
+)
 from greenroom.traces.records import Span
 from greenroom.traces.writer import usage_of
 
@@ -48,6 +56,18 @@ _CONVERSATIONS = (
     "langfuse.session.id",
 )
 _NOTHING = ("", "<not specified>", "<not serializable>", "{}")
+_HIDDEN = "__REDACTED__"
+"""What OpenInference writes in place of content that is to be kept to itself."""
+_CONTENT: Mapping[str, Unseen] = {
+    "gen_ai.input.messages": "user",
+    "gen_ai.output.messages": "words",
+    "gcp.vertex.agent.llm_request": "user",
+    "gcp.vertex.agent.llm_response": "words",
+    "gen_ai.prompt": "user",
+    "gen_ai.completion": "words",
+    "input.value": "user",
+    "output.value": "words",
+}
 
 
 def kind_of(span: Span) -> Kind:
@@ -68,6 +88,23 @@ def kind_of(span: Span) -> Kind:
     if attributes.get("llm.request.type") in ("chat", "completion"):
         return "model"
     return _OPERATIONS.get(span.name.split(" ", 1)[0], "")
+
+
+def as_shown(span: Span) -> Span:
+    """The span without attributes whose content was hidden when it was written."""
+    shown = {name: value for name, value in span.attributes.items() if value != _HIDDEN}
+    if len(shown) == len(span.attributes):
+        return span
+    return structs.replace(span, attributes=shown, lacks=True)
+
+
+def left_out(span: Span) -> Iterator[Unseen]:
+    """What of a span is not read because it is not text: pictures, sound, files."""
+    for name, value in span.attributes.items():
+        if name.endswith(".message_content.type") and value != "text":
+            yield "user" if name.startswith("llm.input_messages.") else "words"
+        elif name in _CONTENT and has_other_parts(value):
+            yield _CONTENT[name]
 
 
 def conversation_of(span: Span) -> str:
@@ -113,7 +150,7 @@ def model_act(span: Span) -> ModelAct:
     heard, said, instructions = _conventions(had)
     if heard is None and said is None:
         heard, said, instructions = _google(had)
-    if heard is None and said is None:
+    if heard is None and said is None and not span.lacks:
         heard, said = _indexed(had)
     if heard is None and said is None:
         heard = messages_in(had.get("gen_ai.prompt", had.get("input.value")))
@@ -219,7 +256,7 @@ def _listed(had: Mapping[str, Json], prefix: str, inner: str) -> list[Message] |
         {k.removeprefix(f"{prefix}."): v for k, v in had.items() if k.startswith(f"{prefix}.")}
     )
     entries: list[Json] = []
-    for key in sorted(tree, key=lambda key: int(key) if key.isdecimal() else -1):
+    for key in sorted(tree, key=_number):
         entry = tree[key]
         if inner and is_object(entry):
             entry = entry.get(inner.rstrip("."))
@@ -229,15 +266,18 @@ def _listed(had: Mapping[str, Json], prefix: str, inner: str) -> list[Message] |
     return found or None
 
 
+def _number(key: str) -> tuple[int, str]:
+    """Puts numbers in order, however long: the longer is the greater."""
+    return len(key), key
+
+
 def _message(entry: Mapping[str, Json]) -> dict[str, Json]:
     """A message whose lists were written as objects with numbers for keys."""
     made = dict(entry)
     for name, wrap in (("tool_calls", "tool_call"), ("contents", "message_content")):
         held = entry.get(name)
         if is_object(held):
-            ordered = [
-                held[key] for key in sorted(held, key=lambda k: int(k) if k.isdecimal() else -1)
-            ]
+            ordered = [held[key] for key in sorted(held, key=_number)]
             made[name] = [one.get(wrap, one) if is_object(one) else one for one in ordered]
     if "content" not in made and "contents" in made:
         made["content"] = made["contents"]

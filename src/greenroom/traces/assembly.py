@@ -2,39 +2,30 @@
 
 from collections.abc import Iterable, Iterator
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, structs
 
 from greenroom.errors import BadTrace
 from greenroom.ledger.events import Question, ToolCalled
-from greenroom.ledger.messages import Message, ToolCall
-from greenroom.ledger.plain import is_object
+from greenroom.ledger.messages import Message
 from greenroom.ledger.questions import TRACE
 from greenroom.traces.acts import (
     Kind,
     ModelAct,
     ToolAct,
+    as_shown,
     conversation_of,
     kind_of,
+    left_out,
     model_act,
-    reply_of,
     tool_act,
 )
 from greenroom.traces.messages import messages_in, parsed
 from greenroom.traces.records import Flaw, Imported, Span
+from greenroom.traces.turns import Turn, calls_of, end_of, spans_of, spoken_at_top
 from greenroom.traces.writer import LedgerWriter
 
 SILENT = ""
 """What an agent says that ends its turn without words."""
-
-
-class Turn(Struct, kw_only=True):
-    """One invocation of an agent: the span that stands for it, and what was asked and called below it."""
-
-    top: Span
-    is_agent: bool
-    conversation: str
-    models: list[ModelAct] = field(default_factory=list[ModelAct])
-    tools: list[ToolAct] = field(default_factory=list[ToolAct])
 
 
 def assembled(
@@ -42,12 +33,12 @@ def assembled(
 ) -> Iterator[Imported | Flaw]:
     """The conversations that these spans tell of; those of `refused` traces are left out.
 
-    Spans without an agent, a model or a tool in their trace are no conversation, and are not mentioned.
+    Spans without an agent, a model or a tool in their trace are not a conversation, and are not mentioned.
     """
     out = set(refused)
     traces: dict[str, list[Span]] = {}
     for span in spans:
-        traces.setdefault(span.trace, []).append(span)
+        traces.setdefault(span.trace, []).append(as_shown(span))
     turns: dict[str, list[Turn]] = {}
     for trace, members in traces.items():
         if trace in out:
@@ -101,14 +92,14 @@ def _turns(spans: dict[str, Span]) -> list[Turn]:
     above = {span.id: _ancestors(span, spans) for span in spans.values()}
     usual = next((c for span in spans.values() if (c := conversation_of(span))), "")
     turns: dict[str, Turn] = {}
-    acts = [span for span in spans.values() if kinds[span.id]]
-    for span in sorted(acts, key=lambda span: span.start):
-        around = above[span.id]
-        agents = [one for one in (span, *around) if kinds[one.id] == "agent"]
-        top = agents[-1] if agents else (around[-1] if around else span)
+    acts = sorted((one for one in spans.values() if kinds[one.id]), key=lambda one: one.start)
+    tops = _tops(acts, above, kinds)
+    for span in acts:
+        around, top = above[span.id], tops[span.id]
         if top.id not in turns:
             named = conversation_of(top) or conversation_of(span) or usual or span.trace
-            turns[top.id] = Turn(top=top, is_agent=bool(agents), conversation=named)
+            is_agent = kinds.get(top.id) == "agent"
+            turns[top.id] = Turn(top=top, is_agent=is_agent, conversation=named)
         turn = turns[top.id]
         if kinds[span.id] == "model":
             _add_model(turn, span, around, kinds)
@@ -117,6 +108,41 @@ def _turns(spans: dict[str, Span]) -> list[Turn]:
             if not any(kinds[one.id] == "tool" and _is_same(act, one) for one in around):
                 turn.tools.append(act)
     return list(turns.values())
+
+
+def _tops(
+    acts: list[Span], above: dict[str, list[Span]], kinds: dict[str, Kind]
+) -> dict[str, Span]:
+    """The span of the turn that each act belongs to.
+
+    Where the spans around acts were not recorded, all of them belong to the one turn of the trace.
+    """
+    tops: dict[str, Span] = {}
+    agents: dict[str, Span] = {}
+    lost: dict[str, Span] = {}
+    for span in acts:
+        ways = [span, *above[span.id]]
+        outer = next((one for one in reversed(ways) if kinds[one.id] == "agent"), None)
+        tops[span.id] = top = outer or ways[-1]
+        if outer is not None:
+            agents[outer.id] = outer
+        elif top.parent:
+            lost[top.id] = top
+    if not lost:
+        return tops
+    if len(agents) > 1:
+        names = ", ".join(f"{one.name!r} ({one.place})" for one in lost.values())
+        raise BadTrace(
+            f"the spans around {names} are missing, so it is not known to which of {len(agents)} agents "
+            f"they belong."
+        )
+    common = next(iter((*agents.values(), *lost.values())))
+    if not agents and len(lost) > 1:
+        ends = [one.end for one in lost.values() if one.end is not None]
+        end = max(ends) if len(ends) == len(lost) else None
+        start = min(one.start for one in lost.values())
+        common = Span(trace=common.trace, id=common.parent, name="", start=start, end=end)
+    return {one: common if top.id in lost else top for one, top in tops.items()}
 
 
 def _is_same(act: ToolAct, outer: Span) -> bool:
@@ -143,7 +169,7 @@ def _add_model(turn: Turn, span: Span, above: list[Span], kinds: dict[str, Kind]
 
 
 class _Moment(Struct, frozen=True):
-    """Something that happened in a turn, in the order in which it is told."""
+    """Something that happened in a turn, in the order in which it is reported."""
 
     at: float
     began: float
@@ -163,7 +189,7 @@ def _conversation(name: str, turns: list[Turn], format: str, source: str) -> Imp
         writer.miss("models")
     for turn in turns:
         _write(writer, turn)
-    ends = [_end(span) for turn in turns for span in _spans(turn)]
+    ends = [end_of(span) for turn in turns for span in spans_of(turn)]
     case_id = str(turns[0].top.attributes.get("greenroom.case.id", "") or "")
     is_over = turns[-1].top.end is not None
     return writer.imported(
@@ -175,14 +201,6 @@ def _conversation(name: str, turns: list[Turn], format: str, source: str) -> Imp
     )
 
 
-def _spans(turn: Turn) -> list[Span]:
-    return [turn.top, *(act.span for act in turn.models), *(act.span for act in turn.tools)]
-
-
-def _end(span: Span) -> float:
-    return span.start if span.end is None else max(span.start, span.end)
-
-
 def _write(writer: LedgerWriter, turn: Turn) -> None:
     """One turn: what the user said, what was asked and called in the order of time, the last words."""
     turn.models.sort(key=lambda act: act.span.start)
@@ -191,7 +209,11 @@ def _write(writer: LedgerWriter, turn: Turn) -> None:
     if turn.top.failed:
         kind = turn.top.attributes.get("error.type")
         writer.broke(turn.top.error, kind if isinstance(kind, str) else "")
-    told = _matched(turn)
+    told, is_known = calls_of(turn)
+    if not is_known:
+        writer.miss("tools")
+    for span in spans_of(turn):
+        writer.miss(*left_out(span))
     if not turn.tools and not turn.is_agent and any(act.said is None for act in turn.models):
         writer.miss("tools")  # calls of tools would only stand in what the model said
     if any(act.said is None and not act.span.failed for act in turn.models):
@@ -199,7 +221,7 @@ def _write(writer: LedgerWriter, turn: Turn) -> None:
     moments: list[tuple[_Moment, ModelAct | ToolAct]] = []
     for number, act in enumerate((*turn.models, *told)):
         start = act.span.start
-        end = _reply_time(act, told) if isinstance(act, ModelAct) else _end(act.span)
+        end = _reply_time(act, told) if isinstance(act, ModelAct) else end_of(act.span)
         moments.append((_Moment(start, start, number, 0), act))
         moments.append((_Moment(max(start, end), start, number, 1), act))
     moments.sort(key=lambda one: structs.astuple(one[0]))
@@ -212,7 +234,7 @@ def _write(writer: LedgerWriter, turn: Turn) -> None:
             _write_tool(writer, act, moment, open_calls)
     words = _last_words(turn)
     if words != SILENT and not (turn.top.failed and words is None):
-        writer.said(words, _end(turn.top))
+        writer.said(words, end_of(turn.top))
 
 
 def _write_model(
@@ -239,7 +261,7 @@ def _write_model(
             moment.at,
             usage=act.usage,
             cost=act.cost,
-            seconds=max(_end(act.span) - act.span.start, 0.0),
+            seconds=max(end_of(act.span) - act.span.start, 0.0),
         )
 
 
@@ -258,7 +280,7 @@ def _write_tool(
 
 def _reply_time(act: ModelAct, tools: list[ToolAct]) -> float:
     """When a reply was there: before the first call that it asked for, whatever its span's end says."""
-    end = _end(act.span)
+    end = end_of(act.span)
     wanted = {call.id for call in act.said.calls} - {""} if act.said is not None else set[str]()
     for tool in tools:
         is_asked = tool.call_id in wanted or (
@@ -267,71 +289,6 @@ def _reply_time(act: ModelAct, tools: list[ToolAct]) -> float:
         if is_asked and act.span.start <= tool.span.start < end:
             end = tool.span.start
     return end
-
-
-def _matched(turn: Turn) -> list[ToolAct]:
-    """The calls of a turn, with what their spans lack taken from what models said and heard.
-
-    A call that only a model's reply tells of, because tools have no spans, is one as well.
-    """
-    results = {
-        one.call_id: one
-        for act in turn.models
-        for one in act.heard or ()
-        if one.role == "tool" and one.call_id
-    }
-    left = list(turn.tools)
-    made: list[ToolAct] = []
-    has_spans = bool(turn.tools)
-    for act in turn.models:
-        for call in act.said.calls if act.said is not None else ():
-            span = _span_of(call, left, act)
-            if span is not None:
-                left.remove(span)
-                made.append(_filled(span, call, results))
-            elif not has_spans:
-                made.append(_told(act, call, results, turn))
-    made += [_filled(tool, None, results) for tool in left]
-    return sorted(made, key=lambda tool: tool.span.start)
-
-
-def _span_of(call: ToolCall, left: list[ToolAct], act: ModelAct) -> ToolAct | None:
-    """The span of a call: by its id, else the next one of this name."""
-    by_id = [tool for tool in left if call.id and tool.call_id == call.id]
-    by_name = [
-        tool for tool in left if tool.tool == call.tool and tool.span.start >= act.span.start
-    ]
-    return next(iter((*by_id, *by_name)), None)
-
-
-def _filled(tool: ToolAct, call: ToolCall | None, results: dict[str, Message]) -> ToolAct:
-    call_id = (call.id if call is not None else "") or tool.call_id
-    heard = results.get(call_id)
-    args = tool.args
-    if args is None and call is not None:
-        args = dict(call.args)
-    if tool.has_result or heard is None:
-        return structs.replace(tool, args=args, call_id=call_id)
-    return structs.replace(
-        tool, args=args, call_id=call_id, result=parsed(heard.text), has_result=True
-    )
-
-
-def _told(act: ModelAct, call: ToolCall, results: dict[str, Message], turn: Turn) -> ToolAct:
-    """A call that was only told of: it was made once the model had answered."""
-    after = [other.span.start for other in turn.models if other.span.start >= _end(act.span)]
-    begun, over = _end(act.span), min(after, default=_end(turn.top))
-    heard = results.get(call.id)
-    span = Span(trace=act.span.trace, id="", name=call.tool, start=begun, end=max(begun, over))
-    result = None if heard is None else parsed(heard.text)
-    return ToolAct(
-        span=span,
-        tool=call.tool,
-        call_id=call.id,
-        args=dict(call.args),
-        result=result,
-        has_result=heard is not None,
-    )
 
 
 def _user(turn: Turn) -> str | None:
@@ -356,21 +313,11 @@ def _user(turn: Turn) -> str | None:
 
 def _last_words(turn: Turn) -> str | None:
     """What the agent said at the end of its turn; None if that was not recorded."""
-    if turn.models:
-        last = max(turn.models, key=lambda act: _end(act.span))
-        if last.said is not None and last.said.text:
-            return last.said.text
-    had = turn.top.attributes
-    for name in ("gen_ai.output.messages", "output.value", "traceloop.entity.output"):
-        if (value := had.get(name)) is None:
-            continue
-        said = reply_of(messages_in(value))
-        if said is not None:
-            return said.text
-        whole = parsed(value)
-        if isinstance(whole, str) and whole:
-            return whole
-        if is_object(whole) and isinstance(output := whole.get("output"), str):
-            return output
-    is_known = bool(turn.models) and all(act.said is not None for act in turn.models)
-    return SILENT if is_known else None
+    last = max(turn.models, key=lambda act: end_of(act.span), default=None)
+    if last is not None and last.said is not None and last.said.text:
+        return last.said.text
+    if (said := spoken_at_top(turn)) is not None:
+        return said
+    # A reply that asks for a tool is rarely the last one: what came after it was not recorded.
+    is_silent = last is not None and last.said is not None and not last.said.calls
+    return SILENT if is_silent and all(act.said is not None for act in turn.models) else None

@@ -1,5 +1,6 @@
 """A file of traces: its bytes, and the JSON documents in it."""
 
+import zlib
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ from greenroom.ledger.text_files import MAX_KEPT, read_regular
 from greenroom.traces.records import Flaw
 
 _BOM = b"\xef\xbb\xbf"
+_GZIP = b"\x1f\x8b"
 
 
 class Document(Struct, frozen=True):
@@ -34,12 +36,17 @@ class TraceFile:
         self.path = path
         self.raw = raw
         self.flaws: list[Flaw] = []
-        """The lines that are no JSON, where the others are."""
+        """The lines that are not JSON, where the others are."""
 
     @classmethod
     def open(cls, path: str | Path) -> "TraceFile":
-        """The file at this path; BadFile if there is none, or it is too large."""
-        return cls(Path(path), read_regular(Path(path), MAX_KEPT, "split it").removeprefix(_BOM))
+        """The file at this path, unpacked if gzip packed it; BadFile if it is missing or too large."""
+        raw = read_regular(Path(path), MAX_KEPT, "split it")
+        try:
+            raw = unpacked(raw, MAX_KEPT) if raw.startswith(_GZIP) else raw
+        except ValueError as error:
+            raise BadTrace(f"{path}: {error}") from error
+        return cls(Path(path), raw.removeprefix(_BOM))
 
     @property
     def source(self) -> str:
@@ -108,3 +115,22 @@ def _is_whole(line: str) -> bool:
 def _placed(source: str, error: Unreadable) -> str:
     line = f", line {error.line}" if error.line else ""
     return f"{source}{line}" + (f", column {error.column}" if error.column and line else "")
+
+
+def unpacked(raw: bytes, most: int) -> bytes:
+    """What gzip packed; ValueError if it was cut, is broken, or holds more than so many bytes."""
+    found: list[bytes] = []
+    room = most
+    while raw.startswith(_GZIP) or not found:  # several where files were appended to each other
+        unpacking = zlib.decompressobj(31)
+        try:
+            found.append(unpacking.decompress(raw, room + 1))
+        except zlib.error as error:
+            raise ValueError(f"it cannot be unpacked: {error}.") from error
+        room -= len(found[-1])
+        if room < 0:
+            raise ValueError(f"it is larger than {most >> 20} MB once unpacked; split it.")
+        if not unpacking.eof:
+            raise ValueError("it cannot be unpacked: it was cut.")
+        raw = unpacking.unused_data
+    return b"".join(found)

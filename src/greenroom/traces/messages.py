@@ -8,8 +8,6 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from msgspec import structs
-
 from greenroom.errors import BadTrace
 from greenroom.ledger.messages import Message, Role, ToolCall
 from greenroom.ledger.plain import Json, as_text, is_array, is_object
@@ -32,6 +30,20 @@ _ROLES: Mapping[str, Role] = {
     "function": "tool",
     "toolmessage": "tool",
 }
+
+
+_TEXTS = ("text", "input_text", "output_text", None)
+_READ = (
+    *("text", "input_text", "output_text", "refusal", "reasoning", "thinking", "redacted_thinking"),
+    *("tool_call", "tool_call_response", "tool_use", "tool_result", "message_content"),
+)
+"""The types of parts that are read, or hold only what a model thought."""
+_READ_FIELDS = frozenset(
+    [
+        *("text", "content", "thought", "thoughtSignature", "thought_signature"),
+        *("function_call", "functionCall", "function_response", "functionResponse"),
+    ]
+)
 
 
 def messages_in(value: Json) -> list[Message] | None:
@@ -75,10 +87,13 @@ def message_of(value: Json) -> list[Message]:
         return [
             Message("tool", text_in(value.get("content")), (), call_id, _text(value.get("name")))
         ]
-    calls = [*_calls(value.get("tool_calls")), *_calls_in_blocks(value.get("content"))]
+    content = value.get("content")
+    calls = [*_calls(value.get("tool_calls")), *_calls_in_blocks(content)]
     if is_object(old := value.get("function_call")):
         calls.append(_call(old))
-    return [Message(role, text_in(value.get("content")), tuple(calls))]
+    said = text_in(content) or _text(value.get("refusal"))
+    results = _results_in_blocks(content)
+    return [*results, Message(role, said, tuple(calls))] if said or not results else results
 
 
 def _role(value: Mapping[str, Json]) -> Role | None:
@@ -93,13 +108,39 @@ def text_in(content: Json) -> str:
     if isinstance(content, str):
         return content
     if is_array(content):
-        return "".join(
-            part if isinstance(part, str) else _text(part.get("text") or part.get("content"))
-            for part in content
-            if isinstance(part, str)
-            or (is_object(part) and part.get("type") in ("text", "input_text", "output_text", None))
-        )
+        return "".join(_part_text(part) for part in content)
     return as_text(content)
+
+
+def _part_text(part: Json) -> str:
+    if isinstance(part, str):
+        return part
+    if not is_object(part):
+        return ""
+    if part.get("type") == "refusal":
+        return _text(part.get("refusal"))
+    return _text(part.get("text") or part.get("content")) if part.get("type") in _TEXTS else ""
+
+
+def has_other_parts(value: Json) -> bool:
+    """Whether messages hold what is not read: pictures, sound, files, or parts of an unknown type."""
+    value = parsed(value)
+    if is_object(value):
+        inner = [value.get(name) for name in ("messages", "contents", "choices", "message")]
+        parts = value.get("parts", value.get("content"))
+        if is_array(parts) and any(is_object(part) and not _is_read(part) for part in parts):
+            return True
+        return any(
+            has_other_parts(one) for one in (*inner, parts) if is_object(one) or is_array(one)
+        )
+    return is_array(value) and any(
+        has_other_parts(one) for one in value if not isinstance(one, str)
+    )
+
+
+def _is_read(part: Mapping[str, Json]) -> bool:
+    kind = part.get("type")
+    return kind in _READ if kind is not None else not part or not _READ_FIELDS.isdisjoint(part)
 
 
 def parsed(value: Json) -> Json:
@@ -181,6 +222,16 @@ def _calls_in_blocks(content: Json) -> list[ToolCall]:
     return [_call(one) for one in parts if is_object(one) and one.get("type") == "tool_use"]
 
 
+def _results_in_blocks(content: Json) -> list[Message]:
+    """The results among the parts of a message, as Anthropic has its user give them."""
+    parts = content if is_array(content) else []
+    return [
+        Message("tool", text_in(one.get("content")), (), _text(one.get("tool_use_id")))
+        for one in parts
+        if is_object(one) and one.get("type") == "tool_result"
+    ]
+
+
 def _call(value: Mapping[str, Json]) -> ToolCall:
     inner = value.get("function")
     named = inner if is_object(inner) else value
@@ -204,8 +255,3 @@ def arguments_of(value: Json, tool: str) -> dict[str, Json]:
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:59]}…"
-
-
-def with_id(call: ToolCall, call_id: str) -> ToolCall:
-    """The same call under another id."""
-    return structs.replace(call, id=call_id)

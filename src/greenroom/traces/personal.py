@@ -4,7 +4,8 @@ What tools answered is chosen by their arguments, so both must change alike or a
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from ipaddress import IPv6Address
 from typing import Any, Final, cast
 
 from greenroom.ledger.codec import event_data, event_from
@@ -15,10 +16,15 @@ from greenroom.ledger.plain import Json, is_array, is_object
 _RULES: Final = {
     "email": r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     "iban": r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b",
-    "card": r"\b\d(?:[ -]?\d){12,18}\b",
+    "phone": r"(?<![\w./-])(?:"
+    r"(?:\+|00[ -])\d{1,3}(?:[ ./-]?\(?\d{1,4}\)?){2,5}"  # with the country
+    r"|0\d{1,4}[ /-]\d{2,8}(?:[ -]\d{2,8}){0,3}"  # with the 0 before the area
+    r"|(?:1[ .-])?\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4}"  # as in North America
+    r")(?![\d:])\b",
+    "card": r"\b[2-6](?:\d{12,18}|\d{3}(?:[ -]\d{4}){3}|\d{3}[ -]\d{6}[ -]\d{4,5})\b",
     "ssn": r"\b\d{3}-\d{2}-\d{4}\b",
-    "phone": r"(?<![\w.])(?:\+\d{1,3}(?:[ ./-]?\(?\d{1,4}\)?){2,5}|\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4})\b",
     "ip": r"\b(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3}\b",
+    "ipv6": r"(?<![\w:.])[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])",
 }
 _STAND_INS: Final[dict[str, Callable[[int], str]]] = {
     "email": lambda n: f"user-{n}@example.com",
@@ -27,10 +33,13 @@ _STAND_INS: Final[dict[str, Callable[[int], str]]] = {
     "ssn": lambda n: f"ssn-{n}",
     "phone": lambda n: f"phone-{n}",
     "ip": lambda n: f"192.0.2.{n % 256}",
+    "ipv6": lambda n: f"2001:db8::{n:x}",
     "name": lambda n: f"Person {n}",
 }
 _NEVER: Final = ("kind", "path", "voice", "call_id", "tool", "node", "model", "run_id", "source")
 """Fields by which events refer to each other, or that name parts of the agent."""
+_CONTENT: Final = ("args", "value", "values", "data", "input", "output", "state", "items")
+"""Fields that hold what was said or done: whatever is called inside them like a field is none."""
 
 
 class StandIns:
@@ -64,18 +73,20 @@ class StandIns:
             text = rule.sub(lambda found, kind=kind: self._stand_in(kind, found[0]), text)
         return text
 
-    def _inside(self, value: Json) -> Json:
+    def _inside(self, value: Json, never: Collection[str] = _NEVER) -> Json:
         if isinstance(value, str):
             return self.text(value)
         if is_object(value):
             return {
-                self.text(key): inner if key in _NEVER else self._inside(inner)
+                self.text(key): inner
+                if key in never
+                else self._inside(inner, () if key in _CONTENT else never)
                 for key, inner in value.items()
             }
-        return [self._inside(inner) for inner in value] if is_array(value) else value
+        return [self._inside(inner, never) for inner in value] if is_array(value) else value
 
     def _stand_in(self, kind: str, found: str) -> str:
-        if kind == "card" and not _is_card(found):
+        if kind in _CHECKS and not _CHECKS[kind](found):
             return found
         known = self.replaced.setdefault(kind, {})
         key = found.casefold()
@@ -93,3 +104,26 @@ def _is_card(found: str) -> bool:
     digits = [int(one) for one in found if one.isdigit()][::-1]
     doubled = (sum(divmod(2 * digit, 10)) for digit in digits[1::2])
     return (sum(digits[::2]) + sum(doubled)) % 10 == 0
+
+
+def _is_phone(found: str) -> bool:
+    """Whether there are as many digits as a number has; a date or an offset from UTC has fewer."""
+    return sum(one.isdigit() for one in found) >= (8 if found.startswith("+") else 9)
+
+
+def _is_ipv6(found: str) -> bool:
+    if all(len(part) < 4 for part in found.split(":")):
+        return False  # such as [1::2]
+    try:
+        IPv6Address(found)
+    except ValueError:
+        return False
+    return True
+
+
+_CHECKS: Final[dict[str, Callable[[str], bool]]] = {
+    "card": _is_card,
+    "phone": _is_phone,
+    "ipv6": _is_ipv6,
+}
+"""What must hold of a find, beyond its form."""

@@ -4,9 +4,11 @@ A reader is one object with `name`, `recognises` and `read`, offered by the entr
 `greenroom.traces`; Greenroom's own come in by the same door.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
+
+from msgspec import Struct
 
 from greenroom.errors import BadFile, BadInput, BadTrace
 from greenroom.plugins import Plugins
@@ -62,37 +64,53 @@ def read_traces(*paths: str | Path, format: str = "") -> Iterator[Imported]:
         else:
             yield found
     if flaws:
-        raise BadTrace(told(flaws))
+        raise BadTrace(describe_flaws(flaws))
 
 
-def told(flaws: Iterable[Flaw]) -> str:
+def describe_flaws(flaws: Iterable[Flaw]) -> str:
     """What could not be read, a line each."""
     lines = list(dict.fromkeys(map(str, flaws)))
     more = f"\nand {len(lines) - 20} more" if len(lines) > 20 else ""
     return "\n".join(lines[:20]) + more
 
 
-def conversations(paths: Iterable[str | Path], format: str = "") -> Iterator[Imported | Flaw]:
-    """What is in these files: the conversations, and what could not be read.
+class FileContent(Struct, frozen=True):
+    """What is in a file, still to be put together with what is in others."""
 
-    Spans of one conversation may stand in several files, so they are put together at the end.
-    """
+    source: str
+    reader: str
+    found: Sequence[Found]
+
+
+def conversations(paths: Iterable[str | Path], format: str = "") -> Iterator[Imported | Flaw]:
+    """What is in these files: the conversations, and what could not be read."""
+    return put_together(content_of(path, format) for path in _files(paths))
+
+
+def content_of(path: Path, format: str = "") -> FileContent:
+    """What is in a file, what could not be read among it."""
+    try:
+        file = TraceFile.open(path)
+        reader = reader_of(file, format)
+        found = _checked(reader, file)
+    except BadInput as error:
+        why = str(error).removeprefix(str(path)).lstrip(",: ")
+        return FileContent(str(path), "", [Flaw(place="", why=why, source=str(path))])
+    if not found:
+        why = f"there is nothing in it that the reader {reader.name!r} knows."
+        found = [Flaw(place="", why=why, source=file.source)]
+    return FileContent(file.source, reader.name, found)
+
+
+def put_together(contents: Iterable[FileContent]) -> Iterator[Imported | Flaw]:
+    """The conversations in files: spans of one may stand in several, so they come at the end."""
     spans: dict[str, list[Span]] = {}
     refused: set[str] = set()
     files: list[str] = []
-    for path in _files(paths):
+    for content in contents:
         own: list[Span] = []
-        try:
-            file = TraceFile.open(path)
-            reader = reader_of(file, format)
-            found = _checked(reader, file)
-        except BadInput as error:
-            yield Flaw(place="", why=str(error).removeprefix(f"{path}: "), source=str(path))
-            continue
         is_whole = True
-        empty = True
-        for one in found:
-            empty = False
+        for one in content.found:
             if isinstance(one, Span):
                 own.append(one)
                 continue
@@ -100,16 +118,13 @@ def conversations(paths: Iterable[str | Path], format: str = "") -> Iterator[Imp
                 is_whole = is_whole and bool(one.trace)
                 refused.add(one.trace)
             yield one
-        if empty:
-            why = f"there is nothing in it that the reader {reader.name!r} knows."
-            yield Flaw(place="", why=why, source=file.source)
         if own and is_whole:
-            spans.setdefault(reader.name, []).extend(own)
-            files.append(file.source)
+            spans.setdefault(content.reader, []).extend(own)
+            files.append(content.source)
         elif own:
             lost = ", ".join(sorted({span.trace for span in own})[:3])
             why = f"its spans are left out with what could not be read: trace {lost}."
-            yield Flaw(place="", why=why, source=file.source)
+            yield Flaw(place="", why=why, source=content.source)
     for name, known in spans.items():
         source = files[0] if len(files) == 1 else f"{len(files)} files"
         count = 0
@@ -128,7 +143,14 @@ def _checked(reader: TraceReader, file: TraceFile) -> list[Found]:
         found.extend(reader.read(file))
     except BadInput as error:
         found.append(Flaw(place="", why=str(error), source=file.source))
-    except (RecursionError, TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
+    except (
+        RecursionError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        LookupError,
+        AttributeError,
+    ) as error:
         # A shape that a reader did not think of is the file's fault as well, and no crash.
         why = (
             f"the reader {reader.name!r} cannot make sense of it ({type(error).__name__}: {error})."

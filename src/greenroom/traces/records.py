@@ -10,7 +10,8 @@ from greenroom.ledger.plain import Json
 class Span(Struct, frozen=True, kw_only=True):
     """A span as another tool wrote it; attributes are those of OpenTelemetry's conventions or alike.
 
-    Times are seconds since the epoch. `place` is where in its file it stands, for errors.
+    Times are seconds since the epoch. `place` is where in its file it stands, for errors. `lacks` says
+    that attributes were left out, because there were too many or on purpose.
     """
 
     trace: str
@@ -23,6 +24,7 @@ class Span(Struct, frozen=True, kw_only=True):
     failed: bool = False
     error: str = ""
     scope: str = ""
+    lacks: bool = False
     place: str = ""
 
 

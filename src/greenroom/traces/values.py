@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from math import isfinite
+from math import inf, isfinite
 
 from greenroom.errors import BadTrace
 from greenroom.ledger.plain import Json, is_array, is_object
@@ -41,10 +41,13 @@ def number(value: Json, what: str) -> float:
         except ValueError:
             raise BadTrace(f"{what} should be a number, not {shown(value)}.") from None
     if isinstance(value, int | float) and not isinstance(value, bool):
-        found = float(value)
+        try:
+            found = float(value)
+        except OverflowError:  # a whole number may have any length
+            found = inf
         if isfinite(found) and found >= 0:
             return found
-    raise BadTrace(f"{what} should be a number from 0 on, not {shown(value)}.")
+    raise BadTrace(f"{what} should be a number of 0 or more, not {shown(value)}.")
 
 
 def moment(value: Json, what: str) -> float:

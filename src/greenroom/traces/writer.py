@@ -227,7 +227,12 @@ class LedgerWriter:
         verdicts: Mapping[str, Json] | None = None,
         notes: Sequence[str] = (),
     ) -> Imported:
-        """The whole conversation, ended at `at`; one that is not over has no `reason`."""
+        """The whole conversation, ended at `at`; one that is not over has no `reason`.
+
+        One that ends with a call which has not returned is not over either.
+        """
+        if self._failed is None and self._open and self._is_waiting():
+            reason = None
         lacks = {*self._unseen, *ALWAYS_UNSEEN}
         unseen: tuple[Unseen, ...] = tuple(name for name in get_args(Unseen) if name in lacks)
         began = min((event.at for event in self._events), default=at)
@@ -259,6 +264,12 @@ class LedgerWriter:
             verdicts=dict(verdicts or {}),
             notes=tuple(notes),
         )
+
+    def _is_waiting(self) -> bool:
+        """Whether nothing was said or asked since the last call that is still open."""
+        _, last = self._open[-1]
+        since = self._events[self._events.index(last) :]
+        return not any(isinstance(one, AgentSaid | ModelCalled | UserSaid) for one in since)
 
     def _ended(self, reason: EndReason, at: float) -> RunEnded:
         if self._failed is None:

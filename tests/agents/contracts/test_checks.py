@@ -359,14 +359,14 @@ def test_issues_come_errors_first_and_can_be_counted_and_written_down() -> None:
 
 @pytest.mark.parametrize("given", [3, {"session": 3}, "session"])
 def test_a_state_that_is_none_is_refused(given: Any) -> None:
-    with pytest.raises(BadInput, match="is no state"):
+    with pytest.raises(BadInput, match="is not a state"):
         check(agent(), given=given)
 
 
 def test_only_our_own_agents_and_schemas_can_be_checked() -> None:
     with pytest.raises(BadAgent, match="cannot be checked"):
         check(object())
-    with pytest.raises(BadInput, match="is no schema"):
+    with pytest.raises(BadInput, match="is not a schema"):
         check(agent(), schema=dict)
 
 

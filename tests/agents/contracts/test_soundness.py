@@ -191,7 +191,7 @@ def test_a_walk_that_does_not_know_a_kind_claims_nothing_about_it(kind: type[Flo
 def test_every_kind_of_flow_has_a_rule() -> None:
     def kinds(kind: type[Flow]) -> Iterator[type[Flow]]:
         for one in kind.__subclasses__():
-            # A dataclass with slots is made anew; the first one may still be about.
+            # A dataclass with slots is made again; the first one may still be about.
             if getattr(sys.modules[one.__module__], one.__name__, None) is one:
                 yield one
             yield from kinds(one)

@@ -22,7 +22,7 @@ from greenroom.testing import Desk
 
 
 class LedgerSource(BaseToolset):
-    """Lists its tools anew for every request."""
+    """Lists its tools again for every request."""
 
     def __init__(self, *tools: Any, **options: Any) -> None:
         super().__init__(**options)

@@ -8,6 +8,7 @@ _ABOUT_GRAPHS = [
     "test_inside_graphs.py",
     "test_to_adk.py",
     "test_to_adk_apps.py",
+    "test_to_adk_documents.py",
     "test_to_adk_random.py",
 ]
 collect_ignore = [] if HAS_GRAPHS else _ABOUT_GRAPHS

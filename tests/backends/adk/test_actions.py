@@ -1,4 +1,4 @@
-"""What google-adk's events say beside words: files that were saved, a loop that was left, a reply cut short."""
+"""What google-adk's events say besides words: files that were saved, a loop that was left, a reply cut short."""
 
 from typing import Any
 

@@ -40,7 +40,7 @@ def note(city: str, tool_context: ToolContext) -> str:
 
 
 async def serve(served: ServedBackend[None], app: App) -> None:
-    """A loop as simple as can be, with a session of somebody else beside its own."""
+    """A loop as simple as can be, with somebody else's session alongside its own."""
     await served.sessions.create_session(app_name=APP, user_id=USER, session_id=SESSION)
     other = await served.sessions.create_session(app_name=APP, user_id=USER, session_id="other")
     await served.sessions.append_event(other, Event(author="stranger"))

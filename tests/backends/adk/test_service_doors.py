@@ -125,7 +125,7 @@ def test_a_score_that_is_no_number_is_no_verdict(score: float):
         metric_name="m", threshold=0.5, score=score, eval_status=EvalStatus.PASSED
     )
     assert outcome_of(found, "") == Unmeasured(
-        f"google-adk gives it {score!r}, which is no measure"
+        f"google-adk gives it {score!r}, which is not a measure"
     )
     real = found.model_copy(update={"score": 4.5})
     assert outcome_of(real, "") == Score(1.0, True, measured=4.5)

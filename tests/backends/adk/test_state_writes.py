@@ -39,7 +39,7 @@ def put(key: str, tool_context: ToolContext) -> str:
 
 
 async def put_unseen(key: str, tool_context: ToolContext) -> str:
-    """Put something into the cart, beside whatever else is put there."""
+    """Put something into the cart, next to whatever else is put there."""
     await asyncio.sleep(0)
     tool_context.state["cart"] = {key: 1}
     return "put"

@@ -12,8 +12,21 @@ from google.adk.sessions import InMemorySessionService
 from google.genai import types
 from pydantic import BaseModel
 
+from attached_files import BIG_PNG
 from backends.adk.both_ways import check, compiled
-from greenroom import Agent, Case, Scripted, StateSchema, call, loop, rehearse, route, step, tool
+from greenroom import (
+    Agent,
+    Case,
+    Scripted,
+    StateSchema,
+    attach,
+    call,
+    loop,
+    rehearse,
+    route,
+    step,
+    tool,
+)
 from greenroom.agents import (
     approved,
     by,
@@ -334,6 +347,65 @@ async def test_plugins_are_heard_before_the_flow_and_may_answer_in_place_of_tool
         assert "refunded" not in kept.state
 
 
+async def heard_from(flow: Any, says: list[str], *plugins: BasePlugin) -> list[list[types.Part]]:
+    """What the user sees of each turn."""
+    service = InMemorySessionService()
+    runner = Runner(app=to_adk(flow, name="desk", plugins=plugins), session_service=service)
+    session = await service.create_session(app_name="desk", user_id="u")
+    found: list[list[types.Part]] = []
+    for text in says:
+        message = types.Content(role="user", parts=[types.Part(text=text)])
+        running = runner.run_async(user_id="u", session_id=session.id, new_message=message)
+        contents = [event.content async for event in running if event.content]
+        found.append([part for content in contents for part in content.parts or []])
+    return found
+
+
+async def test_the_same_answer_is_given_in_every_turn() -> None:
+    @step
+    def greet(input: str) -> str:
+        return "hello"
+
+    turns = await heard_from(greet, ["a", "b"])
+    assert [[part.text for part in turn] for turn in turns] == [["hello"], ["hello"]]
+
+
+async def test_a_file_that_a_step_gives_is_in_the_answer() -> None:
+    @step
+    def draw(input: str) -> Any:
+        return attach(BIG_PNG, name="cup.png")
+
+    [turn] = await heard_from(draw, ["a cup"])
+    assert [part.inline_data.data for part in turn if part.inline_data] == [BIG_PNG]
+
+
+class Hushing(BasePlugin):
+    """Puts other words in place of whatever a model replied, calls of tools too."""
+
+    async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> Any:
+        return LlmResponse(content=types.Content(role="model", parts=[types.Part(text="hush")]))
+
+
+@pytest.mark.parametrize("reply", ["a secret", call("refund", order=7)])
+async def test_what_a_plugin_makes_of_a_reply_is_all_that_the_flow_and_the_user_hear(
+    reply: Any,
+) -> None:
+    asked: list[str] = []
+
+    def second(request: ModelRequest) -> str:
+        asked.extend(message.text for message in request.messages)
+        return "another secret"
+
+    @step
+    def pass_on(input: str) -> str:
+        return f"heard: {input}"
+
+    clerk = Agent("clerk", model=Scripted(reply, second), tools=[refund])
+    turns = await heard_from(clerk >> pass_on, ["a", "b"], Hushing(name="hushing"))
+    assert [[part.text for part in turn] for turn in turns] == [["hush", "heard: hush"]] * 2
+    assert asked == ["a", "hush", "b"]
+
+
 async def test_all_that_has_no_form_is_listed_at_once() -> None:
     @step
     async def listen(chunks: Any) -> str:
@@ -362,7 +434,7 @@ async def test_all_that_has_no_form_is_listed_at_once() -> None:
         "seq.3/summing",
         "seq.3/summing",
     ]
-    assert str(caught.value).startswith("5 parts have no form in google-adk:\n- seq: ")
+    assert str(caught.value).startswith("5 parts have no equivalent in google-adk:\n- seq: ")
 
 
 async def test_a_long_line_of_agents_is_compiled_and_runs() -> None:
@@ -375,7 +447,12 @@ async def test_a_long_line_of_agents_is_compiled_and_runs() -> None:
     assert len(heard.questions) == 30
 
 
-def test_a_compiled_app_is_not_rehearsed_in_place_of_its_flow() -> None:
+@pytest.mark.parametrize(
+    "around",
+    [lambda agent: agent, lambda agent: agent // said("b", "x"), lambda agent: timeout(agent, 9)],
+    ids=["agent", "fallback", "timeout"],
+)
+def test_a_compiled_app_is_not_rehearsed_in_place_of_its_flow(around: Any) -> None:
     ran: list[str] = []
 
     @tool
@@ -386,7 +463,29 @@ def test_a_compiled_app_is_not_rehearsed_in_place_of_its_flow() -> None:
 
     agent = Agent("clerk", model=Scripted(call("act"), "ok"), tools=[act])
     with pytest.raises(BadAgent, match="Rehearse the flow itself"):
-        rehearse(to_adk(agent), Case("one", says="hi"))
+        rehearse(to_adk(around(agent)), Case("one", says="hi"))
+    assert ran == []
+
+
+def test_a_compiled_app_inside_a_function_asks_the_case_before_its_tools_run() -> None:
+    ran: list[str] = []
+
+    @tool
+    def act() -> str:
+        """Act."""
+        ran.append("really")
+        return "done"
+
+    clerk = Agent("clerk", model=Scripted(call("act"), "ok"), tools=[act])
+
+    async def front_door(text: str) -> str:
+        return str(await heard_from(clerk, [text]))
+
+    rehearse(front_door, Case("one", says="hi", allow_tools=["answer", "act"]))
+    assert ran == ["really"]
+    ran.clear()
+    refused = rehearse(front_door, Case("one", says="hi", allow_tools=["answer"]))["one"]
+    assert "tool 'act' was called in case 'one', but has no mock" in str(refused.error)
     assert ran == []
 
 

@@ -18,7 +18,7 @@ from greenroom.backends.callers import (
     inner_tool_caller,
     refuse_to_wait,
 )
-from greenroom.backends.foreign import ForeignBackend, Origin, Spec, held, jsonable
+from greenroom.backends.foreign import ForeignBackend, Origin, Spec, jsonable
 from greenroom.backends.invocation import Invocation, Progress
 from greenroom.backends.seams import Call, wrap
 from greenroom.errors import BadAgent
@@ -28,6 +28,7 @@ from greenroom.ledger.messages import ToolCall, Usage
 from greenroom.ledger.plain import Json, as_array, as_object
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.world import ToolError
+from greenroom.world.presence import ContextSetting
 from greenroom.world.world import ToolRequest
 
 RUN: ContextVar[RunCaller | None] = ContextVar("teapot_run", default=None)
@@ -76,7 +77,7 @@ class TeapotBackend(ForeignBackend):
         messages: list[Message] = [as_object(item) for item in deepcopy(invocation.history())]
         if given:
             messages.append({"role": "user", "text": given})
-        with held(RUN, RunCaller(invocation, name, path)):
+        with ContextSetting(RUN, RunCaller(invocation, name, path)):
             said = await self.bot.chat(messages)
         invocation.end_node(name, path)
         return Progress(as_array(jsonable(said)), said[-1]["text"])
@@ -100,7 +101,7 @@ def _tool_seam(real: Call) -> Call:
 
         async def run() -> Any:
             # What the body starts is asked about by itself.
-            with held(RUN, None), held(PASSED, self):
+            with ContextSetting(RUN, None), ContextSetting(PASSED, self):
                 return await real(self, args, call_id)
 
         request = ToolRequest(

@@ -11,7 +11,19 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 
 from backends.keyed_agents import OwnChatModel
-from greenroom import Case, Expect, Ledger, Scripted, Stop, UserAgents, call, rehearse, simulate
+from greenroom import (
+    Case,
+    Expect,
+    Ledger,
+    Scripted,
+    Stop,
+    Turn,
+    UserAgents,
+    call,
+    rehearse,
+    simulate,
+)
+from greenroom.cases import in_turn
 from greenroom.ledger import responses, tool_calls
 from greenroom.ledger.events import Answered, ToolCalled, ToolFailed
 from greenroom.metrics import called
@@ -74,6 +86,51 @@ def test_a_mock_answers_without_asking_and_an_unnamed_tool_is_refused() -> None:
     assert result.error is not None
     assert result.error.type == "ToolRefused"
     assert BEGUN == []
+
+
+def asking_mock(hotel: str) -> str:
+    answer = interrupt({"question": f"Book {hotel}?"})
+    return f"pretended {hotel}" if answer["ok"] else "left it"
+
+
+async def asking_later(hotel: str) -> str:
+    return f"{interrupt('Which room?')} of {hotel}"
+
+
+@pytest.mark.parametrize(
+    "mock, said",
+    [(asking_mock, "pretended Ritz"), (in_turn(asking_mock), "pretended Ritz")],
+)
+@pytest.mark.parametrize("is_async", [True, False])
+def test_a_mock_may_ask_as_its_tool_would(mock: Any, said: str, is_async: bool) -> None:
+    BEGUN.clear()
+    tools = book if not is_async else tool("book")(_book_later)
+    case = Case(
+        "c",
+        "Book the Ritz!",
+        user=UserAgents(tools={"book": {"ok": True}}),
+        mocks={"book": mock},
+        expect=Expect(response=said),
+        metrics=[called("book", at_least=1, at_most=1)],
+    )
+    report = rehearse(agent(tools), [case], model=BOOK)
+    assert report.passed, str(report)
+    assert BEGUN == []
+    ledger = report["c"].ledger
+    assert ledger is not None
+    assert (len(ledger.of(ToolCalled)), ledger.of(ToolFailed)) == (1, [])
+
+
+async def _book_later(hotel: str) -> str:
+    """Book a hotel."""
+    BEGUN.append(hotel)
+    return hotel
+
+
+async def test_a_mock_that_asks_with_a_text_gets_the_users_next_message() -> None:
+    case = Case("c", turns=[Turn("Book!"), Turn("The attic")], mocks={"book": asking_later})
+    ledger = await simulate(case, agent(book), model=BOOK)
+    assert responses(ledger)[-1] == "The attic of Ritz"
 
 
 async def test_two_questions_of_one_body_and_of_two_calls_are_answered_in_turn() -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain.agents.middleware import HumanInTheLoopMiddleware, wrap_tool_call
 from langchain.tools import ToolRuntime
 from langchain_core.caches import InMemoryCache
 from langchain_core.callbacks import BaseCallbackHandler
@@ -751,6 +751,24 @@ async def test_a_graph_of_other_state_says_what_goes_in_and_out():
     assert "cannot extract a response" in why(await result_of(without, case()))
 
 
+@pytest.mark.parametrize(
+    "wrap", [lambda text: ("ai", text), lambda text: {"role": "assistant", "content": text}]
+)
+async def test_messages_that_a_graph_adds_by_hand_are_answers_and_not_state(wrap: Any):
+    from typing import TypedDict
+
+    class Talk(TypedDict):
+        messages: Annotated[list[Any], operator.add]
+
+    def answer(state: Talk) -> Any:
+        return {"messages": [wrap(f"that makes {len(state['messages'])}")]}
+
+    graph = StateGraph(Talk).add_node("answer", answer).add_edge(START, "answer").compile()
+    result = await result_of(graph, Case("talk", says="one", user=Lines("two")))
+    assert q.responses(ledger_of(result)) == ["that makes 1", "that makes 3"]
+    assert "messages" not in q.state(ledger_of(result)).get("session", {})
+
+
 async def test_a_function_with_an_entry_point_is_played_too():
     model = Script(lines=["all done"])
 
@@ -787,6 +805,30 @@ async def test_a_middleware_that_starts_a_shell_is_refused_before_the_run(desk: 
         backend_for(shell(desk))
 
 
+async def test_middleware_that_is_sync_only_is_rehearsed_by_a_function(desk: Desk):
+    wrapped: list[str] = []
+
+    @wrap_tool_call
+    def passes_on(request: Any, handler: Any) -> Any:
+        wrapped.append(request.tool_call["name"])
+        return handler(request)
+
+    def graph() -> Any:
+        model = Script(lines=[WEATHER, "done"])
+        return create_agent(model, [weather_of(desk)], middleware=[passes_on])
+
+    async def act(message: str) -> str:
+        return graph().invoke({"messages": [("user", message)]})["messages"][-1].text
+
+    refused = await result_of(graph(), case(mocks={"weather": "dry"}))
+    assert refused.error is not None
+    assert "def agent(message)" in refused.error.message
+    by_function = await result_of(act, case(mocks={"weather": "dry"}))
+    assert by_function.status == "passed", why(by_function)
+    assert wrapped == ["weather"]
+    assert desk.marks == []
+
+
 async def test_an_object_in_the_state_cannot_be_taken_into_the_next_turn():
     class Held(MessagesState):
         client: Any
@@ -809,7 +851,7 @@ async def test_an_object_in_the_state_cannot_be_taken_into_the_next_turn():
     [
         (lambda: StateGraph(MessagesState), "not compiled"),
         (lambda: ToolNode([]), "ToolNode"),
-        (lambda: tool(print), "no agent"),
+        (lambda: tool(print), "not an agent"),
     ],
 )
 def test_what_is_no_agent_is_refused(build: Any, named: str):

@@ -77,7 +77,7 @@ class Script(Model):
 
 
 def replies_in(items: Any) -> int:
-    """How often the model has spoken: calls made at once are one reply, a handoff begins anew."""
+    """How often the model has spoken: calls made at once are one reply, a handoff begins again."""
     count, inside = 0, False
     for item in [] if isinstance(items, str) else items:
         mine = str(item.get("type")).endswith("_call") or item.get("role") == "assistant"
@@ -100,7 +100,7 @@ def output_of(line: Any) -> list[Any]:
         case HandOver(to):
             return output_of(ToolCall(f"transfer_to_{to}", {}, f"call-{to}"))
         case Structured(value):
-            # The framework wraps what is no object of its own in one.
+            # The framework wraps what is not an object of its own in one.
             return output_of(json.dumps({"response": dict(value)}))
         case ToolCall():
             return output_of([line])

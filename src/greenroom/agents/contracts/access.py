@@ -56,14 +56,14 @@ class Access(Struct, frozen=True):
     """Whether it may look at the state and does not declare where."""
 
 
-def read_of(place: str, by: str = "", *, may_miss: bool = False, fn: Any = None) -> Read:
+def read_of(place: str, by: str = "", *, may_miss: bool = False, fn: object = None) -> Read:
     """A read of a place; `fn` is the function that reads, whose annotation may be a schema."""
     fields = [*typed_fields(place), *_seen_by(fn)]
     has_default = any(field.has_default for field in fields if field.place == place)
     return Read(place, by, may_miss, has_default)
 
 
-def _seen_by(fn: Any) -> Iterable[Field]:
+def _seen_by(fn: object) -> Iterable[Field]:
     schema = None if fn is None else state_schema(fn)
     return fields_of(schema).values() if schema is not None else ()
 
@@ -160,7 +160,7 @@ def question_places(approved: Approved) -> tuple[str, ...]:
     return tuple(".".join(word[1:3]) for word in words if word[0] == "state" and len(word) > 2)
 
 
-def _asked(place: str, query: Any) -> Iterator[str]:
+def _asked(place: str, query: object) -> Iterator[str]:
     """The places below `place` that a query asks about."""
     if not isinstance(query, Mapping) or not query:
         yield place

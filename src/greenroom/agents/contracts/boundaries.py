@@ -1,4 +1,4 @@
-"""What cannot cross to a process apart: code that it would not find, and values that are no JSON."""
+"""What cannot cross to a separate process: code that it would not find, and values that are not JSON."""
 
 from collections.abc import AsyncIterable, Iterator, Mapping
 from datetime import date, time
@@ -21,7 +21,7 @@ _JSON = (str, int, float, type(None), list, tuple, Mapping, Enum, date, time, UU
 _STREAMS = (AsyncIterable, WithStateChange)
 
 
-def check_boundaries(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]:  # noqa: ARG001
+def check_boundaries(graph: Graph, schema: object, given: Given) -> Iterator[Issue]:  # noqa: ARG001
     """Parts that stand apart and could not be run there."""
     boundaries = [n for n in graph.nodes() if isinstance(n.flow, Apart) and n.flow.is_elsewhere]
     for boundary in boundaries:
@@ -43,7 +43,7 @@ def _lost_code(node: Node) -> Iterator[Issue]:
                 "error",
                 node.id,
                 "",
-                f"stands apart, but {error}.",
+                f"runs apart, but {error}.",
                 "Put the function, or the flow that it is part of, at the top of a module.",
             )
 
@@ -59,7 +59,7 @@ def _lost_output(node: Node, step: Step) -> Iterator[Issue]:
             "error",
             node.id,
             "",
-            f"stands apart, but {function_name(step.fn)!r} returns {found}, which is no JSON.",
+            f"runs apart, but {function_name(step.fn)!r} returns {found}, which is not JSON.",
             "Let it return a dict, list, text, number, bool or None.",
         )
 
@@ -76,7 +76,7 @@ def _lost_state(boundary: Node, given: Given) -> Iterator[Issue]:
                 )
 
 
-def _no_json(annotation: Any) -> str:
+def _no_json(annotation: object) -> str:
     """The first type in an annotation whose values have no JSON form; "" if there is none."""
     kind: Any = get_origin(annotation) or annotation
     if isinstance(kind, type) and not _has_form(cast("type[Any]", kind)):

@@ -10,7 +10,7 @@ from greenroom.agents.flow import Loop
 from greenroom.agents.graph import Graph
 
 
-def check_budgets(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]:  # noqa: ARG001
+def check_budgets(graph: Graph, schema: object, given: Given) -> Iterator[Issue]:  # noqa: ARG001
     """Loops without a limit of their own, and models chosen by a budget that nobody gave."""
     for node in graph.nodes():
         flow = node.flow

@@ -81,11 +81,11 @@ def _cannot_tell(visit: Visit, reads: str) -> Issue:
     place, known = visit.read.place, visit.known
     parent = _parent(place, known)
     if parent and not known.opaque:
-        says = f"{reads}; {parent} is written as a whole, so whether that is in it cannot be told."
+        says = f"{reads}; {parent} is written as a whole, so whether that is in it is unknown."
         fix = f"Declare who writes {place}."
     else:
         who = ", ".join(sorted(known.opaque or known.later_opaque))
-        says = f"{reads}; whether it is there cannot be told, because {who} may write anything."
+        says = f"{reads}; whether it is there is unknown, because {who} may write anything."
         fix = "Declare what that writes: writes=..., or reads=... if it only reads."
     return Issue("CannotTell", "note", visit.node.id, place, says, fix)
 

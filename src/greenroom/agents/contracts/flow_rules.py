@@ -54,7 +54,7 @@ class RaceRule(Rule):
         return Outcome(either(part.done for part in at.parts.values()))
 
     def entries(self, at: Site, known: Known) -> dict[str, Known]:
-        """The same for all; one that fails has lost, and that is no failure of the run."""
+        """The same for all; one that fails has lost, and that is not a failure of the run."""
         return dict.fromkeys(at.parts, known.unsure())
 
 

@@ -1,4 +1,4 @@
-"""What a check finds: issues, each with its place, what is wrong and how to mend it."""
+"""What a check finds: issues, each with its place, what is wrong and how to fix it."""
 
 from collections.abc import Iterator
 from typing import Any, Literal

@@ -35,12 +35,17 @@ def register_check(name: str, check: Check) -> None:
     _registered[name] = check
 
 
+def has_registered_checks() -> bool:
+    """Whether this process has checks beside those that packages offer."""
+    return bool(_registered)
+
+
 def forget_check(name: str) -> None:
     """Remove a check that was registered in this process."""
     _registered.pop(name, None)
 
 
-def check(agent: object, schema: Any = None, given: Any = None) -> Contracts:
+def check(agent: object, schema: object = None, given: object = None) -> Contracts:
     """What is wrong with an agent, found without asking a model.
 
     `given` is the state that a run begins with, by scope as in a case; `schema` a StateSchema that the
@@ -58,7 +63,7 @@ def check(agent: object, schema: Any = None, given: Any = None) -> Contracts:
     return Contracts(tuple(in_order))
 
 
-def _issues(name: str, found: Any) -> list[Issue]:
+def _issues(name: str, found: object) -> list[Issue]:
     issues = list(cast("Iterable[object]", found)) if isinstance(found, Iterable) else [found]
     wrong = [one for one in issues if not isinstance(one, Issue)]
     if wrong:
@@ -80,7 +85,7 @@ def _graph(agent: object) -> Graph:
     )
 
 
-def _given(given: Any) -> Given:
+def _given(given: object) -> Given:
     if isinstance(given, Given):
         return given
     if given is None:
@@ -89,6 +94,6 @@ def _given(given: Any) -> Given:
         isinstance(held, Mapping) for held in cast("Mapping[str, object]", given).values()
     ):
         raise BadInput(
-            f'given={given!r} is no state; give values by scope: {{"session": {{"order": 7}}}}.'
+            f'given={given!r} is not a state; give values by scope: {{"session": {{"order": 7}}}}.'
         )
     return Given(cast("Mapping[str, Mapping[str, Any]]", given))

@@ -21,7 +21,9 @@ def checked_schema(given: object) -> Schema | None:
     """The schema that was given; BadInput if it is none."""
     if given is None or (isinstance(given, type) and issubclass(given, StateSchema)):
         return given
-    raise BadInput(f"schema={given!r} is no schema; give a class that inherits from StateSchema.")
+    raise BadInput(
+        f"schema={given!r} is not a schema; give a class that inherits from StateSchema."
+    )
 
 
 @lru_cache(maxsize=64)

@@ -20,7 +20,7 @@ Fields = Mapping[str, Field]
 _UNKNOWN = Any
 
 
-def check_types(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]:
+def check_types(graph: Graph, schema: object, given: Given) -> Iterator[Issue]:
     """Outputs, starting values and routes that do not fit the schemas; places that are in none."""
     fields: dict[str, Field] = {}
     for field in fields_in(graph, schema):
@@ -96,7 +96,7 @@ def _routed(node: Node, fields: Fields) -> Iterator[Issue]:
         yield Issue("TypeMismatch", "error", node.id, field.place, says, "Add it, or otherwise=.")
 
 
-def _words(annotation: Any) -> set[str] | None:
+def _words(annotation: object) -> set[str] | None:
     """All that a value can be, as a route sees it, if they are few."""
     if annotation is bool:
         return {"True", "False"}
@@ -118,5 +118,5 @@ def _undeclared(graph: Graph, fields: Fields, given: Given) -> Iterator[Issue]:
         yield Issue("SchemaViolation", "warning", node, place, says, fix)
 
 
-def _shown(kind: Any) -> str:
+def _shown(kind: object) -> str:
     return kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")

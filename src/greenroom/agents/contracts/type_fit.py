@@ -9,7 +9,7 @@ _JSON = (str, int, float, bool, list, dict, type(None))
 
 
 def fits(given: Any, wanted: Any) -> bool | None:
-    """True or False; None if it cannot be told."""
+    """True or False; None if it is not known."""
     given, wanted = _bare(given), _bare(wanted)
     if wanted in (Any, object) or given == wanted:
         return True
@@ -29,7 +29,7 @@ def fits(given: Any, wanted: Any) -> bool | None:
     return _classes(given, wanted)
 
 
-def _classes(given: Any, wanted: Any) -> bool | None:
+def _classes(given: object, wanted: object) -> bool | None:
     one, other = _kind(given), _kind(wanted)
     if one is None or other is None:
         return None
@@ -41,7 +41,7 @@ def _classes(given: Any, wanted: Any) -> bool | None:
     return _all(fits(a, b) for a, b in inner) if inner else (given is wanted or None)
 
 
-def _kind(annotation: Any) -> type | None:
+def _kind(annotation: object) -> type | None:
     """What JSON makes of values of a type: one of its own types, if that can be told."""
     origin = get_origin(annotation) or annotation
     if origin in _JSON:
@@ -53,7 +53,7 @@ def _kind(annotation: Any) -> type | None:
     return None
 
 
-def parts_of(annotation: Any) -> dict[str, Any] | None:
+def parts_of(annotation: object) -> dict[str, Any] | None:
     """The parts of a structured type by name, or None if it is none that is known here."""
     cls = get_origin(annotation) or annotation
     if not isinstance(cls, type) or cls in _JSON:
@@ -68,13 +68,13 @@ def parts_of(annotation: Any) -> dict[str, Any] | None:
     return None
 
 
-def _bare(annotation: Any) -> Any:
+def _bare(annotation: object) -> Any:
     if get_origin(annotation) is Annotated:
         return _bare(get_args(annotation)[0])
     return type(None) if annotation is None else annotation
 
 
-def _is_union(annotation: Any) -> bool:
+def _is_union(annotation: object) -> bool:
     return get_origin(annotation) in (Union, types.UnionType)
 
 

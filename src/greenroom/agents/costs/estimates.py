@@ -99,7 +99,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
         return _sum(node.tokens_out for node in self.nodes.values())
 
     def beside(self, ledgers: Iterable[Ledger]) -> Beside:
-        """The estimate beside what these runs really took, by node and in all."""
+        """The estimate next to what these runs really took, by node and in all."""
         return beside(self.nodes, ledgers)
 
     def data(self) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def estimate(
         nodes, guesses = _flat(seen, given), []
     else:
         raise BadAgent(
-            f"{type(agent).__name__} is no flow of Agent and step: what it asks models is known "
+            f"{type(agent).__name__} is not a flow of Agent and step: what it asks models is known "
             f"only from its runs. Give Traffic.seen(ledgers)."
         )
     return Estimate(

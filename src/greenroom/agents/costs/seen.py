@@ -42,7 +42,7 @@ class SeenNode(Struct):
 
     @property
     def tokens_per_call(self) -> tuple[float, float] | None:
-        """Tokens read and written on average; None if no reply told them."""
+        """Tokens read and written on average; None if no reply reported them."""
         if not self.counted:
             return None
         return self.tokens_in / self.counted, self.tokens_out / self.counted
@@ -103,7 +103,7 @@ def checked_ledger(given: Any) -> Ledger:
     """The ledger of a run; BadInput for a run that kept none."""
     if not isinstance(given, Ledger):
         raise BadInput(
-            f"{given!r} is no ledger; give those of runs that have kept theirs (keep_ledgers=True)."
+            f"{given!r} is not a ledger; give those of runs that have kept theirs (keep_ledgers=True)."
         )
     return given
 

@@ -1,4 +1,4 @@
-"""Estimates as tables to read, alone and beside what runs really took."""
+"""Estimates as tables to read, alone and next to what runs really took."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -65,7 +65,7 @@ def aligned(rows: Sequence[Sequence[str]], numbers_from: int = _NUMBERS_FROM) ->
 
 
 class BesideNode(Struct, frozen=True, kw_only=True):
-    """One node's estimate beside what runs really took, each for one run."""
+    """One node's estimate next to what runs really took, each for one run."""
 
     node: str
     calls: float
@@ -84,7 +84,7 @@ class BesideNode(Struct, frozen=True, kw_only=True):
 
 
 class Beside(Struct, frozen=True):
-    """An estimate beside runs: by node, and in all."""
+    """An estimate next to runs: by node, and in all."""
 
     nodes: Mapping[str, BesideNode]
     total: BesideNode
@@ -128,7 +128,7 @@ def _row(row: BesideNode) -> list[str]:
 
 
 def beside(estimated: "Mapping[str, NodeEstimate]", ledgers: Iterable[Ledger]) -> Beside:
-    """These estimates beside what the agent of these ledgers really took."""
+    """These estimates next to what the agent of these ledgers really took."""
     runs, calls, paid = 0, dict[str, int](), dict[str, list[Amount]]()
     for ledger in ledgers:
         runs += 1

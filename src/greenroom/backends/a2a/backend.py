@@ -1,12 +1,11 @@
 """An agent that is only reachable by A2A, as an agent to rehearse."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 from uuid import uuid4
 
 from greenroom.agents.cards import AgentCard
 from greenroom.agents.remote import FarAddress, far_address
-from greenroom.backends.a2a.connection import place_of
 from greenroom.backends.a2a.exchange import Exchange, Listening, Sent
 from greenroom.backends.a2a.wire import parts_for
 from greenroom.backends.backend import Feature, Interception
@@ -15,6 +14,7 @@ from greenroom.backends.invocation import Invocation, Progress
 from greenroom.ledger.attachments import message_value
 from greenroom.ledger.events import NodeEnded, NodeStarted, Noted, Remembered
 from greenroom.ledger.plain import Json
+from greenroom.models.model import OnDelta
 
 _NODE = "a2a"
 _SENT = "a2a.sent"
@@ -30,7 +30,7 @@ def a2a_agent(
 ) -> "A2ABackend":
     """An agent elsewhere that is itself rehearsed: `rehearse(a2a_agent(url), cases, allow_opaque=True)`.
 
-    Its models and tools run on the far side, where they are neither seen nor mocked: what it does there
+    Its models and tools run on the other agent, where they are neither seen nor mocked: what it does there
     is done. So a rehearsal of it has to be allowed by name. `token` and `headers` are names of environment
     variables, as of `remote`.
     """
@@ -40,7 +40,7 @@ def a2a_agent(
 class A2ABackend(ForeignBackend):
     """Runs an agent by sending it messages; make one with `a2a_agent`.
 
-    A turn that was cut is not sent again: the far side is asked what became of it.
+    A turn that was cut is not sent again: the other agent is asked how it ended.
     """
 
     name: ClassVar[str] = "a2a"
@@ -57,14 +57,14 @@ class A2ABackend(ForeignBackend):
     @property
     def reaches(self) -> tuple[str, ...]:
         """The one place that must be reached, as host and port."""
-        return (place_of(self.address),)
+        return (self.address.place,)
 
     def describe(self) -> dict[str, Json]:
         """Where it is, and which variables hold what it is asked with."""
         return self.address.facts()
 
     async def run(self, invocation: Invocation) -> Progress:
-        """Send what the user said last, or ask what became of it; its answer, or what it asks."""
+        """Send what the user said last, or ask how it ended; its answer, or what it asks."""
         world, path = invocation.world, f"{invocation.root}/{_NODE}"
         if path not in invocation.index.started:
             world.record(NodeStarted(path=path, node=_NODE, input=invocation.given))
@@ -85,7 +85,11 @@ class A2ABackend(ForeignBackend):
             data = {"state": state.lower(), **({"said": words[:2_000]} if words else {})}
             world.record(Noted(path=path, name=_STATUS, data=data))
 
-        exchange = Exchange(self.address, sent, Listening(remember, note))
+        def pieces() -> OnDelta | None:
+            door: Callable[[str, bool], OnDelta] | None = getattr(world, "door", None)
+            return None if door is None else door(path, True)
+
+        exchange = Exchange(self.address, sent, Listening(remember, note, pieces))
         ask = exchange.ask_what_became if before else exchange.send
         answer = await ask(parts_for(said))
         messages.append(message_data("user", said))

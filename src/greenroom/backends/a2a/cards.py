@@ -80,7 +80,7 @@ def read_card(data: Json, base: str) -> AgentCard:
     would make whoever reads it ask there.
     """
     if not is_object(data):
-        raise AgentFailed(f"the card at {base} is no object.")
+        raise AgentFailed(f"the card at {base} is not an object.")
     address = _endpoint(data, base)
     target = _same_place(address, base)
     if target is None:
@@ -154,7 +154,7 @@ def _objects(given: Json) -> list[dict[str, Json]]:
 def _text(data: Mapping[str, Json], name: str, base: str) -> str:
     value = data.get(name)
     if value is not None and not isinstance(value, str):
-        raise AgentFailed(f"the card at {base} has {name}={repr(value)[:100]}, which is no text.")
+        raise AgentFailed(f"the card at {base} has {name}={repr(value)[:100]}, which is not text.")
     return (value or "")[:_LONGEST_TEXT]
 
 

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
-from urllib.parse import SplitResult
 
 from msgspec import Struct
 
@@ -56,6 +55,7 @@ class Connection:
 
     def __init__(self, address: FarAddress) -> None:
         self._url = checked_url(address.url)
+        self._place = address.place
         self._seconds = address.seconds
         self._headers = _given_headers(address)
         self.path = self._url.path or "/"
@@ -67,14 +67,9 @@ class Connection:
         return self._url.geturl()
 
     @property
-    def place(self) -> str:
-        """Host and port."""
-        return _place(self._url)
-
-    @property
     def shown(self) -> str:
         """The address for messages to people."""
-        return f"{self._url.scheme}://{self.place}{self.path}"
+        return f"{self._url.scheme}://{self._place}{self.path}"
 
     async def get(self, path: str) -> Json:
         """The JSON at a path."""
@@ -82,7 +77,7 @@ class Connection:
         return self._json(reply)
 
     async def ask(self, method: str, params: Json) -> Json:
-        """The result of a method; FarError if the far side answers with an error."""
+        """The result of a method; FarError if the other agent answers with an error."""
         body = _request(method, params)
         reply = await self._blocking("POST", self.path, body, "application/json", None)
         return self._result(self._json(reply))
@@ -181,14 +176,16 @@ class Connection:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
             raise AgentFailed(
-                f"{self.shown} answered with what is no JSON ({type(error).__name__}): "
+                f"{self.shown} answered with what is not JSON ({type(error).__name__}): "
                 f"{text[:_SHOWN]!r}."
             ) from error
 
     def _result(self, answer: Json) -> Json:
         """What a JSON-RPC answer holds."""
         if not is_object(answer):
-            raise AgentFailed(f"{self.shown} answered {repr(answer)[:_SHOWN]}, which is no answer.")
+            raise AgentFailed(
+                f"{self.shown} answered {repr(answer)[:_SHOWN]}, which is not an answer."
+            )
         error = answer.get("error")
         if error is None:
             return answer.get("result")
@@ -197,16 +194,6 @@ class Connection:
             f"{self.shown} answered with error {code!r}: {str(words)[:_SHOWN]}",
             code if isinstance(code, int) else 0,
         )
-
-
-def place_of(address: FarAddress) -> str:
-    """The host and port of an address."""
-    return _place(checked_url(address.url))
-
-
-def _place(url: SplitResult) -> str:
-    host, port = url.hostname or "", url.port or (443 if url.scheme == "https" else 80)
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _request(method: str, params: Json) -> bytes:

@@ -1,6 +1,6 @@
-"""One message to an agent elsewhere, and what becomes of it.
+"""One message to an agent elsewhere, and how it ends.
 
-What is sent is written down before it goes. After a cut the far side is asked what became of it; it is sent
+What is sent is written down before it goes. After a cut the other agent is asked how it ended; it is sent
 again only to one that says that it knows a repeated message.
 """
 
@@ -25,6 +25,7 @@ from greenroom.backends.a2a.wire import (
 )
 from greenroom.errors import AgentFailed, BadValue, InDoubt
 from greenroom.ledger.plain import Json, is_object, plain
+from greenroom.models.model import OnDelta, send_piece
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
 _STATUSES = 100
@@ -40,19 +41,20 @@ class Sent(Struct, frozen=True):
 
 
 class FarAnswer(Struct, frozen=True):
-    """What the far side answered, or the question that it asks."""
+    """What the other agent answered, or the question that it asks."""
 
     output: Json = None
     question: str = ""
 
 
 class Listening(Struct, frozen=True):
-    """Who hears what while the far side works."""
+    """Who hears what while the other agent works."""
 
     on_sent: Callable[[Sent], None]
     """Writes down that a message is sent, and to which task it belongs."""
     on_status: Callable[[str, str], None]
-    on_piece: Callable[[str], None] = lambda _: None
+    on_answer: Callable[[], OnDelta | None] = lambda: None
+    """Who takes the pieces of an answer; one that begins again stands for the one before."""
 
 
 class Exchange:
@@ -66,17 +68,18 @@ class Exchange:
         self._task = FarTask(id=sent.task, context=sent.context)
         self._statuses = 0
         self._unreached: AgentFailed | None = None
+        self._on_delta: OnDelta | None = None
 
     async def send(self, parts: list[Json]) -> FarAnswer:
         """Send the message, and wait for what comes of it."""
         return await self._in_time(self._send(parts))
 
     async def ask_what_became(self, parts: list[Json]) -> FarAnswer:
-        """What became of a message that was being sent when the run was cut."""
+        """How a message ended that was being sent when the run was cut."""
         return await self._in_time(self._resume(parts))
 
     async def cancel(self) -> None:
-        """Ask the far side to give the task up, if there is one; it may not listen."""
+        """Ask the other agent to give the task up, if there is one; it might ignore that."""
         if self._task.id:
             with suppress(AgentFailed, TimeoutError):
                 async with asyncio.timeout(1):
@@ -112,26 +115,29 @@ class Exchange:
                 async for event in self._connection.follow(
                     "SendStreamingMessage", {"message": message}
                 ):
-                    self._take(event)
+                    await self._take(event)
                     if self._rests:
                         return
             else:
                 at_once: Json = {"returnImmediately": True}
                 params: Json = {"message": message, "configuration": at_once}
-                self._take(await self._connection.ask("SendMessage", params))
+                await self._take(await self._connection.ask("SendMessage", params))
         except BrokeOff:
             if not self._task.id and not await self._find():
                 raise  # it is not known whether it was heard
         await self._watch()
 
     async def _resume(self, parts: list[Json]) -> None:
-        card = await self._reached()
-        if self._task.id or await self._find():
-            await self._watch()
-        elif card is not None and REPEATS in card.extensions:
-            await self._send(parts)
-        else:
-            raise self._doubt("it knows nothing of it")
+        try:
+            card = await self._reached()
+            if card is not None and REPEATS in card.extensions:
+                await self._send(parts)
+            elif self._task.id or await self._find():
+                await self._watch()
+            else:
+                raise self._doubt("it does not know it")
+        except AgentFailed as error:
+            raise self._doubt(str(error)) from error
 
     async def _reached(self) -> AgentCard | None:
         """The card of a far side that may be starting again; it is waited for."""
@@ -165,7 +171,7 @@ class Exchange:
         params: Json = {"contextId": self._sent.context, "historyLength": 100}
         try:
             listed = await self._connection.ask("ListTasks", params)
-        except (FarError, BrokeOff):
+        except (FarError, BrokeOff, Unsent):
             return False
         tasks = listed.get("tasks") if is_object(listed) else None
         for data in tasks if isinstance(tasks, list) else []:
@@ -181,10 +187,12 @@ class Exchange:
         wait = _FIRST_WAIT
         while not self._rests:
             if not self._task.id:
-                raise AgentFailed(f"{self._connection.shown} answered with no task and no message.")
+                raise AgentFailed(
+                    f"{self._connection.shown} answered with neither a task nor a message."
+                )
             with suppress(Unsent, BrokeOff):
                 found = await self._connection.ask("GetTask", {"id": self._task.id})
-                self._take({"task": found})
+                await self._take({"task": found})
             await asyncio.sleep(0 if self._rests else wait)
             wait = min(wait * 2, _LONGEST_WAIT)
 
@@ -195,11 +203,13 @@ class Exchange:
         is_old = task.state == WAITS and task.heard and self._sent.message not in task.heard
         return task.state in AT_REST and not is_old
 
-    def _take(self, event: Json) -> None:
+    async def _take(self, event: Json) -> None:
         before = (self._task.state, self._task.said)
         piece = self._task.take(event)
         if piece:
-            self._listening.on_piece(piece)
+            if self._on_delta is None or self._task.is_anew:
+                self._on_delta = self._listening.on_answer()
+            await send_piece(self._on_delta, piece)
         if self._task.id:
             self._name(self._task.id)
         now = (self._task.state, self._task.said)

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from greenroom.errors import AgentFailed
-from greenroom.ledger.attachments import heard
+from greenroom.ledger.attachments import text_and_attachments
 from greenroom.ledger.plain import Json, as_text, is_array, is_object
 
 _STATE = "TASK_STATE_"
@@ -24,11 +24,6 @@ JSON_PARTS: Final = "application/json"
 Part = Mapping[str, Json]
 
 
-def state_name(state: str) -> str:
-    """A state as the wire has it."""
-    return f"{_STATE}{state}"
-
-
 class FarTask(Struct):
     """A task elsewhere, as far as it is known here."""
 
@@ -40,6 +35,8 @@ class FarTask(Struct):
     artifacts: dict[str, list[Part]] = {}
     heard: tuple[str, ...] = ()
     """The ids of the messages that it has heard."""
+    is_anew: bool = False
+    """Whether the text that came last takes the place of what was said before."""
 
     @property
     def parts(self) -> list[Part]:
@@ -64,7 +61,7 @@ class FarTask(Struct):
             return self._artifact(_object(told["artifactUpdate"], "artifactUpdate"))
         else:
             raise AgentFailed(
-                f"the far side told {_short(event)}, which is no task and no message."
+                f"the other agent reported {_short(event)}, which is neither a task nor a message."
             )
         return ""
 
@@ -86,7 +83,7 @@ class FarTask(Struct):
         name = _text(task)
         if not name or (self.id and name != self.id):
             raise AgentFailed(
-                f"the far side told of task {name!r}, but it was asked for {self.id!r}."
+                f"the other agent reported task {name!r}, but it was asked for {self.id!r}."
             )
         self.id, self.context = name, _text(context) or self.context
 
@@ -94,7 +91,7 @@ class FarTask(Struct):
         status = _object(data, "status")
         self.state = _text(status.get("state")).removeprefix(_STATE)
         if not self.state:
-            raise AgentFailed(f"the far side told a status without a state: {_short(data)}.")
+            raise AgentFailed(f"the other agent reported a status without a state: {_short(data)}.")
         message = status.get("message")
         self.said = "" if message is None else as_text(output_of(_parts_of(message)))
 
@@ -102,9 +99,13 @@ class FarTask(Struct):
         self._name(update.get("taskId"), update.get("contextId"))
         artifact = _object(update.get("artifact"), "artifact")
         name, parts = _text(artifact.get("artifactId")), _parts(artifact.get("parts"))
-        known = self.artifacts.get(name, []) if update.get("append") is True else []
-        self.artifacts = {**self.artifacts, name: _joined([*known, *parts])}
-        return "".join(_text(part.get("text")) for part in parts)
+        known, is_added = self.artifacts.get(name), update.get("append") is True
+        self.is_anew = known is not None and not is_added
+        begin = "\n" if known is None and self.artifacts else ""  # as the output has them
+        kept = known if known and is_added else []
+        self.artifacts = {**self.artifacts, name: _joined([*kept, *parts])}
+        said = "".join(_text(part.get("text")) for part in parts)
+        return f"{begin}{said}" if said else ""
 
 
 def _joined(parts: list[Part]) -> list[Part]:
@@ -140,8 +141,8 @@ def output_of(parts: Iterable[Part]) -> Json:
 
 
 def parts_for(value: Json, state: Mapping[str, Json] | None = None) -> list[Json]:
-    """A value, and what is sent of the state beside it, as parts of a message."""
-    text, attached = heard(value)
+    """A value, and what is sent of the state next to it, as parts of a message."""
+    text, attached = text_and_attachments(value)
     found: list[Json] = []
     if isinstance(value, str) or attached:
         if text:
@@ -166,7 +167,9 @@ def _parts(given: Json) -> list[Part]:
 
 def _object(value: Json, what: str) -> dict[str, Json]:
     if not is_object(value):
-        raise AgentFailed(f"the far side gave {_short(value)} for {what}, which is no object.")
+        raise AgentFailed(
+            f"the other agent gave {_short(value)} for {what}, which is not an object."
+        )
     return value
 
 
@@ -174,7 +177,7 @@ def _array(value: Json, what: str) -> list[Json]:
     if value is None:
         return []
     if not is_array(value):
-        raise AgentFailed(f"the far side gave {_short(value)} for {what}, which is no list.")
+        raise AgentFailed(f"the other agent gave {_short(value)} for {what}, which is not a list.")
     return value
 
 
@@ -182,7 +185,7 @@ def _text(value: Json) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise AgentFailed(f"the far side gave {_short(value)} where a text is wanted.")
+        raise AgentFailed(f"the other agent gave {_short(value)} where a text is wanted.")
     return value
 
 

@@ -1,6 +1,6 @@
 """google-adk agents, advanced on a World: models and tools wrapped innermost on a copy.
 
-The copy is made anew for every advance and its session is rebuilt from the ledger, so one agent
+The copy is made again for every advance and its session is rebuilt from the ledger, so one agent
 object serves many cases at once and is never touched. Callbacks, plug-ins and the confirmation gate
 are the framework's own and run above the wrapping.
 """
@@ -40,9 +40,10 @@ from greenroom.backends.adk.turns import (
 )
 from greenroom.backends.adk.versions import Workflow
 from greenroom.backends.backend import Feature, ToolFacts
-from greenroom.backends.foreign import ForeignBackend, held
+from greenroom.backends.foreign import ForeignBackend
 from greenroom.backends.invocation import Invocation, Progress
 from greenroom.ledger.plain import Json
+from greenroom.world.presence import ContextSetting
 
 __all__ = ["AdkBackend", "to_adk"]
 
@@ -117,7 +118,7 @@ class AdkBackend(ForeignBackend):
         )
         await copier.ask_servers()
         said = None
-        with held(PLACE, invocation.root):
+        with ContextSetting(PLACE, invocation.root):
             message = message_for(invocation, events)
             running = runner.run_async(user_id=_USER, session_id=_SESSION, new_message=message)
             async with aclosing(running) as heard:

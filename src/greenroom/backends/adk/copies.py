@@ -101,7 +101,7 @@ class Copier:
     def _model(self, agent: LlmAgent) -> Any:
         model = agent.canonical_model
         twin = model.model_copy()
-        # Pydantic refuses attributes that are no fields, yet the twin must stay of the model's own
+        # Pydantic refuses attributes that are not fields, yet the twin must stay of the model's own
         # type: the framework asks for it.
         gate = ModelGate(self._run, agent.name, model)
         object.__setattr__(twin, "generate_content_async", gate)

@@ -18,6 +18,7 @@ from google.adk.tools.set_model_response_tool import SetModelResponseTool
 from google.adk.tools.transfer_to_agent_tool import TransferToAgentTool, transfer_to_agent
 
 from greenroom.backends.adk.compiled.agents import CompiledAgent
+from greenroom.backends.adk.compiled.compiler import is_compiled
 from greenroom.backends.adk.compiled.turn import Question
 from greenroom.backends.adk.nodes import (
     check_node,
@@ -122,24 +123,31 @@ def members_of(root: BaseNode) -> list[BaseNode]:
             tools = [cast(AgentTool, tool) for _, tool in _tools(member) if is_delegation(tool)]
             waiting += [*member.sub_agents, *(tool.agent for tool in tools)]
         else:
+            check_uncompiled(member)
             waiting += children_of(check_node(member))
             if isinstance(member, ToolNode):
                 check_tool(member.tool, member.name)
     return list(found.values())
 
 
+def check_uncompiled(node: BaseNode) -> None:
+    """BadAgent if it is a part of a flow of ours, whose work there is no more than a function's here."""
+    function = function_of(node) if isinstance(node, FunctionNode) else None
+    if isinstance(node, CompiledAgent) or is_compiled(function):
+        raise BadAgent(
+            f"{node.name!r} was compiled from a flow by to_adk(...). Rehearse the flow itself: it asks, "
+            f"calls and answers the same."
+        )
+
+
 def check_agent(agent: BaseAgent) -> BaseAgent:
     """The agent, if all its work can be led through the gate; BadAgent naming what cannot."""
     kind = type(agent).__name__
-    if isinstance(agent, CompiledAgent):
-        raise BadAgent(
-            f"agent {agent.name!r} was compiled from a flow by to_adk(...). Rehearse the flow itself: "
-            f"it asks, calls and answers the same."
-        )
+    check_uncompiled(agent)
     if not any(cls.__module__ in _RUN for cls in type(agent).__mro__):
         raise BadAgent(
-            f"agent {agent.name!r} is a {kind}, whose work cannot be led through the gate. "
-            f"Rehearse it apart, or put an LlmAgent with a mocked tool in its place."
+            f"agent {agent.name!r} is a {kind}, whose work cannot be sent through the gate. "
+            f"Rehearse it separately, or put an LlmAgent with a mocked tool in its place."
         )
     for name in _RELIED_ON:
         owner = next((cls for cls in type(agent).__mro__ if name in vars(cls)), None)
@@ -268,7 +276,7 @@ def check_tool(tool: Any, owner: str) -> Any:
     """The tool, if its body can be held; BadAgent if it runs elsewhere."""
     if not isinstance(tool, BaseTool):
         if not isinstance(tool, BaseToolset | BaseNode) and not callable(tool):
-            raise BadAgent(f"{owner!r} has the tool {tool!r}, which is no tool of google-adk.")
+            raise BadAgent(f"{owner!r} has the tool {tool!r}, which is not a tool of google-adk.")
         return tool
     # What does not define how it runs is only described to the provider, which runs it.
     if type(tool).run_async.__module__ == BaseTool.__module__ and not is_control(tool):

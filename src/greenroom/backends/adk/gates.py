@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import partial
 from types import FunctionType
 from typing import Any, TypeVar
 
@@ -26,12 +27,13 @@ from greenroom.backends.adk.translation import (
 from greenroom.backends.adk.versions import signed_like
 from greenroom.backends.attached import with_files
 from greenroom.backends.callers import listener
-from greenroom.backends.foreign import held, jsonable
+from greenroom.backends.foreign import jsonable
 from greenroom.backends.seams import real_of
 from greenroom.errors import KeyRefused, ToolRefused
 from greenroom.ledger.plain import as_object
 from greenroom.ledger.redaction import keep_keys
 from greenroom.models.model import ModelReply, ModelRequest, send_piece
+from greenroom.world.presence import ContextSetting
 from greenroom.world.world import Pending, ToolRequest
 
 Tool = TypeVar("Tool", bound=BaseTool)
@@ -65,34 +67,38 @@ class ModelGate:
             )
         request = caller.place_model(request_of(llm_request, self._agent))
 
-        async def ask(request: ModelRequest) -> list[LlmResponse]:
-            if request.seed is not None and llm_request.config.seed is None:
-                llm_request.config.seed = request.seed
-            heard = listener()
-            given: list[LlmResponse] = []
-            try:
-                async for response in self._model.generate_content_async(
-                    llm_request, stream or heard is not None
-                ):
-                    if response.partial:
-                        await send_piece(heard, reply_of(response, "").text)
-                    else:
-                        given.append(response)
-            except ValueError as error:
-                if "API key" not in str(error):
-                    raise
-                raise KeyRefused(
-                    f"the model {request.model!r} of agent {self._agent!r} needs an API key. Set "
-                    f"GOOGLE_API_KEY, or let another model answer: model=Scripted(...), --model NAME."
-                ) from error
-            return [*given[:-1], with_call_ids(given[-1], caller.new_id, request)]
-
         def to_reply(given: list[LlmResponse]) -> ModelReply:
             return reply_of(given[-1], request.model)
 
+        ask = partial(self._ask, llm_request, stream)
         reply, kept = await caller.ask_model(request, ask, to_reply)
         for response in kept.real if kept.matches(reply) else [response_of(reply)]:
             yield response
+
+    async def _ask(
+        self, llm_request: LlmRequest, stream: bool, request: ModelRequest
+    ) -> list[LlmResponse]:
+        """The real model's responses, the last one whole; their pieces go to whoever listens."""
+        if request.seed is not None and llm_request.config.seed is None:
+            llm_request.config.seed = request.seed
+        heard = listener()
+        given: list[LlmResponse] = []
+        try:
+            async for response in self._model.generate_content_async(
+                llm_request, stream or heard is not None
+            ):
+                if response.partial:
+                    await send_piece(heard, reply_of(response, "").text)
+                else:
+                    given.append(response)
+        except ValueError as error:
+            if "API key" not in str(error):
+                raise
+            raise KeyRefused(
+                f"the model {request.model!r} of agent {self._agent!r} needs an API key. Set "
+                f"GOOGLE_API_KEY, or let another model answer: model=Scripted(...), --model NAME."
+            ) from error
+        return [*given[:-1], with_call_ids(given[-1], self._caller.new_id, request)]
 
 
 class NoLine:
@@ -184,7 +190,7 @@ class ToolGate:
 
         stand_in = copy.copy(self._tool)
         stand_in.func = signed_like(gate, self._tool.func)
-        with held(PASSED, (stand_in, tool_context)):
+        with ContextSetting(PASSED, (stand_in, tool_context)):
             return await self._run(stand_in, args, tool_context)
 
     async def _ask(self, shown: dict[str, Any], args: dict[str, Any], context: ToolContext) -> Any:
@@ -203,7 +209,7 @@ class ToolGate:
             )
         )
         if self._in_graph:
-            # The framework makes one up anew each time.
+            # The framework makes one up again each time.
             context.function_call_id = request.id
 
         async def run() -> Any:
@@ -240,6 +246,6 @@ def checks_arguments(tool: Any) -> bool:
 
 
 def name_of_tool(tool: Any) -> str:
-    """The name its model knows it by; what is no tool of the framework is named after its type."""
+    """The name its model knows it by; what is not a tool of the framework is named after its type."""
     name = getattr(tool, "name", None)
     return name if isinstance(name, str) and name else type(tool).__name__

@@ -37,8 +37,8 @@ def check_node(node: BaseNode) -> BaseNode:
     if type(node) in _KINDS or node is START:
         return node
     raise BadAgent(
-        f"node {node.name!r} is a {type(node).__name__}, whose work cannot be led through the gate. "
-        f"Rehearse it apart, or put a function with a mock in its place."
+        f"node {node.name!r} is a {type(node).__name__}, whose work cannot be sent through the gate. "
+        f"Rehearse it separately, or put a function with a mock in its place."
     )
 
 
@@ -102,7 +102,7 @@ class NodeNote:
 
 def note_node(node: BaseNode, run: FrameworkRun) -> BaseNode:
     """Let a copied node write down when it is entered and left."""
-    # Pydantic refuses attributes that are no fields, and the node must stay of its own type.
+    # Pydantic refuses attributes that are not fields, and the node must stay of its own type.
     object.__setattr__(node, "_run_impl", NodeNote(node, run))
     return node
 

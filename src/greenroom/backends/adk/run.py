@@ -18,13 +18,13 @@ from greenroom.backends.callers import (
     ToJson,
     ToReply,
 )
-from greenroom.backends.foreign import held, jsonable
+from greenroom.backends.foreign import jsonable
 from greenroom.backends.invocation import Invocation
 from greenroom.ledger.events import Decided, ToolReturned
 from greenroom.ledger.paths import within
 from greenroom.ledger.plain import Json
 from greenroom.models.model import ModelReply, ModelRequest
-from greenroom.world.presence import place_here, placed
+from greenroom.world.presence import ContextSetting, place_here, placed
 from greenroom.world.world import Pending, Returned, ToolRequest
 
 _NOTHING: tuple[object, object] = (None, None)
@@ -47,7 +47,7 @@ def has_passed(what: object, context: object) -> bool:
 
 async def run_passed(what: object, context: object, run: Callable[[], Awaitable[Any]]) -> Any:
     """Run what was asked about; whatever it starts is asked about by itself."""
-    with held(PASSED, (what, context)):
+    with ContextSetting(PASSED, (what, context)):
         return await run()
 
 
@@ -83,7 +83,7 @@ class FrameworkRun(RunCaller):
         self, request: ToolRequest, run: Run, to_json: ToJson = jsonable
     ) -> tuple[Returned | Pending, Kept]:
         """The World's answer; an agent inside a mock is asked about too."""
-        with held(PASSED, _NOTHING):
+        with ContextSetting(PASSED, _NOTHING):
             return await super().ask_tool(request, run, to_json)
 
     def watch_state(self, context: Any) -> None:
@@ -154,7 +154,7 @@ class InnerCaller(HostCaller):
         self, request: ToolRequest, run: Run, to_json: ToJson = jsonable
     ) -> tuple[Returned, Kept]:
         """The host's answer; an agent inside a mock is asked about too."""
-        with placed(_place_around(self.agent)), held(PASSED, _NOTHING):
+        with placed(_place_around(self.agent)), ContextSetting(PASSED, _NOTHING):
             return await super().ask_tool(request, run, to_json)
 
     async def ask_model(

@@ -65,7 +65,7 @@ def function_seam(real: Call) -> Call:
 
 
 def caller_seam(real: Call) -> Call:
-    """For the code that calls tools: asks for those whose own method is no seam."""
+    """For the code that calls tools: asks for those whose own method is not a seam."""
 
     async def call_tool(*given: Any, **named: Any) -> Any:
         tool, *rest = given or (named.get("tool"),)

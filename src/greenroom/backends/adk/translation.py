@@ -17,7 +17,7 @@ from greenroom.ledger.plain import Json, as_object, as_text, plain
 from greenroom.models.model import ModelReply, ModelRequest
 
 _ANSWER = "set_model_response"
-"""The tool by which the framework is given data, where an agent has tools beside an output schema."""
+"""The tool by which the framework is given data, where an agent has tools and an output schema."""
 
 
 def request_of(request: LlmRequest, agent: str) -> ModelRequest:
@@ -184,7 +184,7 @@ def attachment_of(part: Any, name: str = "") -> Attachment | None:
 
 
 def attached_to(content: types.Content | None) -> tuple[Attachment, ...]:
-    """What is attached to a message; thoughts are no part of it."""
+    """What is attached to a message; thoughts are not part of it."""
     return _given([part for part in _parts(content) if not part.thought])
 
 

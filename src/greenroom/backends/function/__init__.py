@@ -12,7 +12,7 @@ what it put into the state is in the ledger.
 
 Functions made tools by `@tool` are called like functions, and the World answers them. Models are
 seen if they are asked by `ctx.ask(model, ...)`. A function that waits for its user, or was cut, is
-begun anew and hears the answers it had before.
+begun again and hears the answers it had before.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ class FunctionBackend(ForeignBackend):
 
     name: ClassVar[str] = "function"
     # What passes a seam (our tools, `ctx.ask`, a framework's agent) is routed; a function may have
-    # clients of its own beside that, which the fence holds, unseen.
+    # clients of its own as well, which the fence holds, unseen.
     models: ClassVar[Interception] = "observed"
     tool_calls: ClassVar[Interception] = "routed"
     resumes: ClassVar[Resumption] = "by_replay"
@@ -107,7 +107,7 @@ class FunctionBackend(ForeignBackend):
         }
 
     async def run(self, invocation: Invocation) -> Progress:
-        """Call the function; one that is begun anew hears the answers it had before."""
+        """Call the function; one that is begun again hears the answers it had before."""
         index, root = invocation.index, invocation.root
         ended = index.ended.get(f"{root}/{self.agent}")
         if ended is not None:

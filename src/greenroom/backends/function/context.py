@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from greenroom.agents.tools import as_tool
 from greenroom.backends.function.router import CallRouter
-from greenroom.ledger.attachments import Attachment, heard
+from greenroom.ledger.attachments import Attachment, text_and_attachments
 from greenroom.ledger.changes import Change
 from greenroom.ledger.messages import Message, Role
 from greenroom.ledger.plain import Json, as_text
@@ -126,6 +126,6 @@ def _messages(given: str | Sequence[Mapping[str, Any] | Message]) -> tuple[Messa
 
 
 def _said(role: Role, value: Json) -> dict[str, Any]:
-    text, attached = heard(value)
+    text, attached = text_and_attachments(value)
     message: dict[str, Any] = {"role": role, "content": text}
     return {**message, "attachments": attached} if attached else message

@@ -1,7 +1,7 @@
 """Where a function's calls go: to the World, from whatever thread or loop they are made.
 
 A call is known by its place: the n-th call of a turn is the n-th call of that turn when the
-function is begun anew, and is then answered from the ledger.
+function is begun again, and is then answered from the ledger.
 """
 
 import asyncio
@@ -107,7 +107,7 @@ class CallRouter:
     def _now(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         if get_ident() != self._thread:
             return self._sent(work).result()
-        return _beside(work)
+        return _run_blocking(work)
 
     def _sent(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
         future = asyncio.run_coroutine_threadsafe(self._started(work), self._loop)
@@ -131,7 +131,7 @@ class CallRouter:
         if known is not None and not (known.tool == tool.name and same(dict(known.args), args)):
             raise self._drifted(
                 known,
-                f"begun anew at {path!r}, the function called {tool.name!r} with {args!r} where it "
+                f"started again at {path!r}, the function called {tool.name!r} with {args!r} where it "
                 f"had called {known.tool!r} with {dict(known.args)!r}",
             )
         if call_id in index.answers:
@@ -147,14 +147,14 @@ class CallRouter:
         async def body(context: Context) -> Json:
             return jsonable(await tool.run(call.given, context))
 
-        # What answers is no part of the function: a mock that calls its tool must not end here.
+        # What answers is not part of the function: a mock that calls its tool must not end here.
         with answered_by(None):
             outcome = await invocation.ask(world.call_tool(request, SealedBody(body)))
         if isinstance(outcome, Pending):
             self.waits.append(invocation.result_wanted(call_id, tool.name, dict(request.args)))
             raise Waits
         if outcome.error:
-            # The same as when the function is begun anew: a ledger keeps an error's words only.
+            # The same as when the function is begun again: a ledger keeps an error's words only.
             raise ToolError(outcome.error)
         return plain(outcome.value)
 
@@ -180,7 +180,7 @@ class CallRouter:
         except GreenroomError:
             raise
         except Exception as error:
-            # The same as when the function is begun anew.
+            # The same as when the function is begun again.
             raise RecordedFailure(**describe_error(error)) from error
 
     def _check_question(self, request: ModelRequest, number: int) -> None:
@@ -190,12 +190,12 @@ class CallRouter:
             if is_known and known.seq < self._resumed_at and known.digest != key_of(request, 0):
                 raise self._drifted(
                     known,
-                    f"begun anew at {self.path!r}, the function asked something else as its "
+                    f"started again at {self.path!r}, the function asked something else as its "
                     f"question {number + 1}",
                 )
 
     def _drifted(self, known: ModelCalled | ToolCalled, what: str) -> Exception:
-        """A function that is begun anew does something else than it did before at this place."""
+        """A function that is begun again does something else than it did before at this place."""
         if known.seq < self._resumed_at:
             # Another process came this way; what it recorded from here on can be left behind.
             data = {"seq": known.seq, "told": what}
@@ -219,7 +219,7 @@ def _has_loop() -> bool:
     return True
 
 
-def _beside(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def _run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run `work` on a loop of its own while this one stands still, as a blocking call would."""
     box: list[T | BaseException] = []
     loop = asyncio.new_event_loop()

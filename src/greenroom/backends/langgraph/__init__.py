@@ -13,7 +13,13 @@ from copy import copy
 from functools import partial
 from typing import Any, ClassVar, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    ToolMessage,
+    convert_to_messages,
+)
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, Interrupt
 from langsmith.run_helpers import tracing_context
@@ -21,7 +27,7 @@ from langsmith.utils import tracing_is_enabled
 
 from greenroom.backends.attached import content_attachments
 from greenroom.backends.backend import Feature, ToolFacts
-from greenroom.backends.foreign import ForeignBackend, held, jsonable
+from greenroom.backends.foreign import ForeignBackend, jsonable
 from greenroom.backends.invocation import Check, Invocation, Progress
 from greenroom.backends.langgraph.facts import (
     Graph,
@@ -41,6 +47,7 @@ from greenroom.ledger.attachments import message_value
 from greenroom.ledger.changes import Change, State
 from greenroom.ledger.events import StateChanged
 from greenroom.ledger.plain import Json, plain, same
+from greenroom.world.presence import ContextSetting
 
 _STEPS = 100
 
@@ -125,7 +132,7 @@ class LangGraphBackend(ForeignBackend):
         # Traces would be sent to their collector by a thread of the framework's own.
         untraced = tracing_context(enabled=False) if tracing_is_enabled() else nullcontext()
         try:
-            with held(RUN, run), untraced:
+            with ContextSetting(RUN, run), untraced:
                 while True:
                     note = partial(self._note_step, run)
                     state, found = await _at_rest(graph, given, config, context, note)
@@ -208,18 +215,27 @@ async def _at_rest(
     """The state a graph came to rest with, and what it waits for there; each on the way is noted."""
     state: Any = None
     found: list[Interrupt[Any]] = []
-    async for state in graph.astream(
-        given,
-        config,
-        context=context,
-        stream_mode="values",
-        output_keys=graph.output_channels,
-        durability="exit",
-    ):
-        if isinstance(state, dict) and "__interrupt__" in state:
-            found += state["__interrupt__"]
-        else:
-            note(state)
+    try:
+        async for state in graph.astream(
+            given,
+            config,
+            context=context,
+            stream_mode="values",
+            output_keys=graph.output_channels,
+            durability="exit",
+        ):
+            if isinstance(state, dict) and "__interrupt__" in state:
+                found += state["__interrupt__"]
+            else:
+                note(state)
+    except NotImplementedError as error:
+        if "awrap_" not in str(error):
+            raise
+        raise AgentFailed(
+            f"a middleware of graph {graph.name!r} is sync only, and a rehearsal runs graphs "
+            f"asynchronously. Make its function async, or rehearse a function that invokes the graph: "
+            f"def agent(message): return graph.invoke(...)."
+        ) from error
     return state, found
 
 
@@ -273,8 +289,7 @@ def answer_in(result: Any, graph: Graph) -> Any:
     state = cast("dict[str, Any]", result if isinstance(result, dict) else {"output": result})
     if state.get("structured_response") is not None:
         return state["structured_response"]
-    messages = state.get("messages") or []
-    if messages and isinstance(last := messages[-1], BaseMessage):
+    if (last := _last_message(state)) is not None:
         # A graph may end with a tool's answer, which is then its own (`return_direct`).
         if not isinstance(last, AIMessage | ToolMessage):
             return None
@@ -288,11 +303,22 @@ def answer_in(result: Any, graph: Graph) -> Any:
     )
 
 
+def _last_message(state: Mapping[str, Any]) -> BaseMessage | None:
+    """As LangChain reads it: a graph that adds messages by hand may keep dicts and pairs of texts."""
+    messages = state.get("messages")
+    if not isinstance(messages, list) or not messages:
+        return None
+    try:
+        return convert_to_messages(cast("list[Any]", messages)[-1:])[0]
+    except (ValueError, NotImplementedError):
+        return None
+
+
 def _state_as_json(graph: Graph, values: dict[str, Any]) -> dict[str, Json]:
     return {
         key: plain(jsonable(value), f"state {key!r}")
         for key, value in values.items()
-        if _is_state(graph, key) and not _holds_messages(value) and value is not None
+        if _is_state(graph, key) and not _holds_messages(key, value) and value is not None
     }
 
 
@@ -302,7 +328,9 @@ def _is_state(graph: Graph, key: str) -> bool:
     return key in graph.channels and not key.startswith(own) and key != "structured_response"
 
 
-def _holds_messages(value: Any) -> bool:
+def _holds_messages(key: str, value: Any) -> bool:
+    """Whether a channel is the conversation, which the ledger has already and the graph's memory keeps."""
     if isinstance(value, list | tuple):
-        return bool(value) and isinstance(value[0], BaseMessage)
+        held = cast("list[Any] | tuple[Any, ...]", value)
+        return key == "messages" or any(isinstance(item, BaseMessage) for item in held)
     return isinstance(value, BaseMessage)

@@ -121,7 +121,9 @@ def _graph_of(given: Any) -> Graph:
                 f"over the graph itself."
             )
         return _alone(cast("Runnable[Any, Any]", given))
-    raise BadAgent(f"a {type(given).__name__} is no agent. Hand over a compiled graph or a chain.")
+    raise BadAgent(
+        f"a {type(given).__name__} is not an agent. Hand over a compiled graph or a chain."
+    )
 
 
 def _alone(runnable: Runnable[Any, Any]) -> Graph:

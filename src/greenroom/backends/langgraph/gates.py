@@ -22,7 +22,7 @@ from langgraph.errors import GraphBubbleUp, GraphInterrupt
 
 from greenroom.backends.attached import block_attachment, with_references
 from greenroom.backends.callers import listener, refuse_to_wait
-from greenroom.backends.foreign import held, jsonable
+from greenroom.backends.foreign import jsonable
 from greenroom.backends.langchain import ACTING, IN_MODEL, MARK, origin_of
 from greenroom.backends.langgraph.run import IN_TOOL_NODE, FrameworkRun, InnerCaller
 from greenroom.backends.langgraph.translation import (
@@ -36,22 +36,16 @@ from greenroom.backends.langgraph.translation import (
     request_of,
 )
 from greenroom.errors import AgentFailed, ToolRefused
-from greenroom.ledger.attachments import heard
+from greenroom.ledger.attachments import text_and_attachments
 from greenroom.ledger.events import ToolReturned
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelRequest, send_piece
+from greenroom.world.presence import ContextSetting
 from greenroom.world.records import ToolError
-from greenroom.world.world import ToolRequest
+from greenroom.world.world import CallPaused, ToolRequest
 
 GraphCaller = FrameworkRun | InnerCaller
 Chunks = list[ChatGenerationChunk]
-
-
-class _Paused(BaseException):
-    """A body that asks the user something: its call is not over, and no error of the tool's."""
-
-    def __init__(self, interrupt: GraphInterrupt) -> None:
-        self.interrupt = interrupt
 
 
 class Fault(ToolException):
@@ -59,7 +53,7 @@ class Fault(ToolException):
 
 
 def _failure(error: str, raised: str) -> Exception:
-    """What code hears that may be begun anew: the same then, when only an error's words are left.
+    """What code hears that may be begun again: the same then, when only an error's words are left.
 
     `raised` names what the real tool raised; a tool hears of its own kind of error only.
     """
@@ -80,7 +74,7 @@ def gated_model(caller: GraphCaller, model: BaseChatModel) -> BaseChatModel:
     twin = copy.copy(model)
     caller.twins[id(model)] = (model, twin)
     gate = ModelGate(caller, model)
-    # Pydantic refuses attributes that are no fields; and a cache would answer past the World.
+    # Pydantic refuses attributes that are not fields; and a cache would answer past the World.
     vars(twin).update(
         {
             MARK: True,
@@ -196,7 +190,7 @@ class ModelGate:
         async def ask(asked: ModelRequest) -> Any:
             if asked.seed is not None and getattr(self._model, "seed", 0) is None:
                 options.setdefault("seed", asked.seed)  # for models that have one, and none set
-            with held(IN_MODEL, True):
+            with ContextSetting(IN_MODEL, True):
                 return await run()
 
         reply, kept = await caller.ask_model(request, ask, lambda real: reply_of(message_in(real)))
@@ -215,7 +209,7 @@ def gated_tool(caller: GraphCaller, tool: BaseTool, given: Any, call_id: str | N
     """A copy of a tool for one call, whose body asks the World."""
     twin = copy.copy(tool)
     gate = ToolGate(caller, tool, given, call_id)
-    # Pydantic refuses attributes that are no fields.
+    # Pydantic refuses attributes that are not fields.
     vars(twin).update(
         {MARK: True, "_run": _like(tool._run, gate.run), "_arun": _like(tool._arun, gate.arun)}
     )
@@ -251,7 +245,7 @@ class ToolGate:
         """The World's answer to a call whose arguments the framework has checked."""
 
         async def act() -> Any:
-            with held(ACTING, self._tool):
+            with ContextSetting(ACTING, self._tool):
                 return await self._tool._arun(*args, **checked)
 
         return await self._ask(args, checked, act)
@@ -260,7 +254,7 @@ class ToolGate:
         """The World's answer, for a caller who cannot await."""
 
         def act() -> Any:
-            with held(ACTING, self._tool):
+            with ContextSetting(ACTING, self._tool):
                 return self._tool._run(*args, **checked)
 
         return self._caller.blocking(lambda here: self._ask(args, checked, partial(here, act)))
@@ -277,17 +271,17 @@ class ToolGate:
             raise _failure(end.error, end.error_type if end.source == "live" else "")
 
         async def run() -> Any:
-            # A tool's body is no part of the model that may have called it.
-            with held(IN_MODEL, False):
+            # A tool's body is not part of the model that may have called it.
+            with ContextSetting(IN_MODEL, False):
                 try:
                     return await body()
                 except GraphInterrupt as pause:
-                    raise _Paused(pause) from None
+                    raise CallPaused(pause) from None
 
         try:
             outcome, kept = await caller.ask_tool(request, run, _result_as_json)
-        except _Paused as paused:
-            raise paused.interrupt from None
+        except CallPaused as paused:
+            raise paused.pause from None
         if isinstance(kept.error, GraphBubbleUp):
             raise kept.error  # a command to another graph
         outcome = refuse_to_wait(caller, request.tool, outcome)
@@ -303,7 +297,8 @@ class ToolGate:
         given = cast("dict[str, Json]", jsonable(self._arguments(args, checked)))
         request = ToolRequest(self._call_id or "", tool.name, given, origin=origin_of(tool))
         placed = self._caller.place_tool(request)
-        return replace(placed, again=self._caller.has_paused(placed))
+        again = self._caller.has_paused(placed)
+        return replace(placed, again=again, pauses=(GraphInterrupt,))
 
     def _arguments(self, args: tuple[Any, ...], checked: dict[str, Any]) -> dict[str, Any]:
         """The checked arguments, without what the framework put in by itself."""
@@ -321,7 +316,7 @@ class ToolGate:
     def _shaped(self, value: Json) -> Any:
         """An answer of the World in the shape the tool has promised."""
         two = self._tool.response_format == "content_and_artifact"
-        text, attached = heard(value) if value is not None else ("", ())
+        text, attached = text_and_attachments(value) if value is not None else ("", ())
         given = content_of(text, attached) if attached else value
         return (given, None) if two else given
 

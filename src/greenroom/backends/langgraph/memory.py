@@ -148,7 +148,7 @@ class Memory(BaseCheckpointSaver[Any]):
     def dump(self, more: dict[str, Json]) -> Items:
         """Messages one by one, then everything else: what was there before stays as it was.
 
-        All of it is made anew, but for what was put beside it.
+        All of it is made again, except what was put next to it.
         """
         items: Items = []
         graphs: dict[str, Json] = {}
@@ -177,7 +177,7 @@ class Memory(BaseCheckpointSaver[Any]):
         return [*items, {"graphs": graphs, **more}]
 
     def load(self, items: Sequence[Any]) -> dict[str, Any]:
-        """Load what was written down, and return what was put beside it."""
+        """Load what was written down, and return what was put next to it."""
         *messages, rest = items
         for ns, graph in rest["graphs"].items():
             values: dict[str, Any] = {}

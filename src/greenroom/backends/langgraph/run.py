@@ -231,7 +231,7 @@ class AtWork:
 def decisions_of(task: Any) -> list[str]:
     """The nodes that a task has chosen to go on, by a conditional edge or a command of the author's.
 
-    Edges that are always taken are no decision, and neither is how the framework's own agents go about
+    Edges that are always taken are not a decision, and neither is how the framework's own agents go about
     their tools.
     """
     writers = getattr(task, "writers", ())

@@ -1,4 +1,4 @@
-"""Where LangGraph runs its nodes, tools and graphs, beside the seams of LangChain's own classes.
+"""Where LangGraph runs its nodes, tools and graphs, next to the seams of LangChain's own classes.
 
 A compiled graph keeps its models and tools in closures, out of reach. So the classes themselves ask
 who answers for the running work; outside of rehearsals, everything is as it was.
@@ -18,11 +18,11 @@ from langchain_core.tools import BaseTool
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel, _runner  # pyright: ignore[reportPrivateUsage]
 
-from greenroom.backends.foreign import held
 from greenroom.backends.langchain import graphs, guard, is_own, models, tools
 from greenroom.backends.langgraph.gates import Fault
 from greenroom.backends.langgraph.run import IN_TOOL_NODE, RUN, AtWork
 from greenroom.backends.seams import Call, Wrap, wrap
+from greenroom.world.presence import ContextSetting
 
 _ABOVE = {BaseChatModel: models.ABOVE, BaseTool: tools.ABOVE}
 
@@ -95,7 +95,7 @@ def _call_seam(real: Call) -> Call:
 
     def seam(self: ToolNode, call: Any, *args: Any, **given: Any) -> Any:
         try:
-            with held(IN_TOOL_NODE, True):
+            with ContextSetting(IN_TOOL_NODE, True):
                 return real(self, call, *args, **given)
         except Fault as fault:
             return _failed(call, fault)
@@ -106,7 +106,7 @@ def _call_seam(real: Call) -> Call:
 def _async_call_seam(real: Call) -> Call:
     async def seam(self: ToolNode, call: Any, *args: Any, **given: Any) -> Any:
         try:
-            with held(IN_TOOL_NODE, True):
+            with ContextSetting(IN_TOOL_NODE, True):
                 return await real(self, call, *args, **given)
         except Fault as fault:
             return _failed(call, fault)

@@ -75,7 +75,7 @@ class AgentRun(Struct, eq=False):
                             return ()
                     elif waits := await self._settle(last.calls):
                         return waits
-                    elif to := handed_over(last.calls, self.transfers):
+                    elif self.team and (to := handed_over(last.calls, self.transfers)):
                         self.handed_to = to
                         return ()
                 elif isinstance(last, ModelFailed):
@@ -100,7 +100,7 @@ class AgentRun(Struct, eq=False):
         if asked >= self.agent.max_steps:
             raise LoopLimit(
                 f"agent {self.agent.name!r} asked its model {asked} times at {self.path} and is not "
-                f"done. Raise max_steps, or look why it goes round in circles."
+                f"done. Raise max_steps, or find out why it goes round in circles."
             )
 
     async def request(self, asked: int) -> ModelRequest:
@@ -175,9 +175,11 @@ class AgentRun(Struct, eq=False):
 
     async def _settle(self, calls: tuple[ToolCall, ...]) -> Waits:
         """Bring every call of a reply to its end; what waits for the user is returned."""
-        # Handing over is no tool call: it waits until the calls beside it have ended.
-        calls = tuple(call for call in calls if call.tool not in self.transfers)
-        self.take_answers(calls)
+        if self.team:
+            # Handing over is not a tool call: it waits until the calls alongside it have ended.
+            calls = tuple(call for call in calls if call.tool not in self.transfers)
+        if self.index.answers:
+            self.take_answers(calls)
         due = [self.call(call) for call in calls if call.id not in self.index.results]
         return tuple(wait for waits in await together(due) for wait in waits)
 

@@ -123,7 +123,7 @@ class _Call:
         self._broke: GreenroomError | None = None
 
     async def answer(self, asked: Message) -> Message:
-        """What the other process is told; what is wrong on this side ends the call whatever it does."""
+        """What the other process is sent; what is wrong on this side ends the call whatever it does."""
         try:
             return {"value": await self._value(asked)}
         except GreenroomError as error:
@@ -148,26 +148,29 @@ class _Call:
             case {"tool": str(name)}:
                 return await self._call_tool(name, asked["args"], asked["place"])
             case _:
-                raise BadAgent(f"the process apart asked for {str(asked)[:80]!r}.")
+                raise BadAgent(f"the separate process asked for {str(asked)[:80]!r}.")
 
     async def _call_tool(self, name: str, args: dict[str, Json], place: Message) -> Json:
         """The answer to a tool that the function calls itself: the case's, or that of its body, here."""
         try:
-            found = convert(place, CodePlace).find()
+            found: object = convert(place, CodePlace).find()
         except (ImportError, LookupError, AttributeError) as error:
             raise ToolRefused(
                 f"code that runs apart called the tool {name!r}, which this process does not find "
                 f"({error}), so it was not run."
             ) from error
-        tool = found if isinstance(found, Tool) else Tool(name, found)
-        host = tool_host(tool, tool.name)
+        if not isinstance(found, Tool):
+            raise ToolRefused(
+                f"code that runs apart called {name!r}, which is not a tool; it was not run."
+            )
+        host = tool_host(found, found.name)
         if host is not None:
-            return plain(await tool.visit(host, args))
-        value = await in_thread(tool, **tool.checked(args))
+            return plain(await found.visit(host, args))
+        value = await in_thread(found, **found.checked(args))
         return plain(await value if isawaitable(value) else value)
 
     def check(self, done: Message) -> None:
-        """Raise what became of the call, if it came to no output."""
+        """Raise why the call came to no output, if it did not."""
         if self._broke is not None:
             raise self._broke
         if refused := done.get("refused"):

@@ -1,7 +1,7 @@
 """Processes that call functions for this one, each one call at a time; who is done waits for the next.
 
 What goes between them is JSON, a line a message. This process sends a call, and answers to what the other
-asks meanwhile; the other sends what it asks, and at last what became of the call.
+asks meanwhile; the other sends what it asks, and finally the result of the call.
 """
 
 import asyncio
@@ -174,7 +174,7 @@ async def make_ready(command: tuple[str, ...], start: Start) -> None:
 async def call_in_child(
     command: tuple[str, ...], message: Message, answer: Answer, start: Start
 ) -> Message:
-    """What became of a call in a process of its own; `answer` says what that asks meanwhile.
+    """The result of a call in a process of its own; `answer` says what that asks meanwhile.
 
     ChildProcessError if the process dies.
     """

@@ -25,7 +25,7 @@ def describe(error: Exception) -> str:
 def is_its_own(error: Exception) -> bool:
     """Whether an agent, a step or a model failed, so that another part may take over.
 
-    A refusal, a broken mock, a script that ran out or a wrong expression is no failure of the part
+    A refusal, a broken mock, a script that ran out or a wrong expression is not a failure of the part
     that met it, and ends the case.
     """
     if isinstance(error, FailedBefore):

@@ -186,7 +186,7 @@ async def _first_end(
             error = None if task.cancelled() else task.exception()
             has_failed = isinstance(error, Exception) and is_its_own(error)
             if task.cancelled() or not (error is None or has_failed):
-                task.result()  # raises: what is no failure of the branch ends more than the branch
+                task.result()  # raises: what is not a failure of the branch ends more than the branch
         if winner := _winner(walk, node, path):
             return winner
     return ""

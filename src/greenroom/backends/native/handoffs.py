@@ -36,7 +36,7 @@ async def run_team(walk: GraphWalk, node: Node, path: str, given: Json) -> Walke
         name = walked.to
     raise LoopLimit(
         f"the agents at {path} handed the conversation over {team.leader.max_steps + 1} times. Raise "
-        f"max_steps of {team.leader.name!r}, or look why nobody answers."
+        f"max_steps of {team.leader.name!r}, or find out why none of them answers."
     )
 
 

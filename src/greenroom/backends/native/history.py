@@ -7,7 +7,7 @@ from types import MappingProxyType
 from greenroom.agents.agent import Agent
 from greenroom.agents.context import Exchange, Scene, history
 from greenroom.agents.handoffs import transfers
-from greenroom.ledger.attachments import heard
+from greenroom.ledger.attachments import text_and_attachments
 from greenroom.ledger.events import Corrected, ModelReplied, NodeStarted
 from greenroom.ledger.index import Step, VoiceIndex
 from greenroom.ledger.interactions import result_message
@@ -90,7 +90,7 @@ def _exchange(
 def _question(given: Json) -> Exchange:
     if given is None or given == "":
         return ()
-    text, attached = heard(given)
+    text, attached = text_and_attachments(given)
     return (Message("user", text, attachments=attached),)
 
 
@@ -188,7 +188,7 @@ def _heard(index: VoiceIndex, path: str) -> list[tuple[int, Exchange, str]]:
             continue
         end = index.invocations_ended[invocation.path]
         if end.outcome != "failed":
-            text, attached = heard(end.output)
+            text, attached = text_and_attachments(end.output)
             answer = Message("assistant", text, attachments=attached)
             pair = (*_question(invocation.input), answer)
             found.append((invocation.seq, pair, invocation.path))

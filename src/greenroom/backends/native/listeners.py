@@ -1,6 +1,6 @@
 """Steps that listen: they are called while the part before them is still speaking.
 
-Pieces are no events. In the ledger a step that listens begins when the part before it has ended, with
+Pieces are not events. In the ledger a step that listens begins when the part before it has ended, with
 the whole output as its input; so a run that is cut goes on as if there were no pieces. What the step
 has done by then counts if it was given that very output, and else it is called again.
 """
@@ -20,7 +20,7 @@ from greenroom.agents.streams import Cut, gives_pieces
 from greenroom.backends.native.steps import call_step
 from greenroom.backends.together import begin, stop
 from greenroom.errors import Refusal
-from greenroom.ledger.attachments import heard
+from greenroom.ledger.attachments import text_and_attachments
 from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.ledger.questions import started
 from greenroom.models.model import OnDelta
@@ -37,7 +37,7 @@ ToUser = Callable[[str, bool], OnDelta]
 
 
 class Listener:
-    """One step that takes pieces: called with the first of them, and anew if they were not the output."""
+    """One step that takes pieces: called with the first of them, and again if they were not the output."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Listener:
             self._is_stale = True
 
     def forget(self, branch: str) -> None:
-        """Begin anew without what was said in a branch: it was not the output."""
+        """Begin again without what was said in a branch: it was not the output."""
         if self.task is None or not (self._is_stale or self._said.get(branch)):
             return
         others = {name: said for name, said in self._said.items() if name != branch}
@@ -125,7 +125,7 @@ class Listener:
             self.hear(name, "".join(said))
 
     async def drop(self) -> None:
-        """End the call that is under way; it does not count. One that was told all of a reply may finish."""
+        """End the call that is under way; it does not count. One that got all of a reply may finish."""
         task, self.task = self.task, None
         if task is not None:
             await _end(task, self._is_stale)
@@ -166,7 +166,7 @@ class Listener:
         return self._cutters[branch]
 
     def _new_cutter(self, branch: str, is_whole: bool = False) -> Cutter:
-        """Pieces as they come are cut anew in each trial; a text that is there already, into words."""
+        """Pieces as they come are cut again in each trial; a text that is there already, into words."""
         if self._cut.unit != "token":
             return cutter(self._cut.unit)
         first = started(self._walk.ledger)
@@ -187,12 +187,12 @@ class Listener:
 
     def _texts(self, output: Json) -> dict[str, str]:
         if self._feed is not None and self._feed.is_fork and is_object(output):
-            return {branch: heard(value)[0] for branch, value in output.items()}
-        return {} if output is None else {"": heard(output)[0]}
+            return {branch: text_and_attachments(value)[0] for branch, value in output.items()}
+        return {} if output is None else {"": text_and_attachments(output)[0]}
 
 
 async def _end(task: "asyncio.Task[Any]", is_told: bool) -> None:
-    """End a call that does not count; one that was told all of a reply may finish."""
+    """End a call that does not count; one that got all of a reply may finish."""
     if is_told:
         await asyncio.wait({task})
     await stop([task])

@@ -14,7 +14,7 @@ from greenroom.ledger.query import split_place
 def declared_changes(
     node: Agent | Step | Remote, output: Json, own: tuple[Change, ...]
 ) -> list[Change]:
-    """What the output puts into the state, beside the changes that the node made itself."""
+    """What the output puts into the state, next to the changes that the node made itself."""
     changes_state = isinstance(node, Step) and not {"state", "ctx", "context"}.isdisjoint(
         node.wants
     )

@@ -19,11 +19,13 @@ from greenroom.ledger.events import AgentSaid, Noted, Remembered, ToolFailed
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.query import MISSING, split_place
+from greenroom.models.model import OnDelta
 from greenroom.world.records import ToolError
 from greenroom.world.world import Context, Pending, SealedBody, ToolRequest
 
 if TYPE_CHECKING:
     from greenroom.backends.a2a.exchange import Sent
+    from greenroom.world.middleware.run import RunMiddleware
 
 ASKS = "input_required"
 """What an agent elsewhere, or its mock, answers with when it asks back: `{"input_required": "Which order?"}`."""
@@ -33,7 +35,7 @@ _ROUND = re.compile(r"^@\d+|#\d+")
 
 
 async def run_remote(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:
-    """Send the input; as long as the far side asks back, send what the user says to that."""
+    """Send the input; as long as the other agent asks back, send what the user says to that."""
     remote, index = node.flow, walk.index
     assert isinstance(remote, Remote)
     for number in count():
@@ -140,14 +142,13 @@ class _FarCall:
         self._place = _ROUND.sub("", path)
 
     async def run(self, _: Context) -> Json:
-        """Send the message, or ask what became of it; an answer, or a question in its place."""
+        """Send the message, or ask how it ended; an answer, or a question in its place."""
         from greenroom.backends.a2a.exchange import Exchange, Listening  # rehearsals need none
         from greenroom.backends.a2a.wire import parts_for
 
         sent, is_new = self._sent()
-        exchange = Exchange(
-            self._remote.address, sent, Listening(self._remember, self._note, lambda _: None)
-        )
+        listening = Listening(self._remember, self._note, self._pieces)
+        exchange = Exchange(self._remote.address, sent, listening)
         state = self._args.get("state")
         parts = parts_for(self._args.get("message"), state if is_object(state) else None)
         try:
@@ -190,6 +191,12 @@ class _FarCall:
             "task": sent.task,
         }
         self._walk.world.record(Remembered(path=self._path, name=_SENT, data=data))
+
+    def _pieces(self) -> OnDelta | None:
+        hooks: RunMiddleware | None = getattr(self._walk.world, "middleware", None)
+        is_held = hooks is not None and hooks.stack.holds_pieces
+        outlet = None if is_held else self._walk.outlet
+        return None if outlet is None else outlet.open(self._path, True)
 
     def _note(self, state: str, said: str) -> None:
         data: dict[str, Json] = {"remote": self._remote.name, "state": state.lower()}

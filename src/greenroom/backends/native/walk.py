@@ -44,10 +44,9 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.query import MISSING, matches_state
-from greenroom.world.agent_turn import AgentTurn
 from greenroom.world.presence import placed
 from greenroom.world.records import RecordedFailure
-from greenroom.world.world import Context, World
+from greenroom.world.world import AgentTurn, Context, World
 
 if TYPE_CHECKING:
     from greenroom.backends.native.boundaries import FarCode
@@ -103,7 +102,7 @@ class GraphWalk(Struct, frozen=True, eq=False):
         if path in index.started:
             given = index.started[path].input
         else:
-            items = self.items(node.flow, path)
+            items = self.items(node.flow, path) if isinstance(node.flow, MapOver) else None
             begun = NodeStarted(path=path, node=node.id, input=given, items=items)
             given = self.world.record(begun).input
         try:
@@ -144,9 +143,9 @@ class GraphWalk(Struct, frozen=True, eq=False):
             here = f"{path}~{attempt}"
         return here, attempt
 
-    def items(self, flow: Flow, path: str) -> Json:
+    def items(self, flow: MapOver, path: str) -> Json:
         """The list that a map has from the state, as it is now."""
-        if not isinstance(flow, MapOver) or not flow.over:
+        if not flow.over:
             return None
         found = value_of(flow.over, self.ledger.fold(self.world.voice, branch_of(path)))
         return None if found is MISSING else found
@@ -356,7 +355,7 @@ def _is_last(loop: Loop, number: int, path: str) -> bool:
     if loop.until is None:
         return True
     raise LoopLimit(
-        f"the loop at {path} went {limit} rounds without ending. Raise max_rounds, or look why "
+        f"the loop at {path} went {limit} rounds without ending. Raise max_rounds, or find out why "
         f"its `until` never holds."
     )
 

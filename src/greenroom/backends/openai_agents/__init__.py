@@ -20,7 +20,7 @@ from pydantic_core import from_json, to_json
 
 from agents import Agent, RunConfig, Runner, RunState
 from greenroom.backends.backend import Feature, ToolFacts, Yield
-from greenroom.backends.foreign import ForeignBackend, held, jsonable
+from greenroom.backends.foreign import ForeignBackend, jsonable
 from greenroom.backends.invocation import Invocation, Progress, approval
 from greenroom.backends.openai_agents.facts import agents_of, described_agent, tool_facts
 from greenroom.backends.openai_agents.guardrails import TRIPPED, stopped_by
@@ -31,6 +31,7 @@ from greenroom.errors import AgentFailed, NotFound, UserAgentFailed
 from greenroom.ledger.changes import Change
 from greenroom.ledger.events import StateChanged
 from greenroom.ledger.plain import Json, as_object, is_object, plain
+from greenroom.world.presence import ContextSetting
 
 
 class OpenAIAgentsBackend(ForeignBackend):
@@ -82,7 +83,7 @@ class OpenAIAgentsBackend(ForeignBackend):
         found = [member for member in self._members if member.name == name]
         if len(found) != 1:
             names = ", ".join(member.name for member in self._members)
-            raise NotFound(f"there is not one agent {name!r} alone; there are {names}.")
+            raise NotFound(f"there is no single agent {name!r}; there are {names}.")
         twin = copy(self)
         twin.agent, twin._members = found[0], agents_of(found[0], self._live)
         for known in ("snapshot", "digest", "tools"):
@@ -110,7 +111,7 @@ class OpenAIAgentsBackend(ForeignBackend):
             context = self._context(as_object(plain(state, "the session's state")))
         if context is not None:
             run.outermost.note_state = _StateNotes(invocation, context)
-        with held(RUN, run):
+        with ContextSetting(RUN, run):
             agent, given = await self._start(invocation, context)
             try:
                 result = await self._result(agent, given, context)

@@ -30,12 +30,12 @@ from agents import (
 )
 from greenroom.backends.attached import block_attachment, with_references
 from greenroom.backends.callers import Caller, listener, refuse_to_wait
-from greenroom.backends.foreign import Origin, held, jsonable
+from greenroom.backends.foreign import Origin, jsonable
 from greenroom.backends.openai_agents.run import LEVEL, RUN, FrameworkRun, Level
+from greenroom.backends.openai_agents.streams import events_of
 from greenroom.backends.openai_agents.translation import (
     args_of,
     as_returned,
-    completed,
     identified,
     reply_of,
     request_of,
@@ -46,6 +46,7 @@ from greenroom.errors import AgentFailed, GreenroomError, ToolRefused
 from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import keep_keys
 from greenroom.models.model import ModelRequest, send_piece
+from greenroom.world.presence import ContextSetting
 from greenroom.world.records import ToolError
 from greenroom.world.world import ToolRequest
 
@@ -109,7 +110,7 @@ class GatedModel(Model):
             return await _read(self.real.stream_response(*asked, **named))
 
         response, events = await self._ask(_named(args, given), run, _last_response)
-        for event in events or [completed(response, self._name)]:
+        for event in events or events_of(response, self._name):
             yield event
 
     def get_retry_advice(self, request: Any) -> Any:
@@ -198,7 +199,7 @@ class Delegation(_FailureHandlingFunctionToolInvoker):
     async def __call__(self, ctx: ToolContext[Any], input: str) -> Any:
         """Run the agent; a pause inside leaves it open."""
         level = Level(self._run.invocation, self._run.level.path)
-        with held(LEVEL, level), held(_passed, ctx):
+        with ContextSetting(LEVEL, level), ContextSetting(_passed, ctx):
             result = await self._real(ctx, input)
         if not _paused(ctx):
             level.leave()
@@ -248,7 +249,7 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
                 checked = {name: value for name, value in checked.items() if name in given}
             return await self._ask(ctx, input, checked, origin)
 
-        with held(_asking, ask):
+        with ContextSetting(_asking, ask):
             return await _checker(origin.fn, tool)(ctx, input)
 
     async def _ask(self, ctx: ToolContext[Any], input: str, checked: Args, origin: Origin) -> Any:
@@ -261,8 +262,12 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
         body = _body_of(tool)
 
         async def run() -> Any:
-            # An agent that the body starts is no part of this run: it is asked for by itself.
-            with held(RUN, None), held(LEVEL, None), held(_passed, ctx):
+            # An agent that the body starts is not part of this run: it is asked for by itself.
+            with (
+                ContextSetting(RUN, None),
+                ContextSetting(LEVEL, None),
+                ContextSetting(_passed, ctx),
+            ):
                 return await body(ctx, input)
 
         caller = self._caller

@@ -12,7 +12,6 @@ from agents.agent_output import AgentOutputSchemaBase
 from agents.handoffs import Handoff
 from openai.types.responses import (
     Response,
-    ResponseCompletedEvent,
     ResponseFunctionToolCall,
     ResponseOutputMessage,
     ResponseOutputText,
@@ -29,7 +28,7 @@ from agents import (
 )
 from greenroom.backends.attached import content_attachments, data_uri
 from greenroom.backends.foreign import Spec, jsonable
-from greenroom.ledger.attachments import Attachment, heard
+from greenroom.ledger.attachments import Attachment, text_and_attachments
 from greenroom.ledger.messages import Message, Role, ToolCall
 from greenroom.ledger.messages import Usage as Tokens
 from greenroom.ledger.plain import Json, as_object
@@ -122,30 +121,6 @@ def identified(response: ModelResponse, reply: ModelReply) -> ModelResponse | No
     return ModelResponse(output=output, usage=response.usage, response_id=response.response_id)
 
 
-def completed(response: ModelResponse, model: str) -> ResponseCompletedEvent:
-    """A whole response as the one event of a stream."""
-    used = response.usage
-    usage: Any = {
-        "input_tokens": used.input_tokens,
-        "output_tokens": used.output_tokens,
-        "total_tokens": used.total_tokens,
-        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
-        "output_tokens_details": {"reasoning_tokens": 0},
-    }
-    whole = Response(
-        id=response.response_id or "greenroom",
-        created_at=0,
-        model=model,
-        object="response",
-        output=list(response.output),
-        parallel_tool_calls=True,
-        tool_choice="auto",
-        tools=[],
-        usage=usage,
-    )
-    return ResponseCompletedEvent(type="response.completed", response=whole, sequence_number=0)
-
-
 def response_in(event: Any) -> ModelResponse | None:
     """The whole response that a stream ended with, if this is its last event."""
     if getattr(event, "type", "") not in ("response.completed", "response.incomplete"):
@@ -162,7 +137,7 @@ def response_in(event: Any) -> ModelResponse | None:
 
 
 def args_of(encoded: str) -> dict[str, Json]:
-    """Arguments as the model wrote them; what is no JSON object is given as it stands."""
+    """Arguments as the model wrote them; what is not a JSON object is given as it stands."""
     try:
         args: Json = from_json(encoded or "{}")
     except (ValueError, TypeError):
@@ -228,7 +203,7 @@ def _input(one: Attachment) -> dict[str, Any]:
 
 def as_returned(value: Json) -> Any:
     """An answer of the World as a tool returns it: with files, a list of outputs."""
-    text, attached = heard(value)
+    text, attached = text_and_attachments(value)
     if not attached:
         return value
     return [ToolOutputText(text=text), *map(_output, attached)]

@@ -14,7 +14,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.run import AgentRunResult
 
 from greenroom.backends.backend import Feature, ToolFacts, Yield
-from greenroom.backends.foreign import ForeignBackend, held, jsonable
+from greenroom.backends.foreign import ForeignBackend, jsonable
 from greenroom.backends.invocation import Invocation, Progress, approval
 from greenroom.backends.pydantic_ai.facts import (
     check_agent,
@@ -36,7 +36,7 @@ from greenroom.backends.pydantic_ai.translation import (
 from greenroom.errors import AgentFailed, InDoubt
 from greenroom.ledger.events import Answered, NodeEnded, Remembered, ToolReturned
 from greenroom.ledger.plain import Json, plain
-from greenroom.world.presence import placed
+from greenroom.world.presence import ContextSetting, placed
 from greenroom.world.world import Context, Pending, ToolRequest
 
 
@@ -120,12 +120,12 @@ class PydanticAIBackend(ForeignBackend):
             said, attached = invocation.given, invocation.attached
             files = [file_of(one) for one in attached]
             given["user_prompt"] = [*([said] if said else []), *files] if files else said
-        with held(RUN, FrameworkRun(invocation, agent, name_of(self.agent), path)):
+        with ContextSetting(RUN, FrameworkRun(invocation, agent, name_of(self.agent), path)):
             return await agent.run(**given)
 
 
 def _place_inside(invocation: Invocation, path: str) -> str:
-    """Where agents stand that run inside this one; after a pause its hooks begin anew."""
+    """Where agents stand that run inside this one; after a pause its hooks begin again."""
     notes = invocation.ledger.of(Remembered, voice=invocation.world.voice)
     pauses = sum(note.path == invocation.root for note in notes) if invocation.resumed else 0
     return f"{path}#{pauses + 1}" if pauses else path

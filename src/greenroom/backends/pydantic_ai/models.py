@@ -27,13 +27,13 @@ from pydantic_ai.models import (
 from pydantic_ai.settings import ModelSettings
 
 from greenroom.backends.callers import Caller, listener
-from greenroom.backends.foreign import held
 from greenroom.backends.pydantic_ai.facts import native_kinds
 from greenroom.backends.pydantic_ai.run import RUN, model_caller, refused
 from greenroom.backends.pydantic_ai.translation import reply_of, request_of, response_of
 from greenroom.backends.seams import Call, Wrap, follow_classes, wrap_method
 from greenroom.ledger.redaction import keep_keys
 from greenroom.models.model import ModelRequest, send_piece
+from greenroom.world.presence import ContextSetting
 
 # What else goes to a provider. A version that does not know it has no use for it either.
 _PAST_THE_WORLD: Final = (
@@ -69,6 +69,10 @@ class StandIn(Model):
 
     async def request(self, *_: Any, **__: Any) -> ModelResponse:
         """Never: the World answers."""
+        raise AssertionError("a stand-in was asked past the World")
+
+    def request_stream(self, *_: Any, **__: Any) -> Any:
+        """Never, either; it says that this model can be asked for a stream."""
         raise AssertionError("a stand-in was asked past the World")
 
 
@@ -193,7 +197,7 @@ async def _answer(
         if request.seed is not None and "seed" not in (model.settings or {}):
             settings = ModelSettings(seed=request.seed) | (settings or {})
         asked = (question.messages, settings, question.parameters, *question.more)
-        with held(RUN, None):
+        with ContextSetting(RUN, None):
             if listener() is not None:
                 return await _streamed(model, asked, real)
             return await real(model, *asked)

@@ -1,7 +1,7 @@
 """Agents that can pause: every tool may turn out to be the user's to answer.
 
 The framework lets a run pause only if its output type says so. Saying it in the type has the whole
-schema of the output built anew for every run; so the agent is run by a twin that shares all it has,
+schema of the output built again for every run; so the agent is run by a twin that shares all it has,
 and whose own schema allows the pause.
 """
 
@@ -62,7 +62,7 @@ def twin_of(agent: Agent[Any, Any]) -> Agent[Any, Any] | None:
 
 def pausing_output(agent: Agent[Any, Any]) -> dict[str, Any]:
     """What a run is given as its output type, so that an agent without a twin can pause."""
-    # The framework takes no type beside output validators. Such an agent may run, and says so itself
+    # The framework takes no type together with output validators. Such an agent may run, and says so itself
     # if it comes to a pause.
     if _says_so(agent) or getattr(agent, "_output_validators", ()):
         return {}

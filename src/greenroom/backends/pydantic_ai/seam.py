@@ -30,7 +30,7 @@ from pydantic_ai.toolsets import (
 )
 
 from greenroom.backends.callers import Kept, Run
-from greenroom.backends.foreign import Origin, held, jsonable
+from greenroom.backends.foreign import Origin, jsonable
 from greenroom.backends.pydantic_ai.facts import action_name, name_of
 from greenroom.backends.pydantic_ai.models import with_stand_in, wrap_models
 from greenroom.backends.pydantic_ai.run import RUN, FrameworkRun, InnerRun, tool_caller
@@ -38,7 +38,7 @@ from greenroom.backends.pydantic_ai.translation import as_returned, result_as_js
 from greenroom.backends.seams import Call, Wrap, original, wrap
 from greenroom.errors import FenceNotHeld
 from greenroom.ledger.plain import Json
-from greenroom.world.presence import model_host
+from greenroom.world.presence import ContextSetting, model_host
 from greenroom.world.world import Pending, Returned, ToolRequest
 
 _HANDING_ON: Final[set[object]] = set()
@@ -123,7 +123,7 @@ def _execute_seam(real: Call) -> Call:
         if not _hands_on(self.toolset):
             manager = copy(self)
             manager.toolset = _Held(self.toolset)
-        with held(_WANTED, validated):
+        with ContextSetting(_WANTED, validated):
             return await real(manager, validated, **options)
 
     return _raw_execute
@@ -235,7 +235,7 @@ async def _ask(call: _Call, run: Run) -> Any:
     passing = call.passing()
 
     async def body() -> Any:
-        with held(RUN, None), held(_PASSED, passing):
+        with ContextSetting(RUN, None), ContextSetting(_PASSED, passing):
             return await run()
 
     request = caller.place_tool(call.request(caller.agent))
@@ -249,7 +249,7 @@ def _settled(outcome: Returned | Pending, kept: Kept) -> Any:
     if outcome.error:
         # What the real tool raised is the framework's to judge; a mock's failure the model may see.
         if kept.error is None and outcome.source == "live":
-            # The run was begun anew, and hears again what a real tool raised to steer it.
+            # The run was begun again, and hears again what a real tool raised to steer it.
             kind, _, text = outcome.error.partition(": ")
             if kind == "ModelRetry":
                 raise ModelRetry(text)
@@ -303,10 +303,11 @@ async def _ask_output(
         return await run()
 
     async def body() -> Any:
-        with held(RUN, None):
+        with ContextSetting(RUN, None):
             return await run()
 
-    request = ToolRequest(call_id, name, _args_as_json(args or {}), caller.agent, origin=origin)
+    given = _args_as_json(args or {})
+    request = ToolRequest(call_id, name, given, caller.agent, origin=origin, ends=True)
     return _settled(*await caller.ask_tool(caller.place_tool(request), body))
 
 
@@ -331,7 +332,7 @@ class _RunInside:
 
     def __init__(self, run: AbstractAsyncContextManager[Any], name: str) -> None:
         self._run = run
-        self._current = held(RUN, InnerRun(name))
+        self._current = ContextSetting(RUN, InnerRun(name))
 
     async def __aenter__(self) -> Any:
         self._current.__enter__()

@@ -24,7 +24,12 @@ from pydantic_ai.usage import RequestUsage
 
 from greenroom.backends.attached import with_references
 from greenroom.backends.foreign import Spec, jsonable
-from greenroom.ledger.attachments import Attachment, attachment_in, heard, message_value
+from greenroom.ledger.attachments import (
+    Attachment,
+    attachment_in,
+    message_value,
+    text_and_attachments,
+)
 from greenroom.ledger.blobs import given_blob
 from greenroom.ledger.messages import Message, ToolCall, Usage
 from greenroom.ledger.plain import Json, as_object, plain
@@ -149,7 +154,7 @@ def _text_beside_files(part: ToolReturnPart) -> str:
 
 def as_returned(value: Json) -> Any:
     """An answer of the World as a tool returns it: the framework looks for files in lists only."""
-    text, attached = heard(value)
+    text, attached = text_and_attachments(value)
     if not attached:
         return value
     files = [file_of(one) for one in attached]

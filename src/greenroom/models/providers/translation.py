@@ -121,7 +121,7 @@ def reply_of(model: ProviderModel, response: theirs.ModelResponse, *, prompted: 
     known = used.has_values() and not used.unmeasured_requests
     return ModelReply(
         text=text,
-        # Arguments that are no JSON stay visible under a name of their own: the agent's tool refuses
+        # Arguments that are not JSON stay visible under a name of their own: the agent's tool refuses
         # them and its model sees that, as in production.
         calls=tuple(
             ToolCall(part.tool_name, part.args_as_dict(), part.tool_call_id)
@@ -224,9 +224,7 @@ def check_whole(
 ) -> None:
     """Refuse a reply that its provider never said was over, or would not let out."""
     if response.finish_reason == "content_filter" and not response.parts:
-        raise RequestRefused(
-            f"{_who(model)} kept its reply back: the provider's filter forbids it."
-        )
+        raise RequestRefused(f"{_who(model)} withheld its reply: the provider's filter blocked it.")
     is_over = bool((response.provider_details or {}).get("finish_reason"))
     # Some servers never say it; there the end of the JSON has to do.
     has_end = not streamed and bool(response.parts) and response.finish_reason is not None

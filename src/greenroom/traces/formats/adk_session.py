@@ -6,7 +6,7 @@ from greenroom.errors import BadTrace
 from greenroom.ledger.messages import Message
 from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.traces.files import TraceFile
-from greenroom.traces.messages import message_of, parsed
+from greenroom.traces.messages import has_other_parts, message_of, parsed
 from greenroom.traces.records import Flaw, Found, Imported
 from greenroom.traces.values import array, first, moment, obj, text
 from greenroom.traces.writer import LedgerWriter, usage_of
@@ -60,6 +60,8 @@ def _event(writer: LedgerWriter, event: dict[str, Json]) -> float:
     if not is_object(content):
         return at
     is_user = event.get("author") == "user"
+    if has_other_parts(content):
+        writer.miss("user" if is_user else "words")
     for message in message_of({**content, "role": "user" if is_user else "model"}):
         _said(writer, message, event, at)
     return at

@@ -3,6 +3,7 @@
 import io
 import struct
 import zipfile
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -66,7 +67,10 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, raw: bytes) -> byte
     if info.file_size > MAX_KEPT:
         raise BadTrace(f"it is larger than {MAX_KEPT >> 20} MB once unpacked.")
     if info.compress_type != _ZSTD:
-        return archive.read(info)
+        try:
+            return archive.read(info)
+        except (zlib.error, RuntimeError, EOFError) as error:  # encrypted, or packed in another way
+            raise BadTrace(f"it cannot be unpacked: {error}.") from error
     try:
         import zstandard
     except ImportError as error:

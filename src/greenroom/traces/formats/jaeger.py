@@ -60,6 +60,7 @@ def _span(span: dict[str, Json], place: str) -> Span:
         failed=status == "ERROR" or tags.get("error") in (True, "true"),
         error=said if isinstance(said, str) else "",
         scope=str(tags.get("otel.scope.name") or ""),
+        lacks=tags.get("otel.dropped_attributes_count") not in (None, 0, "0"),
         place=place,
     )
 

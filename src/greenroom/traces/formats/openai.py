@@ -1,15 +1,17 @@
 """Conversations as OpenAI's messages: a list of them, or an object with `messages`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from greenroom.errors import BadTrace
-from greenroom.ledger.events import Question
+from greenroom.ledger.events import Question, Unseen
+from greenroom.ledger.messages import Message, Role
 from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.traces.files import TraceFile
-from greenroom.traces.messages import message_of
+from greenroom.traces.messages import has_other_parts, message_of
 from greenroom.traces.records import Flaw, Found, Imported
 from greenroom.traces.writer import LedgerWriter
 
+_UNREAD: Mapping[Role, Unseen] = {"user": "user", "assistant": "words", "tool": "results"}
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
@@ -90,7 +92,7 @@ def conversation(
         case_id=case_id,
         trial=trial,
         verdicts=verdicts,
-        notes=(*notes, *reading.notes),
+        notes=(*notes, *dict.fromkeys(reading.notes)),
     )
 
 
@@ -114,13 +116,17 @@ class _Reading:
         content = message.get("content")
         if content is not None and not isinstance(content, str | list):
             raise BadTrace(f"its content should be a text, not {type(content).__name__}.")
-        if is_array(content) and any(is_object(p) and "image_url" in p for p in content):
-            self.notes.append("pictures in messages are left out")
-        (one,) = message_of(message)
+        for one in message_of(message):
+            if has_other_parts(message):
+                self.notes.append("pictures, sound and files in messages are left out")
+                self.writer.miss(_UNREAD.get(one.role, "user"))
+            self._take(one, is_known=bool(content is not None or one.text))
+
+    def _take(self, one: Message, *, is_known: bool) -> None:
         if one.role == "system":
             self._instructions = "\n".join(part for part in (self._instructions, one.text) if part)
         elif one.role == "user":
-            self.writer.user(one.text)
+            self.writer.user(one.text if is_known else None)
             self._new.append(f"said:{self._said}")
             self._said += 1
         elif one.role == "tool":
@@ -129,7 +135,7 @@ class _Reading:
                 raise BadTrace(
                     f"it answers a call {one.call_id!r} that no message before it makes."
                 )
-            self.writer.returned(call, one.text)
+            self.writer.returned(call, one.text, known=is_known)
             self._new.append(f"result:{call.call_id}")
         else:
             number = self.writer.asked(question=self._question())
@@ -139,7 +145,7 @@ class _Reading:
             for call in one.calls:
                 self.writer.called(call.tool, call.args, call.id)
             if not one.calls:
-                self.writer.said(one.text)
+                self.writer.said(one.text if is_known else None)
 
     def _question(self) -> Question:
         """What the model was asked: all that was said so far."""

@@ -29,7 +29,8 @@ class OtlpJson:
     def read(self, file: TraceFile) -> Iterator[Found]:
         """Each span."""
         for document in file.documents:
-            yield from spans_in(document.data, file.source, document.place)
+            for one in document.data if is_array(document.data) else [document.data]:
+                yield from spans_in(one, file.source, document.place)
 
 
 class OtlpProtobuf:
@@ -75,7 +76,7 @@ def from_protobuf(raw: bytes, source: str) -> Json:
     try:
         made = ExportTraceServiceRequest.FromString(raw)
     except DecodeError as error:
-        raise BadTrace(f"{source}: it is no OTLP request, or it was cut: {error}.") from error
+        raise BadTrace(f"{source}: it is not an OTLP request, or it was cut: {error}.") from error
     return MessageToDict(made)
 
 
@@ -132,6 +133,7 @@ def _span(span: dict[str, Json], trace: str, scope: str, place: str) -> Span:
         failed=failed,
         error=str(state.get("message") or ""),
         scope=scope,
+        lacks=first(span, ("droppedAttributesCount", "dropped_attributes_count")) not in (None, 0),
         place=place,
     )
 

@@ -2,7 +2,8 @@
 
 What the model is asked (its messages by the agent's context rules, its instructions with the state
 filled in) is made by the native agent node from the session, right before google-adk asks. Plug-ins and
-callbacks see it as usual, and what they change is what the model gets.
+callbacks see it as usual, and what they change is what the model gets. What they make of its reply is
+what the flow has and the session keeps.
 """
 
 from collections.abc import AsyncGenerator, Callable
@@ -14,6 +15,7 @@ from google.adk.agents import LlmAgent
 from google.adk.events import Event
 from google.adk.tools.base_tool import BaseTool
 from google.genai import types
+from msgspec.structs import replace
 from pydantic import PrivateAttr
 
 from greenroom.agents.agent import Agent
@@ -24,18 +26,18 @@ from greenroom.backends.adk.compiled.layout import Layout
 from greenroom.backends.adk.compiled.past import answer_of, given_of
 from greenroom.backends.adk.compiled.turn import TURN, CompiledModel, Question, Turn
 from greenroom.backends.adk.compiled.visit import Visit
-from greenroom.backends.adk.translation import reply_of
+from greenroom.backends.adk.translation import reply_of, response_of
 from greenroom.backends.adk.versions import Context
 from greenroom.backends.native.agent_node import AgentRun
 from greenroom.backends.native.failures import describe, failure
 from greenroom.backends.native.history import handed_over
 from greenroom.errors import AgentFailed, GreenroomError
-from greenroom.ledger.attachments import heard
+from greenroom.ledger.attachments import text_and_attachments
 from greenroom.ledger.events import ModelReplied, NodeFailed, NodeStarted, ToolFailed, ToolReturned
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json
 from greenroom.models.model import model_name
-from greenroom.world.records import record_reply
+from greenroom.world.records import given_again, record_reply
 
 Ask = Callable[..., AsyncGenerator[Any, None]]
 
@@ -124,7 +126,7 @@ async def _answer(visit: Visit, given: Json, ctx: Context, ask: Ask) -> AsyncGen
         if to:
             yield _hand_over(visit, to)
         return
-    text = heard(index.started[path].input)[0] or None
+    text = text_and_attachments(index.started[path].input)[0] or None
     is_over = False
     while not is_over:
         is_over = True
@@ -164,16 +166,21 @@ async def _take_reply(visit: Visit, run: AgentRun, event: Event) -> bool:
     if content is None or content.role != "model":
         return True
     turn = TURN.get()
-    steps = visit.index.steps.get(visit.path) or []
-    reply = steps[-1] if steps and visit.has_news else None
-    if not isinstance(reply, ModelReplied):
+    seen, replied = reply_of(event, model_name(run.agent.model)), turn.replied
+    turn.replied = None
+    if replied is None:
         # A plug-in, a callback or a mock has answered in place of the model.
         assert turn.asked is not None
-        record_reply(
-            visit.world, turn.asked, reply_of(event, model_name(run.agent.model)), "mock", 0.0
+        record_reply(visit.world, turn.asked, seen, "mock", 0.0)
+    elif content == response_of(given_again(replied)).content:
+        visit.world.record(replied)
+    else:
+        # One of them has changed what the model replied.
+        visit.world.record(
+            replace(replied, text=seen.text, calls=seen.calls, attachments=seen.attachments)
         )
-        reply = visit.index.steps[visit.path][-1]
-        assert isinstance(reply, ModelReplied)
+    reply = visit.index.steps[visit.path][-1]
+    assert isinstance(reply, ModelReplied)
     event.output, event.node_info.message_as_output = None, None
     if reply.calls:
         return True

@@ -54,3 +54,8 @@ class Compiler:
                 yield event
 
         return FunctionNode(func=run, name=name or layout.name(wanted), rerun_on_resume=True)
+
+
+def is_compiled(function: object) -> bool:
+    """Whether a node with this function was made from a part of a flow."""
+    return getattr(function, "__module__", None) == __name__

@@ -78,7 +78,7 @@ def _attempt(key: str, part: BaseNode) -> Callable[[Visit, Context, Json], Event
     async def act(visit: Visit, ctx: Context, given: Json) -> Events:
         try:
             output = await ctx.run_node(part, boxed(given))
-        except Exception as error:  # noqa: BLE001 - what is no failure of its own is raised again
+        except Exception as error:  # noqa: BLE001 - what is not a failure of its own is raised again
             cause = _cause(error)
             found = describe_error(cause)
             why = f"{found['error_type']}: {found['error']}"
@@ -91,7 +91,7 @@ def _attempt(key: str, part: BaseNode) -> Callable[[Visit, Context, Json], Event
 
 
 def _cause(error: Exception) -> Exception:
-    """Why a part failed; what is no failure of its own is raised."""
+    """Why a part failed; what is not a failure of its own is raised."""
     if type(error).__name__ != "DynamicNodeFailError":
         raise error
     cause: Exception = getattr(error, "error", error)
@@ -207,7 +207,7 @@ def team_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
             speaker = str(output[HANDED_TO])
         raise LoopLimit(
             f"the agents at {visit.path} handed the conversation over {team.leader.max_steps + 1} "
-            f"times. Raise max_steps of {team.leader.name!r}, or look why nobody answers."
+            f"times. Raise max_steps of {team.leader.name!r}, or find out why none of them answers."
         )
 
     return compiler.code("", node, act, name=name)

@@ -1,4 +1,4 @@
-"""What of a flow has no form in google-adk, all of it at once."""
+"""What of a flow has no equivalent in google-adk, all of it at once."""
 
 from collections.abc import Iterator
 

@@ -7,16 +7,13 @@ Each decision is a node of its own, so that a conversation that waits for its us
 
 from typing import Any
 
-from google.adk.events import Event
-from google.genai import types
-
 from greenroom.agents.flow import Loop, Step
 from greenroom.agents.graph import Graph, Node
 from greenroom.backends.adk.compiled.agents import compiled_agent
 from greenroom.backends.adk.compiled.compiler import START, Compiler, Events
 from greenroom.backends.adk.compiled.past import given_of
 from greenroom.backends.adk.compiled.visit import Visit
-from greenroom.backends.adk.translation import said_in
+from greenroom.backends.adk.translation import response_of, said_in
 from greenroom.backends.adk.versions import BaseNode, Context, FunctionNode, JoinNode, Workflow
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.approvals import decide_approval
@@ -33,6 +30,7 @@ from greenroom.ledger.events import (
     agent_words,
 )
 from greenroom.ledger.plain import Json
+from greenroom.models.model import ModelReply
 
 
 def _workflow(name: str, *chain: Any) -> BaseNode:
@@ -163,18 +161,15 @@ def answer_node(compiler: Compiler, graph: Graph) -> FunctionNode:
             visit.world.record(words)
         outcome = "finished" if graph.awaits_input else "turn_over"
         visit.world.record(InvocationEnded(path=path, outcome=outcome, output=given))
-        said = [said_in(e.content) for e in ctx.session.events if _is_reply(e)]
-        if given is None or said[-1:] == [words.text]:
-            yield visit.event(given)
-        else:
-            part = types.Part(text=words.text)
-            yield visit.event(given, content=types.Content(role="model", parts=[part]))
+        content = response_of(ModelReply(words.text, attachments=words.attachments)).content
+        replies = [e for e in ctx.session.events if e.content and e.content.role == "model"]
+        is_said = any(
+            e.invocation_id == ctx.invocation_id and said_in(e.content) == said_in(content)
+            for e in replies[-1:]
+        )
+        yield visit.event(given, content=None if given is None or is_said else content)
 
     return compiler.code("answer", graph.root, act)
-
-
-def _is_reply(event: Event) -> bool:
-    return event.content is not None and event.content.role == "model"
 
 
 def agent_node(compiler: Compiler, node: Node, name: str) -> BaseNode:

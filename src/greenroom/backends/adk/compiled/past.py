@@ -22,7 +22,7 @@ from greenroom.backends.adk.state import name_of
 from greenroom.backends.adk.translation import said_in
 from greenroom.backends.foreign import jsonable
 from greenroom.ledger import events as ours
-from greenroom.ledger.attachments import heard
+from greenroom.ledger.attachments import text_and_attachments
 from greenroom.ledger.changes import Change, State
 from greenroom.ledger.codec import decode, event_data
 from greenroom.ledger.ledger import Ledger
@@ -80,7 +80,7 @@ def _facts_of(event: Event, ledger: Ledger) -> Iterator[ours.Event]:
         if index.open_invocation is not None:
             yield ours.InvocationEnded(path=index.open_invocation.path, outcome="failed")
         path, given = f"@{len(index.invocations) + 1}", given_of(event.content)
-        text, attachments = heard(given)
+        text, attachments = text_and_attachments(given)
         yield ours.UserSaid(text=text, attachments=attachments)
         yield ours.InvocationStarted(path=path, input=given)
     elif event.author == "user" and not event.node_info.path:
@@ -128,7 +128,7 @@ def _deleted(events: list[Event]) -> set[str]:
 
 
 def delta_of(facts: list[ours.Event], state: State) -> tuple[dict[str, Any], list[str]]:
-    """What `facts` changed outside of every fork, as the session is told: values, and what is gone."""
+    """What `facts` changed outside of every fork, as the session sees it: values, and what is gone."""
     changed = [
         change
         for fact in facts

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
@@ -16,8 +16,12 @@ from greenroom.backends.adk.compiled.visit import Visit
 from greenroom.backends.adk.translation import contents_of, request_of, response_of
 from greenroom.backends.native.agent_node import AgentRun
 from greenroom.errors import GreenroomError
+from greenroom.ledger.events import Event, ModelReplied
 from greenroom.models.model import Model, ModelRequest
+from greenroom.world.live import LiveWorld
 from greenroom.world.records import RecordedFailure, describe_error
+
+E = TypeVar("E", bound=Event)
 
 
 class Turn(Struct, eq=False):
@@ -29,6 +33,8 @@ class Turn(Struct, eq=False):
     """What its model is asked now, as the flow has it."""
     contents: list[types.Content] = []
     """The same messages, as google-adk was given them."""
+    replied: ModelReplied | None = None
+    """What its model replied, until plug-ins and callbacks have seen it."""
 
     async def ask(self) -> ModelRequest:
         """What the model is asked next, by the native agent node."""
@@ -51,6 +57,21 @@ class Turn(Struct, eq=False):
 TURN: ContextVar[Turn] = ContextVar("greenroom_adk_turn")
 
 
+class _Asking(LiveWorld):
+    """The world of a turn while its model is asked: the reply is held back for those who may change it."""
+
+    def __init__(self, turn: Turn) -> None:
+        world = turn.visit.world
+        super().__init__(world.ledger, run_id=world.run_id, on_event=world.on_event)
+        self._turn = turn
+
+    def record(self, event: E) -> E:
+        if not isinstance(event, ModelReplied):
+            return super().record(event)
+        self._turn.replied = event
+        return event
+
+
 class CompiledModel(BaseLlm):
     """The model of an agent of the flow, whichever provider's it is."""
 
@@ -63,7 +84,7 @@ class CompiledModel(BaseLlm):
         # An agent that was given a model's name has found the model when it was made.
         model: Model = turn.run.agent.model  # pyright: ignore[reportAssignmentType]
         try:
-            reply = await turn.visit.world.call_model(turn.question(llm_request), model.respond)
+            reply = await _Asking(turn).call_model(turn.question(llm_request), model.respond)
         except GreenroomError:
             raise
         except Exception as error:

@@ -1,0 +1,257 @@
+"""A record that holds less than happened says so, and nothing is measured by what it lacks."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from greenroom.errors import BadTrace
+from greenroom.ledger import AgentSaid
+from greenroom.ledger.questions import tool_calls, turns, unseen
+from greenroom.metrics import contains, forbidden_calls, turns_within
+from greenroom.suite import score_traces
+from greenroom.traces import Imported, read_traces
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+ASKED = {"role": "user", "parts": [{"type": "text", "content": "Where is order 7?"}]}
+CALL = {"type": "tool_call", "id": "a", "name": "track", "arguments": {"order": 7}}
+HEARD = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "a", "response": "Lyon"}]}
+SAID = {"role": "assistant", "parts": [{"type": "text", "content": "In Lyon."}]}
+
+
+def span(number: int, operation: str, *, parent: int = 0, **more: Any) -> dict[str, Any]:
+    attributes = {"gen_ai.operation.name": operation, **more.pop("attributes", {})}
+    return {
+        "traceId": TRACE,
+        "spanId": f"{number:016x}",
+        "parentSpanId": f"{parent:016x}" if parent else "",
+        "name": operation,
+        "startTimeUnixNano": str(number * 10**9),
+        "endTimeUnixNano": str((50 if operation == "invoke_agent" else number) * 10**9 + 5 * 10**8),
+        "attributes": [
+            {"key": key, "value": {"stringValue": v if isinstance(v, str) else json.dumps(v)}}
+            for key, v in attributes.items()
+        ],
+        **more,
+    }
+
+
+def model(number: int, heard: Any, *parts: Any, parent: int = 1, **more: Any) -> dict[str, Any]:
+    said = [{"role": "assistant", "parts": list(parts)}]
+    told = {"gen_ai.input.messages": heard, "gen_ai.output.messages": said}
+    return span(number, "chat", parent=parent, attributes=told, **more)
+
+
+def tool(number: int, name: str, call: str, parent: int = 1) -> dict[str, Any]:
+    told = {
+        "gen_ai.tool.name": name,
+        "gen_ai.tool.call.id": call,
+        "gen_ai.tool.call.arguments": {"order": 7},
+        "gen_ai.tool.call.result": "Lyon",
+    }
+    return span(number, "execute_tool", parent=parent, attributes=told)
+
+
+AGENT = span(1, "invoke_agent", attributes={"gen_ai.conversation.id": "c"})
+FIRST = model(2, [ASKED], CALL)
+TRACK = tool(3, "track", "a")
+LAST = model(4, [ASKED, {"role": "assistant", "parts": [CALL]}, HEARD], *SAID["parts"])
+
+
+def read(path: Path, *spans: dict[str, Any]) -> Imported:
+    path = path / "spans.json"
+    path.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))
+    (found,) = read_traces(path)
+    return found
+
+
+def log(path: Path, *messages: dict[str, Any]) -> Imported:
+    path = path / "log.json"
+    path.write_text(json.dumps(messages))
+    (found,) = read_traces(path)
+    return found
+
+
+def lacks(found: Imported) -> set[str]:
+    return {name for name in unseen(found.ledger) if name not in ("state", "nodes", "times")}
+
+
+def test_what_is_whole_lacks_nothing(tmp_path):
+    found = read(tmp_path, AGENT, FIRST, TRACK, LAST)
+    assert (lacks(found), turns(found.ledger)) == (set(), 1)
+    assert [call.tool for call in tool_calls(found.ledger)] == ["track"]
+
+
+@pytest.mark.parametrize("parents", [(9, 9, 9), (7, 8, 9)])
+def test_spans_whose_agent_was_not_recorded_are_one_turn_and_no_call_counts_twice(
+    parents, tmp_path
+):
+    spans = [
+        {**one, "parentSpanId": f"{parent:016x}"}
+        for one, parent in zip((FIRST, TRACK, LAST), parents, strict=True)
+    ]
+    found = read(tmp_path, *spans)
+    assert (lacks(found), turns(found.ledger)) == (set(), 1)
+    assert [call.result for call in tool_calls(found.ledger)] == ["Lyon"]
+
+
+def test_a_span_whose_parent_was_not_recorded_belongs_to_the_one_agent_of_its_trace(tmp_path):
+    found = read(tmp_path, AGENT, FIRST, TRACK, {**LAST, "parentSpanId": f"{9:016x}"})
+    assert (found.conversation, turns(found.ledger)) == ("c", 1)
+
+
+def test_with_several_agents_it_is_not_guessed_to_which_a_span_belonged(tmp_path):
+    other = span(5, "invoke_agent")
+    with pytest.raises(BadTrace, match="not known to which of 2 agents"):
+        read(tmp_path, AGENT, FIRST, TRACK, {**LAST, "parentSpanId": f"{9:016x}"}, other)
+
+
+def test_a_call_whose_span_was_lost_is_known_by_its_result_that_the_model_heard(tmp_path):
+    more = {"type": "tool_call", "id": "b", "name": "mail", "arguments": {}}
+    asked = model(2, [ASKED], CALL, more)
+    sent = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "b", "response": "ok"}]}
+    last = model(4, [ASKED, HEARD, sent], *SAID["parts"])
+    found = read(tmp_path, AGENT, asked, TRACK, last)
+    assert sorted(call.tool for call in tool_calls(found.ledger)) == ["mail", "track"]
+    assert lacks(found) == set()
+
+
+def test_a_call_that_may_have_been_made_leaves_the_calls_unknown(tmp_path):
+    more = {"type": "tool_call", "id": "b", "name": "mail", "arguments": {}}
+    found = read(tmp_path, AGENT, model(2, [ASKED], CALL, more), TRACK, LAST)
+    assert lacks(found) == {"tools"}
+
+
+def test_after_a_reply_that_asks_for_a_tool_the_last_words_are_unknown(tmp_path):
+    assert lacks(read(tmp_path, AGENT, FIRST, TRACK)) == {"words"}
+
+
+INDEXED = {
+    "openinference.span.kind": "LLM",
+    "llm.input_messages.0.message.role": "user",
+    "llm.input_messages.0.message.content": "Where is order 7?",
+    "llm.output_messages.0.message.role": "assistant",
+    "llm.output_messages.0.message.content": "In Lyon.",
+}
+
+
+def test_where_attributes_were_dropped_the_rest_is_not_taken_for_all(tmp_path):
+    whole = span(1, "LLM", attributes=INDEXED)
+    assert lacks(read(tmp_path, whole)) == set()
+    found = read(tmp_path, {**whole, "droppedAttributesCount": 2})
+    assert lacks(found) == {"tools", "words", "user"}
+
+
+def test_what_openinference_hid_is_unknown(tmp_path):
+    from openinference.instrumentation import REDACTED_VALUE
+
+    hidden = {k: REDACTED_VALUE if k.endswith("content") else v for k, v in INDEXED.items()}
+    root = {"openinference.span.kind": "AGENT", "input.value": REDACTED_VALUE}
+    found = read(
+        tmp_path,
+        span(1, "agent", attributes={**root, "output.value": REDACTED_VALUE}),
+        span(2, "LLM", attributes=hidden, parent=1),
+    )
+    assert lacks(found) == {"words", "user"}
+
+
+@pytest.mark.parametrize(
+    "part", [{"type": "blob", "content": "AA=="}, {"type": "uri", "uri": "https://a.com/b.png"}]
+)
+def test_pictures_in_spans_leave_what_the_user_said_unknown(part, tmp_path):
+    asked = {"role": "user", "parts": [{"type": "text", "content": "What is it?"}, part]}
+    assert lacks(read(tmp_path, AGENT, model(2, [asked], *SAID["parts"]))) == {"user"}
+
+
+@pytest.mark.parametrize(
+    "messages, missing",
+    [
+        ([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], set()),
+        ([{"role": "user", "content": None}, {"role": "assistant", "content": "b"}], {"user"}),
+        ([{"role": "user", "content": "a"}, {"role": "assistant", "content": None}], {"words"}),
+        ([{"role": "user", "content": "a"}, {"role": "assistant"}], {"words"}),
+        (
+            [
+                {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]},
+                {"role": "assistant", "content": "b"},
+            ],
+            {"user"},
+        ),
+    ],
+)
+def test_messages_without_what_they_say_are_unknown(messages, missing, tmp_path):
+    assert lacks(log(tmp_path, *messages)) == missing
+
+
+def test_a_refusal_is_what_the_agent_said(tmp_path):
+    asked = {"role": "user", "content": "a"}
+    found = log(tmp_path, asked, {"role": "assistant", "content": None, "refusal": "I cannot."})
+    assert [event.text for event in found.ledger.of(AgentSaid)] == ["I cannot."]
+
+
+def test_results_that_anthropic_has_its_user_give_are_results_of_tools(tmp_path):
+    use = {"type": "tool_use", "id": "t", "name": "track", "input": {"order": 7}}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "t",
+        "content": [{"type": "text", "text": "Lyon"}],
+    }
+    found = log(
+        tmp_path,
+        {"role": "user", "content": "Where?"},
+        {"role": "assistant", "content": [use]},
+        {"role": "user", "content": [result]},
+        {"role": "assistant", "content": "In Lyon."},
+    )
+    assert turns(found.ledger) == 1
+    assert [call.result for call in tool_calls(found.ledger)] == ["Lyon"]
+
+
+def test_a_picture_in_a_session_of_google_adk_is_not_taken_for_silence(tmp_path):
+    picture = {"inlineData": {"mimeType": "image/png", "data": "AA=="}}
+    events = [
+        {"author": "user", "timestamp": 1, "content": {"parts": [picture]}},
+        {"author": "shop", "timestamp": 2, "content": {"parts": [{"text": "Nice."}]}},
+    ]
+    path = tmp_path / "session.json"
+    path.write_text(json.dumps({"id": "s", "appName": "shop", "events": events}))
+    (found,) = read_traces(path)
+    assert lacks(found) == {"user"}
+
+
+CUT = [
+    {"role": "user", "content": "Where?"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "a", "function": {"name": "track", "arguments": "{}"}}],
+    },
+]
+
+
+async def test_a_conversation_that_was_not_over_is_not_measured(tmp_path):
+    open_span = {key: value for key, value in AGENT.items() if key != "endTimeUnixNano"}
+    found = [log(tmp_path, *CUT), read(tmp_path, open_span, FIRST, TRACK, LAST)]
+    metrics = [contains("Lyon"), forbidden_calls("refund"), turns_within(2)]
+    report = await score_traces(found, metrics=metrics)
+    assert [result.status for result in report.results] == ["error", "error"]
+    assert not any(result.broke for result in report.results)
+    assert {str(o.why) for r in report.results for o in r.scores.values()} == {  # type: ignore[union-attr]
+        "it was not over when it was recorded, so how it went is not known"
+    }
+
+
+def test_what_gzip_packed_is_read_and_what_was_cut_is_named(tmp_path):
+    raw = json.dumps([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}])
+    packed = gzip.compress(raw[:20].encode()) + gzip.compress(raw[20:].encode())
+    path = tmp_path / "log.json.gz"
+    path.write_bytes(packed)
+    assert [turns(one.ledger) for one in read_traces(path)] == [1]
+    path.write_bytes(packed[:-4])
+    with pytest.raises(BadTrace, match="it was cut"):
+        list(read_traces(path))
+    path.write_bytes(packed[:20] + b"\xff" * 20)
+    with pytest.raises(BadTrace, match="it cannot be unpacked"):
+        list(read_traces(path))
