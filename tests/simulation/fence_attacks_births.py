@@ -18,7 +18,7 @@ from contextlib import suppress
 from multiprocessing.pool import ThreadPool
 from typing import Any
 
-from greenroom.simulation.fence import fenced_executor
+from greenroom.simulation.fence import FencedExecutor
 from simulation.fence_attacks import Attacks
 from simulation.fence_canaries import Canary
 
@@ -110,7 +110,7 @@ def a_pool_that_starts_its_threads_with_something_else(canary: Canary):
 
 @births.by(CONNECT)
 def the_executor_of_rehearsals(canary: Canary):
-    pool = fenced_executor(1)
+    pool = FencedExecutor(1)
     canary.closing.callback(pool.shutdown)
     pool.submit(int).result()
     return lambda: pool.submit(reaching(canary)).result()

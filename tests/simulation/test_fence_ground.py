@@ -7,12 +7,16 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
 import uvloop
 
-from greenroom.simulation.fence import blind_spots, enclose, fenced_executor, not_held
+import warm_python
+from greenroom.simulation.fence import FencedExecutor, blind_spots, enclose, not_held
 
 
 async def test_the_fence_holds_on_asyncios_own_loop():
@@ -38,12 +42,15 @@ async def test_libraries_with_sockets_of_their_own_are_named(monkeypatch):
     assert "pycurl" in blind_spots()
 
 
-def ran(program: str, *arguments: str) -> str:
+def ran(program: str, *arguments: str, run: Callable[..., Any] = subprocess.run) -> str:
     """What a program prints in an interpreter of its own, where nothing was imported before."""
-    command = [sys.executable, "-c", program, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = run([sys.executable, "-c", program, *arguments], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+with_the_fence = partial(warm_python.run, modules=("greenroom.simulation.fence",))
+"""Where nothing but the fence was imported before."""
 
 
 TURNED_AWAY = """
@@ -119,7 +126,7 @@ def test_a_harmless_probe_is_refused_and_held_against_nobody(probe):
     if probe.startswith("distro") and find_spec("distro") is None:
         pytest.skip("distro is not installed")
     program, event = PROBES[probe]
-    assert ran(PROBING, program, event) == "None () True"
+    assert ran(PROBING, program, event, run=with_the_fence) == "None () True"
 
 
 async def test_pairs_of_sockets_and_databases_are_free(tmp_path):
@@ -168,7 +175,7 @@ def is_installed(module: str) -> bool:
 def test_a_library_can_be_imported_inside_a_rehearsal(library):
     if not is_installed(library):
         pytest.skip(f"{library} is not installed")
-    assert ran(PROBING, f"import {library}", "import") == "None () True"
+    assert ran(PROBING, f"import {library}", "import", run=with_the_fence) == "None () True"
 
 
 BATCHING = """
@@ -184,13 +191,13 @@ provider.shutdown()
 def test_spans_are_batched_inside_a_rehearsal():
     if not is_installed("opentelemetry.sdk.trace.export"):
         pytest.skip("opentelemetry is not installed")
-    assert ran(PROBING, BATCHING, "import") == "None () True"
+    assert ran(PROBING, BATCHING, "import", run=with_the_fence) == "None () True"
 
 
 async def test_the_executor_of_rehearsals_runs_jobs_in_the_context_of_their_submitter():
     who = contextvars.ContextVar("who", default="nobody")
     loop = asyncio.get_running_loop()
-    loop.set_default_executor(fenced_executor(2))
+    loop.set_default_executor(FencedExecutor(2))
     who.set("the case")
     assert await loop.run_in_executor(None, who.get) == "the case"
     jobs = [asyncio.to_thread(pow, number, 2) for number in range(20)]
@@ -198,7 +205,7 @@ async def test_the_executor_of_rehearsals_runs_jobs_in_the_context_of_their_subm
 
 
 async def test_the_executor_of_rehearsals_hands_over_errors_and_takes_no_job_when_shut():
-    executor = fenced_executor(1)
+    executor = FencedExecutor(1)
     with pytest.raises(ZeroDivisionError):
         await asyncio.wrap_future(executor.submit(divmod, 1, 0))
     executor.shutdown()
@@ -207,7 +214,7 @@ async def test_the_executor_of_rehearsals_hands_over_errors_and_takes_no_job_whe
 
 
 def test_the_executor_of_rehearsals_can_drop_what_was_not_begun():
-    executor, go = fenced_executor(1), threading.Event()
+    executor, go = FencedExecutor(1), threading.Event()
     began, waiting = executor.submit(go.wait, 5), executor.submit(int)
     executor.shutdown(wait=False, cancel_futures=True)
     go.set()
@@ -217,10 +224,10 @@ def test_the_executor_of_rehearsals_can_drop_what_was_not_begun():
 
 HANGING = """
 import asyncio, time
-from greenroom.simulation.fence import fenced_executor
+from greenroom.simulation.fence import FencedExecutor
 
 async def main():
-    asyncio.get_running_loop().set_default_executor(fenced_executor())
+    asyncio.get_running_loop().set_default_executor(FencedExecutor())
     job = asyncio.ensure_future(asyncio.to_thread(time.sleep, 300))
     await asyncio.sleep(0.05)
     job.cancel()
@@ -232,4 +239,4 @@ print("ended")
 
 def test_a_job_that_hangs_keeps_nobody_from_ending():
     # The job would take longer than anybody waits for a program here.
-    assert ran(HANGING) == "ended"
+    assert ran(HANGING, run=with_the_fence) == "ended"

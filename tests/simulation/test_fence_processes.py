@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import warm_python
+
 # Forking a test runner with its threads is asking for trouble, so a small program is attacked.
 # Its canary is a file.
 PROGRAM = """
@@ -112,7 +114,7 @@ ATTACKS = {
     "process_forked": "os.fork",
     "process_spawned": "_posixsubprocess.fork_exec",
     "process_from_a_server": "_posixsubprocess.fork_exec",
-    "process_pool": "os.fork",
+    "process_pool": "concurrent.futures.process.ProcessPoolExecutor",
     "process_of_a_raw_thread": "_posixsubprocess.fork_exec",
 }
 
@@ -121,9 +123,7 @@ def ran(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProc
     script = folder / "program.py"
     script.write_text(program)
     command = [sys.executable, str(script), *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL
-    )
+    return warm_python.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

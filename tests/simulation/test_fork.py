@@ -1,12 +1,14 @@
 """A recorded trial goes on from any event with a change, as often as one likes."""
 
 import asyncio
+import socket
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from greenroom import Agent, Case, Ledger, Lines, Scripted, call, simulate, tool
-from greenroom.errors import BadInput
+from greenroom import Agent, Case, Ledger, Lines, Scripted, call, per_case, simulate, tool
+from greenroom.errors import AgentFailed, BadInput, FenceBreach
 from greenroom.ledger import (
     AgentSaid,
     Forked,
@@ -16,6 +18,7 @@ from greenroom.ledger import (
     ended,
     messages,
     response,
+    responses,
     tool_calls,
 )
 from greenroom.models.model import ModelReply, ModelRequest
@@ -121,6 +124,31 @@ def test_a_case_of_data_is_read_from_the_ledger() -> None:
     ledger = asyncio.run(simulate(Case("c", says="Hi"), agent))
     (found,) = asyncio.run(fork(ledger, agent, at=2))
     assert response(found) == "Yes."
+
+
+@pytest.mark.parametrize(
+    "agent, case",
+    [
+        (Agent("first", model=Scripted("A")) >> clerk(), replace(CASE, target="clerk")),
+        (clerk(), replace(CASE, model=Scripted("In its place."))),
+        (per_case(clerk), CASE),
+    ],
+    ids=["target", "model", "per_case"],
+)
+def test_what_a_case_makes_of_the_agent_goes_on_unchanged(agent: Any, case: Case) -> None:
+    ledger = asyncio.run(simulate(case, agent))
+    (again,) = asyncio.run(fork(ledger, agent, at=4, case=case))
+    assert [one.changed for one in again.of(Forked)] == [()]
+    assert responses(again) == responses(ledger)
+
+
+def test_an_agent_that_is_made_for_each_case_is_made_inside_the_fence_to_look_for_steps() -> None:
+    def make() -> Agent:
+        socket.create_connection(("192.0.2.1", 9), timeout=0.01)
+        return clerk()
+
+    with pytest.raises((FenceBreach, AgentFailed), match="refused"):
+        asyncio.run(deciding_step(recorded(), per_case(make), bool, case=CASE, n=1))
 
 
 def test_what_cannot_be_meant_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""A server that rehearses beside live traffic, in a process of its own."""
+"""A server that rehearses alongside live traffic, in a process of its own."""
 
 import subprocess
 import sys

@@ -483,7 +483,7 @@ print("greenroom.world.middleware.protocol" in sys.modules)
     assert done.stdout.split("\n")[:2] == ["[]", "True"]
 
 
-# What is no answer
+# What is not an answer
 
 
 @pytest.mark.parametrize("hook", ["around_run", "around_turn", "around_call"])

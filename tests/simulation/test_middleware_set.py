@@ -294,7 +294,7 @@ async def test_pieces_with_personal_data_are_held_until_they_are_hidden() -> Non
 def test_rules_may_be_given_and_must_be_patterns() -> None:
     ledger = run(pii_filter({"order": r"order \d+"}), agent=clerk("It is order 77."))
     assert ledger.of(ModelReplied)[0].text == "It is [order]."
-    with pytest.raises(BadInput, match="no pattern"):
+    with pytest.raises(BadInput, match="not a pattern"):
         pii_filter({"bad": "("})
 
 
@@ -320,6 +320,15 @@ def test_it_is_said_who_spent_what() -> None:
     (((agent, _), spent),) = told["c"].items()
     assert (agent, spent.calls, spent.usage) == ("clerk", 3, Usage(180, 120))
     assert spent.cost == pytest.approx(0.06)
+
+
+def test_nobody_spends_in_a_replay_what_was_paid_before(tmp_path: Path) -> None:
+    told: dict[str, Any] = {}
+    case = replace(CASE, expect=Expect(contains="Done."))
+    rehearse(SPENDER, case, record=str(tmp_path), store=False)
+    bill = cost_attribution(told.__setitem__)
+    rehearse(SPENDER, case, replay=str(tmp_path), middleware=[bill], store=False)
+    assert [(one.calls, one.cost) for one in told["c"].values()] == [(3, 0.0)]
 
 
 def test_each_ledger_is_saved(tmp_path: Path) -> None:

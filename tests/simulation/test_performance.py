@@ -1,12 +1,12 @@
 """perform(): a live conversation that is kept, continued elsewhere, and never acts twice."""
 
 import asyncio
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import warm_python
 from greenroom import Agent, Case, Ledger, Scripted, call, loop, perform, simulate, step, tool
 from greenroom.errors import (
     AgentFailed,
@@ -76,7 +76,7 @@ async def test_an_answer_to_a_pause_is_given_later_by_the_name_of_its_tool(store
         agent, answers={"approve": True}, conversation=run_id(ledger), store=store
     )
     assert responses(ledger) == ["Paid."]
-    with pytest.raises(BadInput, match="waits for no answer"):
+    with pytest.raises(BadInput, match="does not wait for an answer"):
         await perform(agent, answers={"approve": True}, ledger=ledger, store=store)
 
 
@@ -195,6 +195,11 @@ async def test_without_a_store_the_ledger_alone_goes_on():
     ledger = await perform(agent, "Hi", store=False)
     ledger = await perform(agent, "Go on", ledger=Ledger.loads(ledger.dumps()), store=False)
     assert responses(ledger) == ["one", "two"]
+
+
+async def test_a_path_is_no_attachment():
+    with pytest.raises(BadInput, match=r"write attach\('cup.png'\)"):
+        await perform(desk("Hi."), "See", attachments=["cup.png"], store=False)  # pyright: ignore[reportArgumentType]
 
 
 async def test_a_turn_is_taken_once_however_it_is_followed(store):
@@ -334,7 +339,7 @@ else:
 def turn(folder: Path, conversation: str = "", message: str = "", kill_at: int = 0) -> str:
     (folder / "live_agent.py").write_text(AGENT)
     (folder / "turn.py").write_text(TURN)
-    found = subprocess.run(
+    found = warm_python.run(
         [sys.executable, "turn.py", str(folder), conversation, message, str(kill_at)],
         cwd=folder,
         capture_output=True,

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from msgspec import structs
 
 from greenroom import (
@@ -15,6 +16,7 @@ from greenroom import (
     Scripted,
     Stop,
     Turn,
+    attach,
     call,
     fault,
     rehearse,
@@ -29,6 +31,7 @@ from greenroom.ledger import (
     ToolFailed,
     ToolReturned,
     UserSaid,
+    attachments,
     diff,
     model_interactions,
 )
@@ -168,3 +171,27 @@ def test_what_was_answered_without_personal_data_is_not_asked_again_when_it_is_s
     failed = run(*hidden, agent=agent, case=case)
     found = asyncio.run(shrink(case, agent, lambda _: True, ledger=failed, middleware=hidden))
     assert (len(found.case.turns), found.model_calls) == (1, 0)
+
+
+@pytest.mark.parametrize("is_said", [True, False])
+def test_an_attachment_loses_its_name_and_is_still_found_by_its_digest(is_said: bool) -> None:
+    picture = attach(b"GIF89a-picture", "image/gif", name="call 12345.gif")
+    case = Case("c", says="Hi", mocks={"find": {"age": 70, "picture": picture}})
+    if is_said:
+        case = Case("c", says="Hi", attachments=[picture], mocks={"find": {"age": 70}})
+    rules = pii_filter({"number": r"\d+"}, ledger=True)
+    ledger = run(rules, agent=keeper(call("find", name="Ada"), "Done."), case=case)
+    (found,) = attachments(ledger)
+    assert (found.digest, found.size) == (picture.digest, picture.size)
+    assert "12345" not in ledger.dumps()
+
+
+def test_what_was_recorded_before_a_case_goes_through_it_too() -> None:
+    session = run(
+        agent=keeper("Hello.", "Again."), case=Case("c", turns=[Turn(CARD), Turn("Again")])
+    )
+    case = Case.from_ledger(session, turn=1)
+    assert (
+        CARD
+        not in run(pii_filter(ledger=True), agent=keeper("Hello.", "Again."), case=case).dumps()
+    )

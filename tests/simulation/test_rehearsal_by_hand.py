@@ -132,3 +132,8 @@ async def test_what_was_played_becomes_a_case_that_passes() -> None:
 async def test_an_empty_message_is_refused() -> None:
     with pytest.raises(BadInput, match="empty"):
         await Rehearsal(desk()).say("  ")
+
+
+async def test_what_a_case_allows_does_not_run_when_it_is_played_by_hand() -> None:
+    play = Rehearsal(desk(), Case("x", says="hi", allow_tools=[look_up]))
+    assert (await play.say("a refund please")).refused == ("look_up",)

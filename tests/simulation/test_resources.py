@@ -1,9 +1,9 @@
 """Resources: opened when a tool's body really runs, once in a trial, and closed with it."""
 
 import asyncio
+import os
 import socket
 import sqlite3
-import subprocess
 import sys
 import textwrap
 from collections.abc import AsyncIterator, Iterator
@@ -13,11 +13,13 @@ from typing import Annotated, Any
 
 import pytest
 
+import warm_python
 from greenroom import Agent, Case, Expect, Scripted, call, live, rehearse, step, tool
 from greenroom.agents import resource
 from greenroom.errors import BadInput
 from greenroom.simulation import simulate
 from greenroom.suite import evaluate, simulate_all, stream
+from nested_pytest import FEW_PLUGINS
 
 
 class Db:
@@ -345,9 +347,10 @@ DOORS = {
 def test_every_command_takes_resources(shop: Path, door: str) -> None:
     prefix = "--greenroom-" if door == "pytest" else "--"
     named = [f"{prefix}resources", "shop.py:resources", f"{prefix}allow-tool", "refund"]
-    done = subprocess.run(
+    done = warm_python.run(
         [sys.executable, "-m", *DOORS[door], *named],
         cwd=shop,
+        env={**os.environ, **FEW_PLUGINS},
         capture_output=True,
         text=True,
         check=False,
@@ -357,7 +360,7 @@ def test_every_command_takes_resources(shop: Path, door: str) -> None:
 
 
 def test_what_a_command_names_must_be_resources(shop: Path) -> None:
-    done = subprocess.run(
+    done = warm_python.run(
         [sys.executable, "-m", *DOORS["eval"], "--resources", "shop.py:nothing"],
         cwd=shop,
         capture_output=True,
@@ -377,7 +380,7 @@ def test_workers_find_resources_by_where_they_stand(shop: Path, given: str) -> N
     report = rehearse(shop.agent, shop.cases, workers=1, allow_tools=["refund"], resources=given)
     assert report.passed, report.results[0].error
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], cwd=shop, check=True)
+    warm_python.run([sys.executable, "-c", textwrap.dedent(script)], cwd=shop, check=True)
     assert (shop / "log").read_text() == "refunded 7\nclosed\n"
 
 

@@ -859,8 +859,8 @@ async def test_a_user_who_has_nothing_more_to_say_ends_the_conversation() -> Non
 @pytest.mark.parametrize(
     "options, words",
     [
-        ({"validate": "srict"}, r"validate='srict' is none of .* Did you mean 'strict'\?"),
-        ({"conflicts": "eror"}, r"conflicts='eror' is none of .* Did you mean 'error'\?"),
+        ({"validate": "srict"}, r"validate='srict' is not one of .* Did you mean 'strict'\?"),
+        ({"conflicts": "eror"}, r"conflicts='eror' is not one of .* Did you mean 'error'\?"),
         ({"tools": ["ask"]}, r"tools=\['ask'\]\) wants a mapping"),
     ],
 )

@@ -18,7 +18,7 @@ FormatResponse = Callable[[Json, LedgerView, Yield], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bridge:
-    """Own words for what a user agent is asked, and for what becomes of its answer.
+    """Your own wording of what a user agent is asked, and of its answer.
 
     `format_prompt(main, wait)` sees the agent's side, `format_response(output, user, wait)` the
     user's side; both may be async, and what is left out keeps its default.
@@ -90,9 +90,9 @@ def _mismatch(function: Callable[..., Any], parameters: Sequence[str]) -> str:
     return ""
 
 
-def _name_of(function: Any) -> str:
+def _name_of(function: object) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-async def _settled(value: Any) -> Any:
+async def _settled(value: object) -> Any:
     return await value if inspect.isawaitable(value) else value

@@ -20,7 +20,7 @@ from greenroom.errors import (
     RunBroke,
     UserAgentFailed,
 )
-from greenroom.ledger.attachments import heard
+from greenroom.ledger.attachments import text_and_attachments
 from greenroom.ledger.changes import Change, check_appends
 from greenroom.ledger.events import EndReason, Event, RunEnded, UserSaid
 from greenroom.ledger.ledger import Ledger
@@ -32,12 +32,13 @@ from greenroom.simulation.fence import Breach, FencedScope, opening_for, put_up
 from greenroom.simulation.gate import BeforeLive
 from greenroom.simulation.hooked_turns import advance_hooked, as_stack
 from greenroom.simulation.mock_names import answered_by_user, check_names_after
-from greenroom.simulation.running_loop import check_loop
+from greenroom.simulation.remedies import mend_breach
 from greenroom.simulation.trial_context import (
     TrialContext,
     attach,
     begin,
     check_fence,
+    check_loop,
     check_opaque,
     check_outermost,
     set_up,
@@ -60,7 +61,7 @@ _CLOSING = 5.0
 
 async def simulate(
     case: Case,
-    agent: Any = None,
+    agent: object = None,
     *,
     ledger: Ledger | None = None,
     allow_tools: Collection[Any] = (),
@@ -201,11 +202,9 @@ def on_breach(trial: TrialContext) -> Callable[[Breach], None]:
 
     def refuse(breach: Breach) -> None:
         where = f" at {breach.where}" if breach.where else ""
-        is_network = breach.route.startswith(("socket.", "ssl.", "asyncio."))
-        named = ", or name it: mocks={...: live(tool, hosts=[...])}" if is_network else ""
         why = (
             f"code in case {case.id!r} tried to reach the outside by {breach.route} "
-            f"({breach.target}){where}; the fence refused. Mock the tool that does it{named}."
+            f"({breach.target}){where}; the fence refused. {mend_breach(breach.route)}"
         )
         refusals.set(FenceBreach(f"{why} {instead}".rstrip()))
 
@@ -298,7 +297,7 @@ async def _say_first(trial: TrialContext) -> None:
 
 async def say(trial: TrialContext, message: Json, changes: tuple[Change, ...] = ()) -> None:
     """Record what the agent hears of a message; middleware may have a say in its words."""
-    text, attached = heard(message)
+    text, attached = text_and_attachments(message)
     hooks = trial.world.middleware
     if hooks is not None:
         text = await hooks.heard(text)

@@ -5,7 +5,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.errors import BadInput
 from greenroom.ledger.events import (
@@ -18,7 +17,8 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.ledger import Ledger
 from greenroom.results.exact import fisher, holm
-from greenroom.simulation.fork import fork, places
+from greenroom.simulation.fork import case_of, fork, places
+from greenroom.simulation.trial_context import backend_of
 
 _STEPS = (ModelReplied, ToolReturned, ToolFailed, UserSaid, Answered)
 _ALPHA = 0.05
@@ -72,7 +72,7 @@ async def deciding_step(
     steps = [event for event in ledger.of(*_STEPS) if event.seq > 0]
     if not steps:
         raise BadInput("nothing was answered in this trial, so no step of it can have decided.")
-    backend = backend_for(agent if case is None or case.agent is None else case.agent)
+    backend = backend_of(case or case_of(ledger), agent)
     known, sides = places(ledger, backend), dict[tuple[int, int], Event]()
     for event in steps:
         before = [at for at in known if at <= event.seq]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import structs
 
 from greenroom.backends.backend import Backend
-from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_from
 from greenroom.errors import BadInput, BadLedger
@@ -32,6 +31,7 @@ from greenroom.ledger.messages import ToolCall, Usage
 from greenroom.ledger.plain import as_object
 from greenroom.ledger.questions import started
 from greenroom.simulation.conversation import simulate
+from greenroom.simulation.trial_context import backend_of
 
 if TYPE_CHECKING:
     from greenroom.world.middleware.stack import MiddlewareStack
@@ -43,12 +43,12 @@ _AT_REST = (Remembered, InvocationStarted, InvocationEnded, UserSaid, Answered)
 
 async def fork(
     ledger: Ledger,
-    agent: Any,
+    agent: object,
     *,
     at: int,
     case: Case | None = None,
     mocks: Mapping[str, Any] | None = None,
-    answer: Any = _NOTHING,
+    answer: object = _NOTHING,
     n: int = 1,
     on_event: Callable[[Event], None] | None = None,
     allow_tools: Collection[Any] = (),
@@ -56,16 +56,15 @@ async def fork(
 ) -> list[Ledger]:
     """Continue a recorded trial before its event `at` with a change, `n` times; the ledgers of those trials.
 
-    What came before stands as it was recorded. `agent` goes on from there, `mocks` answer in place of
+    What came before stays as it was recorded. `agent` goes on from there, `mocks` answer in place of
     those of the case, and `answer` is given in place of event `at`, if that is a reply of a model, the
     end of a call, or what the user said or answered. The case is read from the ledger unless it is given,
     as it must be where it holds code. Agents of other frameworks go on where they pause and between turns;
     any other place is refused, and those that would do are named.
     """
     first = _check(ledger, at, n)
-    played = _with_mocks(case or case_from(as_object(first.case)), mocks)
-    chosen = played.agent if played.agent is not None else agent
-    backend = backend_for(chosen)
+    played = _with_mocks(case or case_of(ledger), mocks)
+    backend = backend_of(played, agent)
     check_place(ledger, at, backend)
     changed = [] if backend.digest == first.digest else ["agent"]
     changed += [f"mocks.{tool}" for tool in mocks or ()]
@@ -95,10 +94,20 @@ async def fork(
     return found
 
 
-def _check(ledger: Ledger, at: int, n: int) -> RunStarted:
+def case_of(ledger: Ledger) -> Case:
+    """The case of a trial as it was recorded; BadLedger if the ledger is not that of a case."""
+    return case_from(as_object(_first(ledger).case))
+
+
+def _first(ledger: Ledger) -> RunStarted:
     first = started(ledger)
     if first is None or not first.case:
         raise BadLedger("this ledger is not that of a case, so no trial can go on from it.")
+    return first
+
+
+def _check(ledger: Ledger, at: int, n: int) -> RunStarted:
+    first = _first(ledger)
     if not 0 < at < len(ledger):
         raise BadInput(f"at={at} should be one of the events 1 to {len(ledger) - 1}.")
     if n < 1:

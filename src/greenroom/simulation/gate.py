@@ -15,13 +15,12 @@ from functools import partial
 from inspect import isroutine
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
-
+from greenroom.agents.remote import Remote
 from greenroom.agents.tools import Tool
 from greenroom.backends.backend import ToolFacts
 from greenroom.cases.case import Case
 from greenroom.cases.mocks import Live
-from greenroom.errors import BadCase, GreenroomError, Refusal, ReplayDrifted, ToolRefused
+from greenroom.errors import BadCase, GreenroomError, ReplayDrifted, ToolRefused
 from greenroom.ledger.events import Event, Noted, ToolBlocked
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
@@ -29,6 +28,8 @@ from greenroom.ledger.plain import JSON_TYPES
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.simulation.fence import Opening, opening_for
 from greenroom.simulation.mock_answers import mocked
+from greenroom.simulation.refusals import Refusals
+from greenroom.simulation.remedies import run_by_name, run_with_hosts
 from greenroom.world.live import LiveWorld, cannot_wait
 from greenroom.world.records import answer_constant, answer_model, answer_tool, begin_call
 from greenroom.world.resources import Resources
@@ -52,40 +53,6 @@ _ACTING: Final = ContextVar["Ledger | None"]("greenroom_acting", default=None)
 """The ledger that has the call, around a body that its author named."""
 CALLED_DIRECTLY: Final = "called_directly"
 """The note that code of the case called a tool which its author named, past the gate."""
-
-
-class Refusals(Struct, eq=False):
-    """The first refusal of a case. Once set it never opens again."""
-
-    is_set: bool = False
-    refusal: Refusal | None = None
-    on_set: Callable[[], None] | None = None
-    _over: str = ""
-
-    def set(self, refusal: Refusal) -> Refusal:
-        """Remember the first refusal, call `on_set`, and return it to be raised."""
-        if not self.is_set:
-            self.refusal = refusal
-            self.is_set = True
-            if self.on_set is not None:
-                self.on_set()
-        return refusal
-
-    def reset(self) -> None:
-        """Begin anew: what was refused is reported, and the next work has no part in it."""
-        self.is_set, self.refusal = False, None
-
-    def close(self, case_id: str) -> None:
-        """The run is over: what was left behind must not act after the verdict."""
-        self._over = case_id
-        self.is_set = True
-
-    def check(self) -> None:
-        """Refuse everything after the first refusal, and after the run."""
-        if self.is_set:
-            raise self.refusal or ToolRefused(
-                f"the run of case {self._over!r} is over; nothing may be called any more."
-            )
 
 
 def _drop(_: str) -> None:
@@ -243,7 +210,7 @@ class RehearsalWorld(FencedWorld):
             raise self.refusals.set(self._refused(request))
         return await self._run_named(mock, request, body)
 
-    async def _run_named(self, mock: Any, request: ToolRequest, body: ToolBody) -> Returned:
+    async def _run_named(self, mock: object, request: ToolRequest, body: ToolBody) -> Returned:
         """Run a body its author named; only `live(...)` opens the fence, and only meanwhile."""
         if self.recording is not None:
             try:
@@ -268,7 +235,7 @@ class RehearsalWorld(FencedWorld):
             await asyncio.wrap_future(_kept(request.id, self.before_live))
             self.refusals.check()
 
-    def _is_allowed(self, name: str, origin: Any) -> bool:
+    def _is_allowed(self, name: str, origin: object) -> bool:
         """Named by its name or by the very object, for this case or for the whole run."""
         return any(_names(allowed, name, origin) for allowed in self._allowed)
 
@@ -314,14 +281,14 @@ class RehearsalWorld(FencedWorld):
     def _refused_directly(self, name: str) -> ToolRefused:
         why = (
             f"code in case {self._case.id!r} called the tool {name!r} itself, past the gate, so it "
-            f"was not run.\n  Let the agent's model call it, where a mock can answer; or, if it has "
-            f"no side effects, name it: allow_tools=[{name!r}]."
+            f"was not run.\n  Let the agent's model call it, where a mock can answer; or, "
+            f"{run_by_name(name)}."
         )
         self.record(ToolBlocked(tool=name, args={}, why=why.splitlines()[0]))
         return ToolRefused(why)
 
     def _lacking(self, request: ToolRequest) -> list[ToolFacts]:
-        """Every tool that would be refused, so that one look suffices to mend the case."""
+        """Every tool that would be refused, so that one look suffices to fix the case."""
         known = dict(self._tools)
         known.setdefault(request.tool, ToolFacts(request.tool, tuple(request.args)))
         return [
@@ -348,14 +315,14 @@ def _kept(call_id: str, before_live: BeforeLive) -> "Future[None]":
     return kept
 
 
-def _names(given: Any, name: str, origin: Any) -> bool:
+def _names(given: object, name: str, origin: object) -> bool:
     """Whether `given` (a name, a tool, its function, or live(...)) names this tool."""
     if isinstance(given, Live):
         given = given.tool
     return given == name if isinstance(given, str) else _is_the(given, origin)
 
 
-def _is_the(given: Any, origin: Any) -> bool:
+def _is_the(given: object, origin: object) -> bool:
     """Whether `given` is the very tool, or the function or object behind it."""
     if isinstance(given, Live):
         given = given.tool
@@ -365,7 +332,7 @@ def _is_the(given: Any, origin: Any) -> bool:
     return any(given is known for known in behind)
 
 
-def _is_origin(mock: Any, request: ToolRequest) -> bool:
+def _is_origin(mock: object, request: ToolRequest) -> bool:
     """Whether a mock is the real tool handed over; another tool's is refused as a mistake."""
     if isinstance(mock, Live) or _is_the(mock, request.origin):
         if isinstance(mock, Live) and not _names(mock.tool, request.tool, request.origin):
@@ -388,12 +355,12 @@ def _explained(request: ToolRequest, case: Case, lacking: list[ToolFacts]) -> st
         for facts in lacking
     )
     safe = next((facts.name for facts in lacking if facts.read_only), request.tool)
+    instead = f", {run_by_name(safe)}"
+    if isinstance(request.origin, Remote):
+        named = run_with_hosts(request.tool, request.origin.address.place)
+        instead = f" really ask the agent elsewhere, whose own tools act: {named}"
     return (
-        f"tool {request.tool!r} was called in case {case.id!r}, but has no mock, so it was not "
-        f"run.\n"
-        f"  called with: {dict(request.args)!r}\n"
-        f"  say what the tools answer:\n"
-        f"    mocks={{\n{mocks}\n    }}\n"
-        f"  or, if a tool has no side effects, hand it over by name: "
-        f"mocks={{{safe!r}: {safe}}} or allow_tools=[{safe!r}]."
+        f"tool {request.tool!r} was called in case {case.id!r}, but has no mock, so it was not run.\n"
+        f"  called with: {dict(request.args)!r}\n  say what the tools answer:\n"
+        f"    mocks={{\n{mocks}\n    }}\n  or{instead}."
     )

@@ -77,7 +77,7 @@ class SignalGuard:
             self.hurry()
 
     def hurry(self) -> None:
-        """Set the alarm anew: a deadline has come closer."""
+        """Set the alarm again: a deadline has come closer."""
         self._set(time.monotonic())
 
     def leave(self, watch: "Watch") -> None:
@@ -98,7 +98,7 @@ class SignalGuard:
         self._rings_at = max(first, now + _PAUSE)
         if first < inf:
             # And again until it is heard: a signal that comes just before a call blocks does not
-            # break it, and no Python code runs then that could set the timer anew.
+            # break it, and no Python code runs then that could set the timer again.
             signal.setitimer(signal.ITIMER_REAL, self._rings_at - now, _PAUSE)
         else:
             self._stop()
@@ -141,7 +141,7 @@ class ThreadGuard:
                 Context().run(self._walker.start)
 
     def hurry(self) -> None:
-        """Look anew: a deadline has come closer."""
+        """Look again: a deadline has come closer."""
         with self._changed:
             self._changed.notify()
 

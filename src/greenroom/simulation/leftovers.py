@@ -48,13 +48,13 @@ def close(task: asyncio.Task[Any]) -> None:
     task.cancel()  # the task notices when it next tries to go on
 
 
-def _waiting_for(work: Any) -> Iterator[object]:
+def _waiting_for(work: object) -> Iterator[object]:
     """What a coroutine awaits, and what that awaits in turn."""
     while (work := _awaited(work)) is not None:
         yield work
 
 
-def _awaited(work: Any) -> object:
+def _awaited(work: object) -> object:
     for name in ("cr_await", "ag_await", "gi_yieldfrom"):
         if (inner := getattr(work, name, None)) is not None:
             return inner
@@ -62,7 +62,7 @@ def _awaited(work: Any) -> object:
     return next((it for it in gc.get_referents(work) if inspect.isasyncgen(it)), None)
 
 
-def _forget(work: object, loop: Any) -> None:
+def _forget(work: object, loop: object) -> None:
     """Let neither Python nor the loop try to close it once more."""
     leak(work)
     if inspect.isasyncgen(work):

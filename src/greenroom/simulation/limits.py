@@ -45,13 +45,21 @@ async def await_in_time(work: Awaitable[T], seconds: float, name: str) -> T:
     Work that swallows its cancellation is left behind.
     """
     deadline = Deadline(seconds, name=name)
-    task = await finish(_awaited(work), deadline)
+    exits: list[SystemExit] = []
+    task = await finish(_awaited(work, exits), deadline)
     if deadline.was_cut:
         raise Expired("the work was cut, with all that it is part of")
     if deadline.expired or not task.done():
         raise Overdue
+    if exits:
+        raise exits[0]
     return task.result()
 
 
-async def _awaited(work: Awaitable[T]) -> T:
-    return await work
+async def _awaited(work: Awaitable[T], exits: list[SystemExit]) -> T:
+    try:
+        return await work
+    except SystemExit as error:
+        # Out of a task it would end the event loop, with all that runs there.
+        exits.append(error)
+        raise Overdue from error

@@ -11,7 +11,7 @@ from greenroom.errors import GreenroomError, MockBroke
 from greenroom.ledger.origin import summarize_error, words_of
 from greenroom.ledger.plain import JSON_TYPES
 from greenroom.world.records import ToolError
-from greenroom.world.world import Context, ToolRequest
+from greenroom.world.world import CallPaused, Context, ToolRequest
 
 _CONTEXT_NAMES = ("ctx", "context")
 
@@ -85,6 +85,8 @@ def _sorted(error: Exception, request: ToolRequest) -> Any:
         return _fail(error, request)
     if isinstance(error, GreenroomError | ToolError):
         raise error
+    if isinstance(error, request.pauses):
+        raise CallPaused(error) from None
     raise MockBroke(
         f"the mock of tool {request.tool!r} raised {summarize_error(error)} for "
         f"{dict(request.args)!r}. Correct the mock; if the tool should fail, use fault({words_of(error)!r})."

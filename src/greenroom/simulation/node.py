@@ -1,4 +1,4 @@
-"""The life of a process apart: it calls functions for another, inside the fence, one after another.
+"""The life of a separate process: it calls functions for another, inside the fence, one after another.
 
 The fence goes up before anything of the author's is imported and stays up until the process ends. Nothing
 acts here: tools are called by the other process, models are asked there, and the clock is its own too.
@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
 from itertools import count
 from threading import Lock, Thread
@@ -33,15 +33,15 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import Json, plain
 from greenroom.simulation.fence import (
+    FencedExecutor,
     FencedScope,
     enclose,
-    fenced_executor,
     not_held,
     strays,
 )
 from greenroom.world.presence import answered_by, guarded, placed
 from greenroom.world.records import describe_error, ours, raised_before
-from greenroom.world.world import Context
+from greenroom.world.world import Context, Returned, ToolRequest
 
 
 def main() -> None:
@@ -51,7 +51,7 @@ def main() -> None:
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the other one, which ends this
-    with enclose("a process apart"):
+    with enclose("a separate process"):
         asyncio.run(_serve(Wire(inbox, outbox)))
 
 
@@ -72,7 +72,7 @@ class Wire:
             while line:
                 line = line[os.write(self._outbox, line) :]
 
-    def ask(self, **what: Any) -> "Future[Message]":
+    def ask(self, **what: object) -> "Future[Message]":
         """Ask the other process; its answer, when it comes."""
         number = next(self._numbers)
         answer = self._asked[number] = Future[Message]()
@@ -88,7 +88,10 @@ class Wire:
                 for line in lines:
                     match json.loads(line):
                         case {"answer": int(number)} as answer:  # pyright: ignore[reportUnknownVariableType]
-                            self._asked.pop(number).set_result(cast("Message", answer))
+                            waiting = self._asked.pop(number)
+                            # What gave up waiting, by a timeout of its own, takes no answer.
+                            if waiting.set_running_or_notify_cancel():
+                                waiting.set_result(cast("Message", answer))
                         case {"call": call}:
                             loop.call_soon_threadsafe(calls.put_nowait, call)
                         case _:
@@ -108,7 +111,7 @@ def _given(answer: Message) -> Json:
 
 async def _serve(wire: Wire) -> None:
     loop = asyncio.get_running_loop()
-    loop.set_default_executor(fenced_executor())
+    loop.set_default_executor(FencedExecutor())
     calls = wire.calls()
     own = set(threading.enumerate())
     unheld = not_held(loop)
@@ -127,7 +130,7 @@ async def _serve(wire: Wire) -> None:
         wire.send({"done": {**done, "clean": not left and not done["refused"]}})
 
 
-_OTHER_VERSION = "the process apart has another version of Greenroom, which cannot be talked to; install the same there."
+_OTHER_VERSION = "the separate process has another version of Greenroom, which cannot be talked to; install the same there."
 
 
 class NodeWorld:
@@ -176,11 +179,11 @@ class FarCall:
         found: Message = {"output": None, "asks": [], "error": None}
         seen = len(strays())
         scope = FencedScope(self._call["name"] or "a decision", self._breach)
-        scope.host = lambda: cast(Any, _NoHost(self._refuse))
+        scope.host = lambda: cast(Any, _NodeHost(self._asked_for, self._refuse))
         try:
             if unheld:
                 raise FenceNotHeld(
-                    f"the fence cannot hold in a process apart: {'; '.join(unheld)}."
+                    f"the fence cannot hold in a separate process: {'; '.join(unheld)}."
                 )
             with scope:
                 value, asks = unwrapped(await self._value())
@@ -195,7 +198,9 @@ class FarCall:
             found["error"] = {**describe_error(why), "ours": ours(why)}
         for breach in strays()[seen:]:
             self._refuse(
-                FenceBreach(f"work of no case tried {breach} in a process apart; it was refused.")
+                FenceBreach(
+                    f"work of no case tried {breach} in a separate process; it was refused."
+                )
             )
         why = self._refusal
         refused = None if why is None else {**describe_error(why), "ours": ours(why)}
@@ -229,11 +234,11 @@ class FarCall:
                 code = place.find()
         except (ImportError, LookupError, AttributeError, OSError) as error:
             raise BadAgent(
-                f"the process apart does not find {place.module}:{place.name}: {describe_error(error)['error']}."
+                f"the separate process does not find {place.module}:{place.name}: {describe_error(error)['error']}."
             ) from error
         if (held := code_identity(code)) != wanted:
             raise BadAgent(
-                f"the process apart has other code: {held}, and not {wanted}. Bring both to one version."
+                f"the separate process has other code: {held}, and not {wanted}. Bring both to one version."
             )
         return code
 
@@ -242,23 +247,26 @@ class FarCall:
 
     # What is answered by the other process, or by none
 
-    def _route(self, tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _route(self, tool: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         from pydantic_core import to_jsonable_python
 
         assert isinstance(tool, Tool)
-        given = to_jsonable_python(tool.bound(args, kwargs))
+        answer = self._asked_for(tool, to_jsonable_python(tool.bound(args, kwargs)))
+        if inspect.iscoroutinefunction(tool.fn):
+            return _awaited(answer)
+        return _given(answer.result())
+
+    def _asked_for(self, tool: Tool, args: Json) -> "Future[Message]":
+        """The answer of the other process to a tool that is called here, when it comes."""
         try:
             place = to_builtins(code_place(cast(Any, tool)))
         except LookupError as error:
             raise self._refuse(
                 ToolRefused(f"code that runs apart called a tool, but {error}; it was not run.")
             ) from None
-        answer = self._wire.ask(tool=tool.name, args=given, place=place)
-        if inspect.iscoroutinefunction(tool.fn):
-            return _awaited(answer)
-        return _given(answer.result())
+        return self._wire.ask(tool=tool.name, args=args, place=place)
 
-    def _breach(self, breach: Any) -> None:
+    def _breach(self, breach: object) -> None:
         self._refuse(
             FenceBreach(
                 f"code that runs apart tried to reach the outside by {breach}; the fence refused. Let a "
@@ -279,26 +287,32 @@ def _refuse_on_import(_: object, tool: str) -> NoReturn:
     raise ToolRefused(f"tool {tool!r} was called while its file was imported; it was not run.")
 
 
-class _NoHost:
-    """Answers no agent of another framework: its models would be asked from here."""
+class _NodeHost:
+    """Has tools that a thread calls answered as others are, and answers no agent of another framework.
+
+    The models of such an agent would be asked from here.
+    """
 
     is_answered = False
 
-    def __init__(self, refuse: Any) -> None:
+    def __init__(self, ask: Callable[[Tool, Json], "Future[Message]"], refuse: Any) -> None:
+        self._ask = ask
         self._refuse = refuse
 
     async def call_model(self, request: Any, *_: Any) -> NoReturn:
         """Refuse it."""
         raise self._refused(f"the model {request.model!r}")
 
-    async def call_tool(self, request: Any, *_: Any) -> NoReturn:
-        """Refuse it."""
+    async def call_tool(self, request: ToolRequest, *_: object) -> Returned:
+        """The other process's answer to a tool of ours."""
+        if isinstance(request.origin, Tool):
+            return Returned(await _awaited(self._ask(request.origin, dict(request.args))))
         raise self._refused(f"the tool {request.tool!r}")
 
     def _refused(self, what: str) -> Refusal:
         return self._refuse(
             FenceBreach(
-                f"an agent of another framework asked for {what} in a process apart; it was refused. Run "
+                f"an agent of another framework asked for {what} in a separate process; it was refused. Run "
                 f"that agent in a step that does not stand apart."
             )
         )

@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from greenroom.backends.backend import Advance, Backend, Failed, Waiting, Yield, hooks_heard
+from greenroom.backends.backend import Advance, Backend, Failed, Waiting, hooks_heard
 from greenroom.backends.native import NativeBackend
 from greenroom.backends.registry import backend_for
 from greenroom.errors import (
     BadAgent,
     BadInput,
     BadLedger,
-    BadValue,
     TimeUp,
 )
-from greenroom.ledger.attachments import Attachment, message_value
+from greenroom.ledger.attachments import Attachment
 from greenroom.ledger.changes import Change, State
 from greenroom.ledger.events import (
-    Answer,
-    Answered,
     Event,
     RunResumed,
     RunStarted,
@@ -35,6 +32,7 @@ from greenroom.ledger.query import MISSING
 from greenroom.ledger.questions import ended, started
 from greenroom.models.model import OnDelta
 from greenroom.simulation.fence import answerable
+from greenroom.simulation.given_answers import answers_to
 from greenroom.simulation.hooked_turns import advance_hooked
 from greenroom.simulation.live_turns import MAX_MODEL_CALLS, LiveTurnWorld
 from greenroom.simulation.spoken import Spoken
@@ -50,7 +48,7 @@ _AT_WORK: set[int] = set()
 
 
 def perform(
-    agent: Any,
+    agent: object,
     message: str | None = None,
     *,
     attachments: Iterable[Attachment] = (),
@@ -137,7 +135,7 @@ class Performance:
         """The pieces of the agent's answer as they come; the turn is over when they end.
 
         With `hold`, at most so many wait to be taken; then the model's stream is not read any further.
-        After a `Restarted` among them the answer begins anew.
+        After a `Restarted` among them the answer begins again.
         """
         pieces = Pieces[str](hold)
 
@@ -184,6 +182,9 @@ class Turn(Struct, eq=False):
             )
         if self.conversation and self.store is None:
             raise BadInput("a conversation is found by its id in a store, but the store is off.")
+        for one in self.attachments:
+            if not isinstance(one, Attachment):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise BadInput(f"`attachments` holds {one!r}; write attach({one!r}).")
         if self.attachments:
             self.message = self.message or ""
         elif self.message is not None and not self.message.strip():
@@ -194,7 +195,7 @@ class Turn(Struct, eq=False):
             raise BadInput(f"seconds is {self.seconds}; it must be more than 0.")
         for scope, held in self.state.items():
             if not hasattr(held, "keys"):
-                raise BadInput(f"state[{scope!r}] is no mapping; give state by scope and key.")
+                raise BadInput(f"state[{scope!r}] is not a mapping; give state by scope and key.")
 
     async def take(self, on_delta: OnDelta | None) -> Ledger:
         """Go on with the conversation until the agent has answered or waits."""
@@ -252,17 +253,7 @@ class Turn(Struct, eq=False):
         run_id = first.run_id if first else held.id if held else "conversation"
         lent = Resources(self.resources)
         world = LiveTurnWorld(self.ledger, run_id=run_id, on_event=on_event, resources=lent)
-        world.calls_left = self.max_model_calls
-        world.model = getattr(backend, "answered_by", None)
-        if on_delta is not None:
-            is_native = isinstance(backend, NativeBackend)
-            world.spoken = Spoken(on_delta, by_parts=is_native)
-            if is_native or "pieces" not in backend.supports:
-                world.door = world.spoken.at
-        if self.middleware:
-            from greenroom.world.middleware.attachment import attach_to  # most turns have none
-
-            attach_to(world, self.middleware, hooks_heard(backend), backend.name)
+        self._equip(world, backend, on_delta)
         self._begin(backend, world, {} if held is None else held.kept)
         try:
             async with asyncio.timeout(self.seconds):
@@ -282,6 +273,20 @@ class Turn(Struct, eq=False):
                     await world.middleware.close()
         if isinstance(outcome, Failed):
             raise outcome.error
+
+    def _equip(self, world: "LiveTurnWorld", backend: Backend, on_delta: OnDelta | None) -> None:
+        """Give the world of this turn its limit, who listens, and what stands around it."""
+        world.calls_left = self.max_model_calls
+        world.model = getattr(backend, "answered_by", None)
+        if on_delta is not None:
+            is_native = isinstance(backend, NativeBackend)
+            world.spoken = Spoken(on_delta, by_parts=is_native)
+            if is_native or "pieces" not in backend.supports:
+                world.door = world.spoken.at
+        if self.middleware:
+            from greenroom.world.middleware.attachment import attach_to  # most turns have none
+
+            attach_to(world, self.middleware, hooks_heard(backend), backend.name)
 
     def _begin(self, backend: Backend, world: "LiveTurnWorld", kept: State) -> None:
         """Open the ledger, or check that it is this agent's and bring the state of its owners up to date."""
@@ -351,7 +356,9 @@ class Turn(Struct, eq=False):
             given = answers_to(outcome.yields, self.answers, self.message, self.attachments)
             world.record(given)
         elif self.answers:
-            raise BadInput(f"the agent waits for no answer, but got {', '.join(self.answers)}.")
+            raise BadInput(
+                f"the agent does not wait for an answer, but got {', '.join(self.answers)}."
+            )
         elif self.message is not None:
             hooks = world.middleware
             text = self.message if hooks is None else await hooks.heard(self.message)
@@ -363,52 +370,7 @@ class Turn(Struct, eq=False):
         return await self._advance(backend, world)
 
 
-def answers_to(
-    yields: Iterable[Yield],
-    answers: Mapping[str, Json],
-    message: str | None = None,
-    attachments: tuple[Attachment, ...] = (),
-) -> Answered:
-    """The answers to all that an agent waits for, by id or by tool; BadInput if one is missing or too many."""
-    waits, left, found = list(yields), dict(answers), list[Answer]()
-    for wait in waits:
-        if wait.awaiting_input and message is not None:
-            value, message = message_value(message, attachments), None
-        elif wait.id in left or wait.tool in left:
-            value = left.pop(wait.id) if wait.id in left else left[wait.tool]
-        else:
-            raise BadInput(f"the agent waits for {_describe(wait)} too; {_how_to_answer(wait)}.")
-        found.append(Answer(yield_id=wait.id, value=_checked(wait, value), tool=wait.tool))
-    unused = [name for name in left if name not in {wait.tool for wait in waits}]
-    if unused:
-        waited = ", ".join(map(_describe, waits))
-        raise BadInput(f"the agent does not wait for {', '.join(unused)}, but for {waited}.")
-    if message is not None:
-        wanted = " and ".join(_how_to_answer(wait) for wait in waits)
-        raise BadInput(f"the agent waits for an answer, not for a message: {wanted}.")
-    return Answered(answers=tuple(found))
-
-
 def _is_unheard(index: VoiceIndex) -> bool:
     """Whether the run was cut between the user's last message and the agent's turn."""
     last = index.invocations_ended[next(reversed(index.invocations))]
     return bool(index.said) and index.said[-1].seq > last.seq
-
-
-def _describe(wait: Yield) -> str:
-    return "a message" if wait.awaiting_input else f"{wait.tool}({wait.args!r})"
-
-
-def _how_to_answer(wait: Yield) -> str:
-    if wait.awaiting_input:
-        return "give a message"
-    return f"give answers={{{wait.tool!r}: …}}"
-
-
-def _checked(wait: Yield, value: Json) -> Json:
-    if wait.check is None:
-        return value
-    try:
-        return wait.check(value, False)
-    except ValueError as error:
-        raise BadValue(f"the answer {value!r} to {wait.tool!r} does not fit: {error}") from error

@@ -21,12 +21,12 @@ from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import ended, started
 from greenroom.simulation.conversation import advance, answer, last_outcome, run_within, say
 from greenroom.simulation.fork import check_place
-from greenroom.simulation.performance import answers_to
-from greenroom.simulation.running_loop import check_loop
+from greenroom.simulation.given_answers import answers_to
 from greenroom.simulation.trial_context import (
     TrialContext,
     begin,
     check_fence,
+    check_loop,
     check_opaque,
     check_outermost,
     set_up,
@@ -53,7 +53,8 @@ class Rehearsal:
     """A conversation with an agent, move by move, with every side effect mocked.
 
     `case` gives mocks, state and the simulated user; `mocks` and `state` come on top. A `ledger` that
-    rests is gone on with. No tool body runs.
+    rests is gone on with. No tool body runs, not even one that the case allows; only a mock made by
+    `live(...)` runs one.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Rehearsal:
             turns=(),
             expect=None,
             attachments=(),
+            allow_tools=(),
             mocks={**given.mocks, **(mocks or {})},
             state=given.state if state is None else state,
             stop=Stop(max_turns=_MANY_TURNS, max_seconds=seconds),
@@ -104,7 +106,7 @@ class Rehearsal:
 
         async def move(trial: TrialContext, outcome: Advance | None) -> bool:
             if not isinstance(outcome, Waiting):
-                raise BadInput("the agent waits for no answer; say something to it.")
+                raise BadInput("the agent does not wait for an answer; say something to it.")
             trial.world.record(answers_to(outcome.yields, answers))
             return True
 

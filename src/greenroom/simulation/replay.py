@@ -53,7 +53,7 @@ _SECONDS = 600.0
 
 async def replay(
     ledger: Ledger,
-    agent: Any,
+    agent: object,
     *,
     on_drift: OnDrift = "error",
     case: Case | None = None,

@@ -17,7 +17,7 @@ def past_of(case: Case) -> Ledger:
     try:
         past = Ledger(map(event_from, case.history))
     except BadLedger as error:
-        raise BadCase(f"case {case.id!r}: `history` is no session: {error}") from error
+        raise BadCase(f"case {case.id!r}: `history` is not a session: {error}") from error
     if not isinstance(past.first, RunStarted):
         raise BadCase(
             f"case {case.id!r}: `history` does not begin with run_started. Make such a case with "
@@ -28,11 +28,12 @@ def past_of(case: Case) -> Ledger:
 
 def restore(trial: TrialContext, past: Ledger) -> None:
     """Write down what was recorded before; what models said in it is replayed, and was paid for."""
-    first, now = past.first, time()
+    first, now, redact = past.first, time(), trial.world.redact
     assert isinstance(first, RunStarted)
     for event in past[1:]:
-        # The time between then and now is no part of the trial.
-        written = trial.ledger.append(_replayed(event), now)
+        # The time between then and now is not part of the trial.
+        again = _replayed(event)
+        written = trial.ledger.append(again if redact is None else redact(again), now)
         if trial.on_event is not None:
             trial.on_event(written)
     digest = trial.backend.digest

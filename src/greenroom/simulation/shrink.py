@@ -72,7 +72,7 @@ class ShrinkOptions(TypedDict, total=False):
 
 async def shrink(
     case: Case,
-    agent: Any,
+    agent: object,
     fails: Fails,
     *,
     ledger: Ledger | None = None,
@@ -90,7 +90,7 @@ async def shrink(
 
 
 async def shrink_by(
-    case: Case, agent: Any, fails: FailsAs, ledger: Ledger | None, options: ShrinkOptions
+    case: Case, agent: object, fails: FailsAs, ledger: Ledger | None, options: ShrinkOptions
 ) -> Shrunk:
     """As `shrink`, by a function of a smaller case and its trial."""
     whole = _as_turns(case, ledger, options.get("allow_tools", ()))
@@ -103,13 +103,30 @@ async def shrink_by(
             if not tries.stopped
             else f"case {case.id!r} could not be shown to fail: {tries.stopped}."
         )
+    kept = await _smallest(tries, await _cut_short(tries, kept))
+    return Shrunk(
+        _with_parts(whole, kept),
+        tries.taken,
+        not tries.stopped,
+        tries.stopped,
+        tries.allowance.asked,
+        tries.allowance.cost,
+    )
+
+
+async def _cut_short(tries: "_Tries", kept: list[Part]) -> list[Part]:
+    """Without mocks and the end of the conversation, first: to leave them out takes no new question."""
     for part in reversed(kept):
-        # Mocks and the end of the conversation first: to leave them out takes no new question.
         fewer = [other for other in kept if other != part]
         if await tries.still_fails(fewer):
             kept = fewer
         elif isinstance(part, int):
             break
+    return kept
+
+
+async def _smallest(tries: "_Tries", kept: list[Part]) -> list[Part]:
+    """What is left when no part can be left out, tried by ever smaller groups."""
     size = max(1, len(kept) // 2)
     while True:
         before, place = len(kept), 0
@@ -119,18 +136,10 @@ async def shrink_by(
                 kept = fewer
             else:
                 place += size
-        if tries.stopped or (size == 1 and len(kept) == before):
-            break
         # Only a round that takes single parts and finds nothing shows that nothing more can go.
+        if tries.stopped or (size == 1 and len(kept) == before):
+            return kept
         size = max(1, size // 2)
-    return Shrunk(
-        _with_parts(whole, kept),
-        tries.taken,
-        not tries.stopped,
-        tries.stopped,
-        tries.allowance.asked,
-        tries.allowance.cost,
-    )
 
 
 class _Tries:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Self
 
-from greenroom.ledger.attachments import heard
+from greenroom.ledger.attachments import text_and_attachments
 from greenroom.ledger.events import (
     AgentSaid,
     BranchCancelled,
@@ -20,7 +20,7 @@ from greenroom.world.pieces import Taken
 
 
 class Restarted(str):
-    """A piece without words: the pieces before it in this turn do not count, the answer begins anew.
+    """A piece without words: the pieces before it in this turn do not count, the answer begins again.
 
     It comes when a model broke off and another one takes over, or when middleware has put another
     answer in the place of the one that was heard.
@@ -55,7 +55,7 @@ class Spoken:
         self._late: list[Taken] = []
 
     def at(self, path: str, anew: bool = False) -> Callable[[str], Taken]:
-        """Takes the pieces of another reply from a path; `anew` if it stands for the one before."""
+        """Takes the pieces of another reply from a path; `again` if it stands for the one before."""
         if anew and path == self._path:
             self._void()
         self._is_in_reply = False
@@ -79,7 +79,7 @@ class Spoken:
                 if f"{self._path}/".startswith(f"{event.path}/"):
                     self._void()
             case NodeEnded() if self._by_parts and event.path == self._path:
-                self._settle("" if event.output is None else heard(event.output)[0])
+                self._settle("" if event.output is None else text_and_attachments(event.output)[0])
             case AgentSaid() if event.voice == "agent":
                 if not self._by_parts or not self._words or self._is_void:
                     self._settle(event.text)

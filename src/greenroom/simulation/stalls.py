@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _REPORTED_AFTER: Final = 1.0
 _LOOK: Final = 0.05
 _IDLE: Final = 0.5
+_IMPORT: Final = "<frozen importlib._bootstrap>"
 
 
 class Stall(Struct, frozen=True):
@@ -65,6 +66,8 @@ class Suspicion:
             self._work, self._is_reported = work, False
         elif work is not self._work:
             self._work, self._blocked_since, self._is_reported = work, self._sampled, False
+        if _is_import(frame):
+            self._blocked_since = now
         passed, self._sampled = max(now - self._sampled, 0.0), now
         names: dict[str, None] = {}
         for deadline in () if work is None else work.with_outer():
@@ -81,6 +84,19 @@ class Suspicion:
         )
         for listener in tuple(watch.listeners):
             listener(stall)
+
+
+def _is_import(frame: FrameType | None) -> bool:
+    """Whether the loop is at the import of a library.
+
+    Frameworks import parts of themselves in their first case. The author can neither await that nor
+    move it, and it happens once, so it is charged like other work but not reported.
+    """
+    while frame is not None and not is_authors(frame):
+        if frame.f_code.co_filename == _IMPORT:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _place(frame: FrameType | None) -> str:

@@ -1,6 +1,7 @@
 """The parts of one trial: agent, ledger, world, user and fence, checked and put together."""
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,7 +17,15 @@ from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_data
 from greenroom.cases.users import UserAgents
-from greenroom.errors import BadAgent, BadCase, BadLedger, FenceBreach, FenceNotHeld, NotFound
+from greenroom.errors import (
+    BadAgent,
+    BadCase,
+    BadInput,
+    BadLedger,
+    FenceBreach,
+    FenceNotHeld,
+    NotFound,
+)
 from greenroom.ledger.events import EndReason, Event, Forked, RunResumed, RunStarted, Unseen
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
@@ -30,8 +39,9 @@ from greenroom.simulation.fence import (
     not_held,
     put_up,
 )
-from greenroom.simulation.gate import FencedWorld, Refusals, RehearsalWorld
+from greenroom.simulation.gate import FencedWorld, RehearsalWorld
 from greenroom.simulation.mock_names import answered_by_user, check_names
+from greenroom.simulation.refusals import Refusals
 from greenroom.simulation.user_side import UserSide
 from greenroom.simulation.users import user_of
 from greenroom.world.resources import Resources
@@ -203,12 +213,14 @@ def attach(
     trial.on_event = trial.world.on_event
 
 
-def backend_of(case: Case, agent: Any, model: Model | str | None = None) -> Backend:
+def backend_of(case: Case, agent: object, model: Model | str | None = None) -> Backend:
     """What runs in a trial of this case: its own agent or the given one, of that the target."""
     return _made(case, agent, model)[0]
 
 
-def _made(case: Case, agent: Any, model: Model | str | None) -> tuple[Backend, Mapping[str, Any]]:
+def _made(
+    case: Case, agent: object, model: Model | str | None
+) -> tuple[Backend, Mapping[str, Any]]:
     """The same, and the mocks that were made with it."""
     chosen = case.agent if case.agent is not None else agent
     if chosen is None:
@@ -290,6 +302,18 @@ def _declared(backend: Backend, what: Interception) -> tuple[Unseen, ...]:
         return ()
     declared: dict[Unseen, str] = {"models": backend.models, "tools": backend.tool_calls}
     return tuple(calls for calls, seen in declared.items() if seen == what)
+
+
+def check_loop() -> None:
+    """Refuse to run where no loop of asyncio is running, such as on trio's."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError as error:
+        other = "trio" if "trio" in sys.modules else "another event loop"
+        raise BadInput(
+            f"Greenroom runs on asyncio, but it was awaited on {other}. Call `rehearse(agent, cases)` in "
+            f"a thread instead: await trio.to_thread.run_sync(lambda: rehearse(agent, cases))."
+        ) from error
 
 
 def check_fence() -> None:

@@ -156,7 +156,7 @@ class UserSide:
             structs.replace(reply, value=self._message(reply)) if reply and not wait.tool else reply
         )
 
-    async def _reply(self, wait: Yield, role: Any) -> Reply | None:
+    async def _reply(self, wait: Yield, role: object) -> Reply | None:
         """Ask the role, and once more with the reason if its answer cannot be used."""
         with self._waiting_for(wait.tool or "loop"):
             try:
@@ -181,7 +181,7 @@ class UserSide:
             raise
         self.speaking.remove(who)
 
-    async def _fitting(self, wait: Yield, role: Any, problem: str = "") -> Reply | None:
+    async def _fitting(self, wait: Yield, role: object, problem: str = "") -> Reply | None:
         reply = await self._ask(wait, role, wait.tool or "loop", problem)
         return self._checked(wait, reply) if reply else None
 
@@ -237,7 +237,7 @@ class UserSide:
         return structs.replace(reply, value=said.message)
 
     async def _run(
-        self, wait: Yield, role: Any, flow: Flow, who: str, problem: str
+        self, wait: Yield, role: object, flow: Flow, who: str, problem: str
     ) -> Reply | None:
         """Run a user agent on the user's side, keyed by the wait it answers.
 
@@ -261,7 +261,7 @@ class UserSide:
                     f"the user agent for {who!r} waits for an answer itself; user agents must answer."
                 )
 
-    async def _format_prompt(self, wait: Yield, role: Any) -> Json:
+    async def _format_prompt(self, wait: Yield, role: object) -> Json:
         """What the user agent hears; a simulated person is shown what the agent has attached."""
         try:
             prompt = await self._bridge.prompt(self._ledger, wait)
@@ -332,12 +332,12 @@ class _Misfit(Exception):
         self.problem = problem
 
 
-def _speaker(role: Any, n: int) -> Any:
+def _speaker(role: object, n: int) -> Any:
     """Who or what gives the n-th answer of a role; None when it has no more."""
     return role.line(n) if isinstance(role, Lines) else role
 
 
-def _is_run(role: Any) -> bool:
+def _is_run(role: object) -> bool:
     """Whether a role answers by running, and not by a line or a constant."""
     return role is not None and (isinstance(role, Flow | SimulatedUser) or callable(role))
 

@@ -59,7 +59,7 @@ def _numbered(texts: Sequence[str]) -> str:
 _NO_USER = UserAgents()
 
 
-def user_of(given: Any, case_id: str) -> UserAgents:
+def user_of(given: object, case_id: str) -> UserAgents:
     """A case's user as one agent for each wait; a simulated user without a model is refused."""
     match given:
         case None:
@@ -92,7 +92,7 @@ def turn_limit(case: Case, user: UserAgents) -> int:
     return theirs if own == MAX_TURNS else min(own, theirs)
 
 
-def with_user_model(case: Case, model: Any, max_turns: int | None = None) -> Case:
+def with_user_model(case: Case, model: object, max_turns: int | None = None) -> Case:
     """The case with `model` for a simulated user who has none.
 
     `max_turns` limits how often such a user speaks, unless their own limit is lower.
@@ -101,7 +101,7 @@ def with_user_model(case: Case, model: Any, max_turns: int | None = None) -> Cas
     return case if user is case.user else replace(case, user=user)
 
 
-def _modelled(user: Any, model: Any, max_turns: int | None) -> Any:
+def _modelled(user: object, model: object, max_turns: int | None) -> Any:
     match user:
         case SimulatedUser():
             limit = min((n for n in (user.max_turns, max_turns) if n is not None), default=None)

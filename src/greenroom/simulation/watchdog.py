@@ -290,7 +290,7 @@ class Watch:
             self._timer = None
         self._looks_at = at
         if at < inf:
-            # An empty context: the time it takes to look is no case's, and must not be cut short.
+            # An empty context: the time it takes to look is not a case's, and must not be cut short.
             delay = max(at - time.monotonic(), 0.0)
             self._timer = self.loop.call_later(delay, self._look, context=Context())
 

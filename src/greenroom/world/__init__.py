@@ -19,33 +19,33 @@ from greenroom.world.world import (
 )
 
 if TYPE_CHECKING:
-    from greenroom.world.agent_turn import AgentTurn
     from greenroom.world.middleware.approval import tool_approval
     from greenroom.world.middleware.attempts import Ask
     from greenroom.world.middleware.breaker import breaker
-    from greenroom.world.middleware.caching import cache
+    from greenroom.world.middleware.budgets import budget, cost_attribution
+    from greenroom.world.middleware.cache import cache
     from greenroom.world.middleware.current import Run, current_run
     from greenroom.world.middleware.pii import pii_filter
     from greenroom.world.middleware.protocol import Middleware
     from greenroom.world.middleware.rate_limit import rate_limit
-    from greenroom.world.middleware.recording import recorder
-    from greenroom.world.middleware.retrying import retry
-    from greenroom.world.middleware.spending import budget, cost_attribution
+    from greenroom.world.middleware.recorder import recorder
+    from greenroom.world.middleware.retry import retry
+    from greenroom.world.world import AgentTurn
 
 _LATER = {
-    "AgentTurn": "greenroom.world.agent_turn",
+    "AgentTurn": "greenroom.world.world",
     "Ask": "greenroom.world.middleware.attempts",
     "Middleware": "greenroom.world.middleware.protocol",
     "Run": "greenroom.world.middleware.current",
     "breaker": "greenroom.world.middleware.breaker",
-    "budget": "greenroom.world.middleware.spending",
-    "cache": "greenroom.world.middleware.caching",
-    "cost_attribution": "greenroom.world.middleware.spending",
+    "budget": "greenroom.world.middleware.budgets",
+    "cache": "greenroom.world.middleware.cache",
+    "cost_attribution": "greenroom.world.middleware.budgets",
     "current_run": "greenroom.world.middleware.current",
     "pii_filter": "greenroom.world.middleware.pii",
     "rate_limit": "greenroom.world.middleware.rate_limit",
-    "recorder": "greenroom.world.middleware.recording",
-    "retry": "greenroom.world.middleware.retrying",
+    "recorder": "greenroom.world.middleware.recorder",
+    "retry": "greenroom.world.middleware.retry",
     "tool_approval": "greenroom.world.middleware.approval",
 }
 """Where the names are found that most runs do without."""

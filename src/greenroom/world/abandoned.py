@@ -1,4 +1,4 @@
-"""Work that was told to stop and goes on all the same. What it was part of does not wait for it."""
+"""Work that was asked to stop and goes on. What it was part of does not wait for it."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,7 +18,7 @@ def abandon(task: "asyncio.Task[Any]") -> None:
 
 
 def look_at(task: "asyncio.Task[Any]") -> None:
-    """Look at what became of a task that is over, so that Python does not complain of it."""
+    """Look at the result of a task that is over, so that Python does not complain about it."""
     if not task.cancelled():
         task.exception()
 

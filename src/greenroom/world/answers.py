@@ -205,7 +205,7 @@ def answers_of(world: World) -> AnswerCache | None:
 
 
 def uncached(world: World) -> World:
-    """The world without its cache, to get every answer anew."""
+    """The world without its cache, to get every answer again."""
     return world.inner if isinstance(world, CachedWorld) else world
 
 

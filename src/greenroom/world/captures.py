@@ -28,7 +28,7 @@ _ROLES = frozenset(get_args(Role))
 
 
 class _Asked(Struct, frozen=True, gc=False):
-    """A question that was put, kept beside the ledger so that the next one can refer to it."""
+    """A question that was put, kept next to the ledger so that the next one can refer to it."""
 
     path: str
     n: int
@@ -80,7 +80,7 @@ def _before(world: World, index: VoiceIndex, request: ModelRequest) -> _Asked | 
     """The question to refer to: the last one here, else that of the node's last run, if any.
 
     A run that was cut and continued comes to the same one: a question that is asked again is no
-    question before itself, and what runs beside it at the same time is none either.
+    question before itself, and what runs alongside it at the same time is none either.
     """
     path = request.path
     if path in index.questions:

@@ -57,5 +57,5 @@ def _arguments(tool: ToolSpec, data: Json) -> dict[str, Json] | None:
         required = tool.parameters.get("required", [])
         is_whole = not is_array(required) or all(name in data for name in required)
         return dict(data) if is_whole else None
-    # What is no mapping by itself is wrapped in one by its framework.
+    # What is not a mapping by itself is wrapped in one by its framework.
     return {next(iter(names)): data} if len(names) == 1 else None

@@ -15,7 +15,7 @@ _SHARED = (tuple, frozenset, str, bytes, int, float, type(None))
 """Equal values of these may be one object, whose names in other modules say nothing."""
 
 
-def reference_to(thing: Any) -> str:
+def reference_to(thing: object) -> str:
     """`path:attr` of this very object in a module; "" if it lives in none that can be imported."""
     if isinstance(thing, _SHARED):
         return ""
@@ -23,7 +23,7 @@ def reference_to(thing: Any) -> str:
     return "" if named is None else f"{file_of(named[0]) or named[0].__name__}:{named[1]}"
 
 
-def named_in(thing: Any) -> tuple[ModuleType, str] | None:
+def named_in(thing: object) -> tuple[ModuleType, str] | None:
     """The module that made an object, and its name there; None if it is not found so."""
     home, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
     module = sys.modules.get(home) if isinstance(home, str) else None
@@ -35,7 +35,7 @@ def named_in(thing: Any) -> tuple[ModuleType, str] | None:
     return (module, name) if found is thing else None
 
 
-def _named_by_others(thing: Any) -> Iterator[tuple[ModuleType, str]]:
+def _named_by_others(thing: object) -> Iterator[tuple[ModuleType, str]]:
     for module, attr, value in values_in_modules():
         if value is thing:
             yield module, attr

@@ -9,21 +9,27 @@ then go one after another at even gaps:
   It shrinks slowly, until the model refuses again or there is no gap left.
 
 The limit of a model that was never asked is unknown, so its first calls do not all come at once; that
-costs 0.7 s at most. Models on this machine, such as scripted ones, have no pace.
+costs 0.7 s at most. Where it is known, by `keep_rates`, calls come no faster than that. Models on this
+machine, such as scripted ones, have no pace unless they are given a rate.
+
+In a worker process paces are those of its parent, which is asked for every turn: `ask_for_turns`.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import partial
 from math import exp, inf
 from threading import Lock
 from time import perf_counter
-from typing import Final
+from typing import Final, Protocol
 
 from greenroom.errors import ModelBroke, RateLimited
 from greenroom.ledger.events import Noted
 from greenroom.ledger.plain import Json
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.world.rates import Rates
 from greenroom.world.world import World
 
 # Seconds. No call waits longer for its turn, deadline or not.
@@ -57,10 +63,35 @@ _REPLIES: Final = 220
 _SECONDS: Final = 1.4
 _WAITS: Final = 16
 _MOST_CALLS_KEPT: Final = 1000
+# Seconds: what a loop that woke up late may catch up on, where the rate is known.
+_LATE: Final = 0.1
 
 RETRIED: Final = "model_asked_again"
 # pydantic-ai's name for a model that is a function of the user's, which runs on this machine.
 _FUNCTION: Final = "function:"
+
+
+TimeLeft = Callable[[], float]
+"""How many seconds a call may still wait for its turn."""
+
+
+class Turns(Protocol):
+    """Who says when a model may be asked next."""
+
+    is_opening: bool
+    """Whether the model was never asked before."""
+
+    async def turn(self, left: TimeLeft) -> float:
+        """Wait for the next turn, and take it; the seconds it would take if there is less time than that."""
+        ...
+
+    def answered(self) -> None:
+        """Note a reply."""
+        ...
+
+    def refused(self, begun: float, wait: float) -> None:
+        """No call begins for `wait` seconds; `begun` is when the refused one did."""
+        ...
 
 
 class Pace:
@@ -75,6 +106,8 @@ class Pace:
         self._at_once = _AT_ONCE if is_opening else 0
         self._gap = _OPENING_GAP if is_opening else 0.0
         self._free_at = self._next_at = 0.0
+        self._rates: list[float] = []
+        self._due_at = -inf
         # Of the last storm, which is a refusal and those of the calls that were on their way then:
         self._storm_at = -inf
         self._widest = 0.0
@@ -87,19 +120,37 @@ class Pace:
         self._opening = 0.0
         self._refused_first = 0
 
-    @property
-    def is_easy(self) -> bool:
-        """Whether the next call may begin at once, however many there are."""
-        return not self._gap and self._free_at <= self._now()
+    async def turn(self, left: TimeLeft) -> float:
+        """Wait for the next turn, and take it; the seconds it would take if there is less time than that."""
+        while wait := self.take():
+            if wait > left():
+                return wait
+            await asyncio.sleep(wait)
+        return 0.0
+
+    def keep(self, rate: float) -> None:
+        """Let no more calls begin than so many a minute."""
+        with self._lock:
+            self._rates.append(rate)
+            if self.is_opening:  # what is known need not be found out
+                self._gap, self._at_once, self._next_at, self.is_opening = 0.0, 0, 0.0, False
+
+    def forget(self, rate: float) -> None:
+        """Let go of a rate that was to be kept."""
+        with self._lock:
+            self._rates.remove(rate)
 
     def take(self) -> float:
         """Take the next turn if it has come and return 0, else the seconds until then."""
         with self._lock:
             now = self._now()
-            wait = max(self._free_at, self._next_at) - now
+            due_at = self._due_at if self._rates else -inf
+            wait = max(self._free_at, self._next_at, due_at) - now
             if wait > 0:
                 return wait
             self._begun.append(now)
+            if self._rates:
+                self._due_at = max(due_at, now - _LATE) + 60 / min(self._rates)
             if self._at_once:
                 self._at_once -= 1
                 return 0.0
@@ -184,13 +235,52 @@ class Pace:
             self._gap, self._next_at, self.is_opening = 0.0, 0.0, False
 
 
-paces: Final[dict[str, Pace]] = {}
+paces: Final[dict[str, Turns]] = {}
 """The pace of every model that has one, by name."""
+_ways: Final[list[Callable[[str], Turns]]] = []
+
+
+def pace_of(model: str, *, is_opening: bool = True) -> Turns:
+    """The pace of a model, from now on if it had none."""
+    pace = paces.get(model)
+    if pace is None:
+        new = _ways[-1](model) if _ways else Pace(is_opening=is_opening)
+        pace = paces.setdefault(model, new)
+    return pace
+
+
+def ask_for_turns(way: Callable[[str], Turns]) -> None:
+    """From now on the turns of every model are given as `way` makes them: by another process."""
+    _ways.append(way)
+    paces.clear()
+
+
+@contextmanager
+def keep_rates(rates: Rates) -> Generator[None]:
+    """Inside, these models are asked no more often than that."""
+    before = set(paces)
+    kept = [
+        (pace, rate) for model, rate in rates.items() if isinstance(pace := pace_of(model), Pace)
+    ]
+    for pace, rate in kept:
+        pace.keep(rate)
+    try:
+        yield
+    finally:
+        for pace, rate in kept:
+            pace.forget(rate)
+        for model in rates.keys() - before:
+            if not _is_provided(model):
+                paces.pop(model, None)
 
 
 def is_paced(model: str) -> bool:
-    """Whether calls to a model take turns: it is a provider's, or has refused a call."""
-    return model in paces or (":" in model and not model.startswith(_FUNCTION))
+    """Whether calls to a model take turns: it is a provider's, has a rate, or has refused a call."""
+    return model in paces or _is_provided(model)
+
+
+def _is_provided(model: str) -> bool:
+    return ":" in model and not model.startswith(_FUNCTION)
 
 
 async def persist(
@@ -207,9 +297,7 @@ async def persist(
     that got it began, both by the performance counter. A failure is raised once it has been retried
     as often as it is worth, and at once when the wait would outlast the run.
     """
-    pace = paces.get(request.model)
-    if pace is None:
-        pace = paces.setdefault(request.model, Pace(is_opening=broke is None))
+    pace = pace_of(request.model, is_opening=broke is None)
     if pace.is_opening:
         # A client that is loaded first would hold up its first calls, and then let them all go at once.
         get_ready = getattr(getattr(body, "__self__", None), "get_ready", None)
@@ -220,9 +308,8 @@ async def persist(
         if broke is not None:
             attempt += 1
             await _back_off(world, request, pace, broke, attempt, begun)
-        while wait := pace.take():
+        while wait := await pace.turn(partial(_time_left, world)):
             _check_time(world, request, wait, broke)
-            await asyncio.sleep(wait)
         begun = perf_counter()
         try:
             reply = await body(request, on_delta)
@@ -234,7 +321,7 @@ async def persist(
 
 
 async def _back_off(
-    world: World, request: ModelRequest, pace: Pace, broke: ModelBroke, attempt: int, begun: float
+    world: World, request: ModelRequest, pace: Turns, broke: ModelBroke, attempt: int, begun: float
 ) -> None:
     """Note the retry and wait as long as this failure asks for; or raise it."""
     # From 0 to 1: different for each call, but the same whenever the same run is repeated.
@@ -261,11 +348,16 @@ async def _back_off(
         await asyncio.sleep(wait)
 
 
+def _time_left(world: World) -> float:
+    """How long a call may wait: until the run ends, and not beyond the longest wait there is."""
+    if world.deadline is None:
+        return LONGEST_WAIT
+    return min(LONGEST_WAIT, world.deadline - asyncio.get_running_loop().time())
+
+
 def _check_time(world: World, request: ModelRequest, wait: float, broke: ModelBroke | None) -> None:
     """Give up at once when the wait would outlast the run, or the longest wait there is."""
-    left = LONGEST_WAIT
-    if world.deadline is not None:
-        left = min(left, world.deadline - asyncio.get_running_loop().time())
+    left = _time_left(world)
     if wait <= left:
         return
     why = f": {broke}" if broke is not None else "."

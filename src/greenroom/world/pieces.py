@@ -132,8 +132,3 @@ class Delivery:
 def _is_well(one: "Future[Any]") -> bool:
     """Whether it has ended, and no error of it is left to be raised."""
     return one.done() and not one.cancelled() and one.exception() is None
-
-
-def delivery(on_delta: OnDelta | None) -> Delivery | None:
-    """The delivery of a reply's pieces, if anyone takes them."""
-    return None if on_delta is None else Delivery(on_delta)

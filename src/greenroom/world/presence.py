@@ -17,8 +17,10 @@ from greenroom.world.world import Returned, ToolBody, ToolRequest
 T = TypeVar("T")
 
 
-class _Setting(Generic[T]):
+class ContextSetting(Generic[T]):
     """Holds a variable of this context at a value."""
+
+    __slots__ = ("_token", "_value", "_variable")
 
     def __init__(self, variable: ContextVar[T], value: T) -> None:
         self._variable = variable
@@ -45,20 +47,20 @@ def place_here() -> str:
     return _PLACE.get()
 
 
-def placed(path: str) -> "_Setting[str]":
+def placed(path: str) -> "ContextSetting[str]":
     """Let what runs in this context stand at `path` in the ledger."""
-    return _Setting(_PLACE, path)
+    return ContextSetting(_PLACE, path)
 
 
-def asking() -> "_Setting[str | None]":
+def asking() -> "ContextSetting[str | None]":
     """Let what runs in this context be a model at work on its answer."""
-    return _Setting(_ASKED, _PLACE.get())
+    return ContextSetting(_ASKED, _PLACE.get())
 
 
 def is_asked() -> bool:
     """Whether a model is at work here, so that whatever it asks in turn is part of its answer.
 
-    A tool that it calls stands at a place of its own, where models are asked anew.
+    A tool that it calls stands at a place of its own, where models are asked again.
     """
     return _ASKED.get() == _PLACE.get()
 
@@ -91,7 +93,7 @@ class Host(Protocol):
         ...
 
     def begin(self, place: str) -> None:
-        """Work at this place begins, maybe anew; what it asks again was answered before."""
+        """Work at this place begins, maybe again; what it asks again was answered before."""
         ...
 
     @property
@@ -165,9 +167,9 @@ def guard_here() -> Guard | None:
     return _guard.get()
 
 
-def guarded(guard: Guard) -> "_Setting[Guard | None]":
+def guarded(guard: Guard) -> "ContextSetting[Guard | None]":
     """Ask `guard` before any tool body runs that was called directly in this context."""
-    return _Setting(_guard, guard)
+    return ContextSetting(_guard, guard)
 
 
 def route_of_calls() -> Route | None:
@@ -175,9 +177,9 @@ def route_of_calls() -> Route | None:
     return _route.get()
 
 
-def answered_by(route: Route | None) -> "_Setting[Route | None]":
+def answered_by(route: Route | None) -> "ContextSetting[Route | None]":
     """Let `route` answer every tool that is called directly in this context; None: they run."""
-    return _Setting(_route, route)
+    return ContextSetting(_route, route)
 
 
 def watch_everywhere(guard: Guard) -> None:

@@ -29,7 +29,7 @@ from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.captures import captured
 from greenroom.world.choices import chosen
 from greenroom.world.pacer import is_paced, persist
-from greenroom.world.pieces import delivery
+from greenroom.world.pieces import Delivery
 from greenroom.world.presence import asking, placed
 from greenroom.world.resources import Resources
 from greenroom.world.updates import settle
@@ -91,7 +91,7 @@ async def answer_model(
         return await hooks.answer_model(request, body, on_delta, source, opening)
     with opening(), asking():
         record_question(world, request)
-        pieces = delivery(on_delta)
+        pieces = None if on_delta is None else Delivery(on_delta)
         try:
             reply, begun = await ask_in_turn(world, request, body, pieces, source)
             if pieces is not None:
@@ -225,6 +225,7 @@ def begin_call(world: World, request: ToolRequest) -> None:
                 tool=request.tool,
                 args=request.args,
                 n=request.n,
+                ends=request.ends,
             )
         )
 
@@ -323,7 +324,7 @@ def _returned(
     try:
         return Returned(world.record(event).value, "", source)
     except BadValue as error:
-        raise BadValue(f"the answer of tool {called.tool!r} is no JSON: {error}") from error
+        raise BadValue(f"the answer of tool {called.tool!r} is not JSON: {error}") from error
 
 
 def fail_call(

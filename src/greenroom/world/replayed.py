@@ -201,7 +201,7 @@ class Recording:
         return f"the call {now} at {request.path} is not recorded."
 
     def unasked(self) -> ReplayDrifted | None:
-        """The drift of an agent that has not asked all that was recorded; None where that is no drift."""
+        """The drift of an agent that has not asked all that was recorded; None where that is not a drift."""
         if self.asks_live:
             return None
         asked = (asked for questions in self._questions.values() for asked in questions)
@@ -330,7 +330,7 @@ def inputs_of(world: World, request: ModelRequest) -> list[ModelInput]:
 
 
 def key_of_question(agent: str, request: ModelInput) -> str:
-    """All that an answer depends on; the ids of calls are no words to a model."""
+    """All that an answer depends on; the ids of calls are not words to a model."""
     messages = [
         (m.role, m.text, [(c.tool, dict(c.args)) for c in m.calls], m.tool, m.attachments)
         for m in request.messages

@@ -78,7 +78,7 @@ class Resources:
         except Exception as error:
             broke = RunBroke(
                 f"the resource {name!r} of tool {tool!r} could not be opened: "
-                f"{summarize_error(error)}. Mend the function that opens it, or mock the tool."
+                f"{summarize_error(error)}. Fix the function that opens it, or mock the tool."
             )
             opening.set_exception(broke)
             raise broke from error
@@ -120,7 +120,7 @@ class Resources:
         self._leave_by_closing(name, made)
         return made
 
-    def _leave_by_closing(self, name: str, made: Any) -> None:
+    def _leave_by_closing(self, name: str, made: object) -> None:
         close = getattr(made, "aclose", None) or getattr(made, "close", None)
         if not callable(close):
             return

@@ -58,7 +58,7 @@ class Scope(MutableMapping[str, Any]):
         self._lent[key] = copy
         self._written[key] = Change(self.name, (key,), "set", copy)
 
-    def setdefault(self, key: str, default: Any = None) -> Any:
+    def setdefault(self, key: str, default: object = None) -> Any:
         """The value at `key`, put there first if there is none; what is done to it counts."""
         if key not in self:
             self[key] = default
@@ -154,7 +154,7 @@ class Scopes:
             )
         super().__setattr__(name, value)
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, name: str, default: object = None) -> Any:
         """The scope if anything was ever put into it, else `default`."""
         return self[name] if name in self else default
 

@@ -22,8 +22,12 @@ _GRACE = 0.1
 _STEP = 0.05
 
 
-class Expired(BaseException):
-    """The time of a case is up. No `Exception`, so that tools do not catch it by habit."""
+class Interruption(BaseException):
+    """Raised from outside into whatever code runs. No `Exception`, so that it is not caught by habit."""
+
+
+class Expired(Interruption):
+    """The time of a case is up."""
 
 
 class Overdue(Exception):
@@ -52,7 +56,7 @@ def call_blocking(make: Callable[["Here"], Coroutine[Any, Any, T]]) -> T:
     """What a coroutine gives, for a caller that cannot await it.
 
     It is handed a way to run functions in the caller's own thread, where clients and connections
-    belong. On a thread whose event loop the caller blocks, the coroutine gets a loop beside it.
+    belong. On a thread whose event loop the caller blocks, the coroutine gets a loop next to it.
     """
     try:
         asyncio.get_running_loop()
@@ -65,7 +69,7 @@ Here = Callable[..., Awaitable[Any]]
 """Runs a function in the thread of the code that waits, and gives what it returns."""
 
 
-async def _in_place(function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+async def _in_place(function: Callable[..., T], /, *args: object, **kwargs: object) -> T:
     return function(*args, **kwargs)
 
 
@@ -91,7 +95,7 @@ class _Beside(Generic[T]):
         finally:
             self._jobs.put(None)
 
-    async def _here(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    async def _here(self, function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:
         loop, context = asyncio.get_running_loop(), copy_context()
         answer: asyncio.Future[Any] = loop.create_future()
 

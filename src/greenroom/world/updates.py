@@ -47,7 +47,7 @@ def settle(world: World, called: ToolCalled, context: Context, changes: Changes)
 def _others(
     index: VoiceIndex, called: ToolCalled, reply: ModelReplied | None, begun: int
 ) -> Iterator[Update]:
-    """What calls beside this one, ended since then, changed."""
+    """What calls alongside this one, ended since then, changed."""
     branch = branch_of(called.path)
     asked = () if reply is None else {call.id for call in reply.calls}
     for other in index.issued:

@@ -1,7 +1,7 @@
 """The calls of agents that run inside something else, answered by the World of their case.
 
-Such an agent is no node of any graph: its place is under what runs it, a function, a step or a tool.
-Its calls are recognised by what they ask, not by when they come. So work that is begun anew after a
+Such an agent is not a node of any graph: its place is under what runs it, a function, a step or a tool.
+Its calls are recognised by what they ask, not by when they come. So work that is begun again after a
 pause or a cut gets the answers it got before, and no tool acts twice.
 """
 
@@ -42,7 +42,7 @@ class Visits:
         self._lock = Lock()
 
     def begin(self, place: str) -> None:
-        """Work at this place begins, maybe anew; what it asks again was answered before."""
+        """Work at this place begins, maybe again; what it asks again was answered before."""
         with self._lock:
             # Work that has lost its context, as in some threads, counts as here too.
             self._place = place

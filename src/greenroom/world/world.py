@@ -41,6 +41,38 @@ class ToolRequest:
     """Whether the tool only runs another agent, whose own calls are asked for one by one."""
     again: bool = False
     """Whether its body paused to ask the user, and runs again from its first line with the answer."""
+    ends: bool = False
+    """Whether what it returns is the agent's answer, so that the agent is not asked again."""
+    pauses: tuple[type[Exception], ...] = ()
+    """What the framework raises to pause here: no failure of the tool's, nor of its mock's."""
+
+
+class AgentTurn(Struct, frozen=True):
+    """An agent that is about to work, or has worked."""
+
+    name: str
+    path: str
+    input: Json = None
+
+
+class FixedBody:
+    """A body that sends a framework's own request, whatever request it is given."""
+
+    __slots__ = ("_body",)
+
+    def __init__(self, body: ModelBody) -> None:
+        self._body = body
+
+    def __call__(self, request: ModelRequest, on_delta: OnDelta | None) -> Awaitable[ModelReply]:
+        """Ask the model."""
+        return self._body(request, on_delta)
+
+
+class CallPaused(BaseException):
+    """A body or a mock that asks the user something: its call is not over, and no error."""
+
+    def __init__(self, pause: Exception) -> None:
+        self.pause = pause
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +139,7 @@ class Context:
     def held(self) -> State:
         """The state; a call sees it as it was when it was called, with what it does itself.
 
-        What calls beside it do meanwhile would depend on which of them is faster.
+        What calls alongside it do meanwhile would depend on which of them is faster.
         """
         ledger, voice, branch = self._world.ledger, self._world.voice, branch_of(self._path)
         begun = self._begun

@@ -6,7 +6,8 @@ by the first rehearsal, never by importing this, and let everything pass while n
 
 Four ideas, a file for each: `patches` (what is patched; `threads` carries the scope into threads),
 `scope` (where it is open), `refusal` and `routes` (what is refused), `requests` (what is read of
-requests: the keys in them). `kernel` closes a whole process in. `clusters` does for Ray what `routes` does for the standard library.
+requests: the keys in them). `kernel` closes a whole process in. `clusters` is about work that is handed to
+processes which run already.
 
 What is refused, and which case answers for it:
 
@@ -27,10 +28,10 @@ What it cannot hold. It stands inside the process it guards and stops accidents,
 
 - C code with sockets of its own: `ctypes`, gRPC's core, libpq, curl, ZeroMQ (`blind_spots()` names
   those loaded), and event loops such as uvloop's (`not_held(loop)` refuses those);
-- another interpreter in this process, which has hooks and patches of its own, and so none;
+- an interpreter made earlier in this process, which has hooks and patches of its own, and so none;
 - a socket's bare file descriptor: `os.write`, `os.writev`, a file opened on it, and methods of
   `_socket.socket` itself on a connection opened earlier;
-- a process started earlier and fed through a pipe, and what a process let through then does;
+- a process started earlier and fed through a bare pipe, and what a process let through then does;
 - an older helper thread fed by a queue, if that thread works in an opening;
 - a callback left elsewhere (signal handler, finalizer, hook, entry in a global list) or
   run in an emptied context, once the last rehearsal is over;
@@ -42,6 +43,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 
 from greenroom.simulation.fence.patches import blind_spots, not_held, put_up
+from greenroom.simulation.fence.routes import proxied_place
 from greenroom.simulation.fence.scope import (
     Breach,
     FencedScope,
@@ -54,7 +56,7 @@ from greenroom.simulation.fence.scope import (
     lead_through,
     strays,
 )
-from greenroom.simulation.fence.threads import FencedExecutor, fenced_executor, lent_executor
+from greenroom.simulation.fence.threads import FencedExecutor, lent_executor
 
 __all__ = [
     "Breach",
@@ -67,11 +69,11 @@ __all__ = [
     "blind_spots",
     "enclose",
     "fenced",
-    "fenced_executor",
     "lead_through",
     "lent_executor",
     "not_held",
     "opening_for",
+    "proxied_place",
     "put_up",
     "strays",
 ]

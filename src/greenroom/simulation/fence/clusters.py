@@ -1,60 +1,141 @@
-"""Ray: work handed to another process without a connection that Python would hear of.
+"""Work handed to processes that run already: Ray's, and those of pools, managers and queues.
 
-Its client speaks in C, so no audit event tells of it. What hands work over is wrapped instead; a
-case that wants a cluster needs leave to start processes, which only hooks have.
+Nothing connects then and nothing is started, so no audit event tells of it. What hands work over is wrapped
+instead; a case that wants it needs leave to start processes, which only hooks have.
 """
 
-# The framework is half typed, and what is wrapped of it has no public name.
-# pyright: reportMissingImports=false, reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportPrivateUsage=false
+import sys
+from collections.abc import Iterable
+from functools import partial
+from pkgutil import resolve_name
+from typing import Any, Final
 
-import functools
-from collections.abc import Callable
-from typing import Any
-
-from greenroom.backends.seams import original
+from greenroom.backends.seams import Call, add_seam, wrap
 from greenroom.simulation.fence.routes import starting
-from greenroom.simulation.fence.scope import fenced
+from greenroom.simulation.fence.scope import Opening, answerable, current_scope, fenced
 
-Call = Callable[..., Any]
-_installed: list[bool] = []
-
-
-def install() -> None:
-    """Put the seams in, once."""
-    if _installed:
-        return
-    import ray
-    from ray._private import worker
-    from ray.actor import ActorClass, ActorMethod
-    from ray.remote_function import RemoteFunction
-
-    places: list[tuple[Any, str, str]] = [
-        (RemoteFunction, "_remote", "ray.remote"),
-        (ActorClass, "_remote", "ray.remote"),
-        (ActorMethod, "_remote", "ray.remote"),
-        *((owner, name, f"ray.{name}") for name in ("init", "put") for owner in (worker, ray)),
-    ]
-    found = [(owner, name, _seam(original(owner, name), route)) for owner, name, route in places]
-    for owner, name, seam in found:
-        setattr(owner, name, seam)
-    _installed.append(True)
+_Place = tuple[str, str, str]
+"""Owner, the name of what hands work over, and what that is called in a refusal."""
 
 
-def _seam(real: Call, route: str) -> Call:
-    @functools.wraps(real)
-    def seam(*args: Any, **given: Any) -> Any:
-        if fenced():
+_PACKAGES: Final = ("multiprocessing", "multiprocess")
+"""Python's own, and a copy of it that pickles more."""
+
+
+def _methods(owner: str, route: str, *names: str) -> tuple[_Place, ...]:
+    return tuple((owner, name, route) for name in names)
+
+
+def _of_multiprocessing(package: str) -> dict[str, tuple[_Place, ...]]:
+    pool, managers, queues = (f"{package}.{name}" for name in ("pool", "managers", "queues"))
+    submits = ("apply_async", "_map_async", "imap", "imap_unordered")
+    kinds = ("Queue", "JoinableQueue", "SimpleQueue")
+    return {
+        pool: _methods(f"{pool}:Pool", pool, *submits),
+        managers: _methods(f"{managers}:BaseProxy", managers, "_callmethod"),
+        queues: tuple((f"{queues}:{kind}", "put", f"{package}.{kind}.put") for kind in kinds),
+    }
+
+
+def _executor(module: str, kind: str = "ProcessPoolExecutor") -> dict[str, tuple[_Place, ...]]:
+    return {module: ((f"{module}:{kind}", "submit", f"{module}.{kind}"),)}
+
+
+_PLACES: Final[dict[str, tuple[_Place, ...]]] = {
+    "ray": (
+        ("ray.remote_function:RemoteFunction", "_remote", "ray.remote"),
+        ("ray.actor:ActorClass", "_remote", "ray.remote"),
+        ("ray.actor:ActorMethod", "_remote", "ray.remote"),
+        ("ray.actor:ActorHandle", "_actor_method_call", "ray.remote"),
+        ("ray._private.worker:Worker", "put_object", "ray.put"),
+        ("ray._private.worker:Worker", "get_objects", "ray.get"),
+        ("ray._private.worker", "connect", "ray.init"),
+        *(
+            (owner, name, f"ray.{name}")
+            for name in ("init", "put", "get", "kill", "cancel")
+            for owner in ("ray", "ray._private.worker")
+        ),
+    ),
+    "ray.dag.compiled_dag_node": _methods(
+        "ray.dag.compiled_dag_node:CompiledDAG", "ray.remote", "execute", "execute_async"
+    ),
+    "ray.util.client.worker": tuple(
+        ("ray.util.client.worker:Worker", name, route)
+        for name, route in (
+            ("__init__", "ray.init"),
+            ("call_remote", "ray.remote"),
+            ("put", "ray.put"),
+            ("get", "ray.get"),
+            ("terminate_actor", "ray.kill"),
+            ("terminate_task", "ray.cancel"),
+        )
+    ),
+    **_executor("concurrent.futures.process"),
+    **_executor("loky.process_executor"),
+    **_executor("loky.reusable_executor", "_ReusablePoolExecutor"),
+    **_executor("joblib.externals.loky.process_executor"),
+    **_executor("joblib.externals.loky.reusable_executor", "_ReusablePoolExecutor"),
+    **_of_multiprocessing(_PACKAGES[0]),
+    **_of_multiprocessing(_PACKAGES[1]),
+}
+"""By the module that is loaded last of what its places need."""
+_RUNNING: Final = frozenset({"worker", "mapstar", "starmapstar"})
+"""Functions of a pool that call what they were given."""
+_BETWEEN: Final = frozenset({__name__, "multiprocessing.queues", "multiprocess.queues"})
+
+
+def watch() -> None:
+    """Have the seams put in, as each of these modules is loaded."""
+    for module, places in _PLACES.items():
+        add_seam(__name__, module, install=partial(_install, places))
+
+
+def _install(places: Iterable[_Place]) -> None:
+    wrap((resolve_name(owner), name, partial(_seam, route)) for owner, name, route in places)
+
+
+def _seam(route: str, real: Call) -> Call:
+    def seam(*args: object, **given: object) -> Any:
+        if fenced() and not _may_pass(route, args):
             starting(route, (_name(args),))
         return real(*args, **given)
 
     return seam
 
 
+def _may_pass(route: str, args: tuple[Any, ...]) -> bool:
+    scope = current_scope()
+    if isinstance(scope, Opening):
+        return scope.hosts is None  # a model may be asked anywhere, and so in another process
+    if route.endswith(".put") and route != "ray.put":
+        # Pools feed their processes from threads of their own; what leads there is refused.
+        return answerable() is None or _is_plumbing()
+    return bool(args) and _is_of_threads(args[0])
+
+
+def _is_plumbing() -> bool:
+    """Whether a pool itself, or the handler of a log, puts something into a queue."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame.f_back and frame.f_globals.get("__name__") in _BETWEEN:
+        frame = frame.f_back
+    module, name = frame.f_globals.get("__name__"), frame.f_code.co_name
+    if (module, name) == ("logging.handlers", "enqueue"):
+        return True
+    return module in _PLACES and name not in _RUNNING
+
+
+def _is_of_threads(pool: object) -> bool:
+    """Whether a pool keeps to this process, where its threads are fenced themselves."""
+    modules = (sys.modules.get(f"{package}.pool") for package in _PACKAGES)
+    return any(isinstance(pool, module.ThreadPool) for module in modules if module is not None)
+
+
 def _name(args: tuple[Any, ...]) -> str:
     """What was to run elsewhere, as far as it has a name."""
-    thing: Any = args[0] if args else None
-    for attribute in ("_function_name", "_method_name", "__name__"):
-        if isinstance(found := getattr(thing, attribute, None), str):
-            return found
-    return thing if isinstance(thing, str) else type(thing).__name__
+    for thing in args[:2]:
+        if isinstance(thing, str):
+            return thing
+        for attribute in ("_function_name", "_method_name", "__name__"):
+            if isinstance(found := getattr(thing, attribute, None), str):
+                return found
+    return ""

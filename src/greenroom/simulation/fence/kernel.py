@@ -10,7 +10,7 @@ import os
 import platform
 import struct
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +26,9 @@ _NUMBERS: Final = {
         "sendto": 44,
         "sendmsg": 46,
         "sendmmsg": 307,
+        "socketpair": 53,
+        "msgsnd": 69,
+        "shmat": 30,
     },
     "aarch64": {
         "arch": 0xC00000B7,
@@ -34,6 +37,9 @@ _NUMBERS: Final = {
         "sendto": 206,
         "sendmsg": 211,
         "sendmmsg": 269,
+        "socketpair": 199,
+        "msgsnd": 189,
+        "shmat": 196,
     },
 }
 _NO_NEW_PRIVILEGES = 38
@@ -122,19 +128,34 @@ _ALLOW, _DENY = 0x7FFF0000, 0x00050000 | errno.EACCES
 _NUMBER_AT, _ARCH_AT, _ARGS_AT = 0, 4, 16
 
 
+_Line = tuple[int, int, int, int]
+"""An instruction, how far to skip if it holds and if not, and its number."""
+
+
 def _filter_sockets() -> None:
-    """Allow sockets for TCP alone, opened by `connect` alone; pairs of sockets stay free."""
+    """Allow sockets for TCP alone, opened by `connect` alone; pairs that lead nowhere else stay free."""
     known = _NUMBERS[platform.machine()]
-    lines: list[tuple[int, int, int, int]] = [
+    lines = [*_ways_past_a_socket(known), *_kinds_of_socket(known)]
+    program = b"".join(struct.pack("=HBBI", *line) for line in lines)
+    held = ctypes.create_string_buffer(program)
+    # As the kernel has it: a count, padding, and a pointer.
+    whole = struct.pack("@HxxxxxxP", len(lines), ctypes.addressof(held))
+    _syscall(known["seccomp"], 1, 1, whole)
+
+
+def _ways_past_a_socket(known: Mapping[str, int]) -> list[_Line]:
+    """Deny calls of another machine, and those that send without a socket or before `connect`."""
+    lines: list[_Line] = [
         (_LOAD, 0, 0, _ARCH_AT),
         (_EQUAL, 1, 0, known["arch"]),
         (_RETURN, 0, 0, _DENY),
         (_LOAD, 0, 0, _NUMBER_AT),
         (_ALL_BITS, 0, 1, 0x40000000),  # numbers of x32, the other way in
         (_RETURN, 0, 0, _DENY),
-        (_EQUAL, 0, 1, _IO_URING_SETUP),  # its operations pass by every filter
-        (_RETURN, 0, 0, _DENY),
     ]
+    # The first one's operations pass by every filter; the others lead to processes without a socket.
+    for number in (_IO_URING_SETUP, known["msgsnd"], known["shmat"]):
+        lines += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _DENY)]
     for name, at in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)):
         # Connects without `connect`, and so past Landlock.
         lines += [
@@ -144,7 +165,19 @@ def _filter_sockets() -> None:
             (_RETURN, 0, 0, _DENY),
             (_RETURN, 0, 0, _ALLOW),
         ]
-    lines += [
+    return lines
+
+
+def _kinds_of_socket(known: Mapping[str, int]) -> list[_Line]:
+    """Allow pairs of sockets, but not for datagrams, which may send to any address; else TCP alone."""
+    return [
+        (_EQUAL, 0, 6, known["socketpair"]),
+        (_LOAD, 0, 0, _ARGS_AT + 8),
+        (_AND, 0, 0, 0xF),
+        (_EQUAL, 2, 0, 1),  # SOCK_STREAM
+        (_EQUAL, 1, 0, 5),  # SOCK_SEQPACKET
+        (_RETURN, 0, 0, _DENY),
+        (_RETURN, 0, 0, _ALLOW),
         (_EQUAL, 1, 0, known["socket"]),
         (_RETURN, 0, 0, _ALLOW),
         (_LOAD, 0, 0, _ARGS_AT),
@@ -161,11 +194,6 @@ def _filter_sockets() -> None:
         (_RETURN, 0, 0, _ALLOW),
         (_RETURN, 0, 0, _DENY),
     ]
-    program = b"".join(struct.pack("=HBBI", *line) for line in lines)
-    held = ctypes.create_string_buffer(program)
-    # As the kernel has it: a count, padding, and a pointer.
-    whole = struct.pack("@HxxxxxxP", len(lines), ctypes.addressof(held))
-    _syscall(known["seccomp"], 1, 1, whole)
 
 
 def _has_seccomp() -> bool:
@@ -181,7 +209,7 @@ def _libc() -> Any:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def _syscall(number: int, *args: Any, fails: bool = True) -> int:
+def _syscall(number: int, *args: object, fails: bool = True) -> int:
     given = [ctypes.c_long(a) if isinstance(a, int) else a for a in args]
     found = int(_libc().syscall(ctypes.c_long(number), *given))
     return _check(found, f"syscall {number}") if fails else found

@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Any, Final
 
 from greenroom.backends.seams import missing_seams, stand
+from greenroom.simulation.fence import clusters
 from greenroom.simulation.fence.refusal import check_tool, host_here
 from greenroom.simulation.fence.routes import (
     GUARDS,
@@ -61,6 +62,8 @@ _OWN_SOCKETS: Final = {
     "pycares": "pycares",
     "psycopg": "psycopg_binary",
     "psycopg2": "psycopg2._psycopg",
+    "ray": "ray._raylet",
+    "mpi4py": "mpi4py.MPI",
 }
 
 _PLATFORMS: Final = ("linux", "darwin")
@@ -86,6 +89,7 @@ class _Installation:
                     setattr(home, name, wrap(getattr(home, name)))
             watch_everywhere(check_tool)
             find_hosts_by(host_here, check_tool)
+            clusters.watch()
             stand()
             sys.addaudithook(hook)
             Context().run(self._listen)

@@ -22,9 +22,9 @@ from greenroom.simulation.fence.scope import (
     followed,
     stray,
 )
+from greenroom.simulation.remedies import mend_breach
 from greenroom.world.presence import Host
 
-_REMEDY: Final = "Mock the tool that does this, or hand it over as live(tool, hosts=[…])."
 _STRAY_REMEDY: Final = (
     "No case started this work, so every case that is open ends as an error. Stop it while you "
     "rehearse, start it from inside the case, or rehearse in worker processes."
@@ -43,7 +43,7 @@ def may_reach(host: str, port: object = None) -> bool:
 
 
 def refuse(route: str, target: str) -> NoReturn:
-    """Record the attempt, then refuse it; the record stands whatever becomes of the exception."""
+    """Record the attempt, then refuse it; the record is kept even if the exception is caught."""
     if is_probe() or is_exporter():
         refuse_quietly(route, target)
     breach = Breach(route, target, where())
@@ -56,7 +56,8 @@ def refuse(route: str, target: str) -> NoReturn:
         )
     scope.record_breach(breach)
     raise FenceBreach(
-        f"a rehearsal stays inside: {breach} was refused in case {scope.name!r}. {_REMEDY}"
+        f"a rehearsal has no access to the outside: {breach} was refused in case "
+        f"{scope.name!r}. {mend_breach(route)}"
     )
 
 

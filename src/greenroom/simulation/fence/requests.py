@@ -34,7 +34,7 @@ def install() -> None:
 
 def _seam(real: Call, look: Look) -> Call:
     @functools.wraps(real)
-    def seam(*args: Any, **given: Any) -> Any:
+    def seam(*args: object, **given: object) -> Any:
         if fenced():
             with suppress(Exception):  # no request may fail for our looking at it
                 look(*args, **given)
@@ -47,15 +47,17 @@ def _look_at_request(_client: Any, request: Any, *_: Any, **__: Any) -> None:
     keep_sent(_texts(request.headers.items()), str(request.url))
 
 
-def _look_at_itself(request: Any, *_: Any, **__: Any) -> None:
+def _look_at_itself(request: object, *_: object, **__: object) -> None:
     _look_at_request(None, request)
 
 
-def _look_at_header(_connection: Any, header: Any, *values: Any) -> None:
+def _look_at_header(_connection: object, header: object, *values: object) -> None:
     keep_sent(_texts((header, value) for value in values))
 
 
-def _look_at_line(_connection: Any, _method: Any, url: Any, *_: Any, **__: Any) -> None:
+def _look_at_line(
+    _connection: object, _method: object, url: object, *_: object, **__: object
+) -> None:
     keep_sent((), _text(url))
 
 
@@ -63,7 +65,7 @@ def _texts(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[str, str]]:
     return [(_text(name), _text(value)) for name, value in pairs]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 

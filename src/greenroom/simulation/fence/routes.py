@@ -124,6 +124,7 @@ GUARDS: Final[dict[str, Guard]] = {
     "os.startfile/2": starting,
     "pty.spawn": starting,
     "webbrowser.open": starting,
+    "cpython.PyInterpreterState_New": starting,
     "syslog.openlog": logging_to_the_system,
     "syslog.syslog": logging_to_the_system,
 }
@@ -150,7 +151,7 @@ def guarded_fork_exec(real: Call) -> Call:
     """Wrap `_posixsubprocess.fork_exec`: multiprocessing calls it without an audit event."""
 
     @wraps(real)
-    def fork_exec(*args: Any) -> Any:
+    def fork_exec(*args: object) -> Any:
         if fenced():
             starting("_posixsubprocess.fork_exec", args)
         return real(*args)
@@ -163,7 +164,7 @@ def guarded(route: str) -> Wrap:
 
     def wrap(real: Call) -> Call:
         @wraps(real)
-        def speak(sock: socket.socket, *args: Any, **kwargs: Any) -> Any:
+        def speak(sock: socket.socket, *args: object, **kwargs: object) -> Any:
             if fenced():
                 check_sending(sock, route)
                 if way_out and args:
@@ -180,19 +181,28 @@ def _check_asked_for(sock: socket.socket, data: Any, route: str) -> None:
     scope = current_scope()
     if not isinstance(scope, Opening) or scope.hosts is None:
         return
-    place = _asked_for(sock, data)
+    place = None
+    with suppress(OSError, TypeError):
+        if _place(sock.getpeername()) == way_out["proxy"]:
+            place = proxied_place(bytes(data[:4096]).partition(b"\r\n")[0])
     if place is not None and not scope.admits(*place):
         refuse(route, _address(*place))
 
 
-def _asked_for(sock: socket.socket, data: Any) -> tuple[str, int] | None:
-    """The place that a request to the proxy is for; None if it is none."""
-    with suppress(OSError, ValueError, TypeError):
-        words = bytes(data[:4096]).split(b"\r\n", 1)[0].decode("latin-1").split(" ")
-        is_request = len(words) == 3 and words[2].startswith("HTTP/")
-        if is_request and _place(sock.getpeername()) == way_out["proxy"]:
-            place = urlsplit(words[1] if "://" in words[1] else f"//{words[1]}")
-            return plain_host(place.hostname), place.port or 80
+def proxied_place(line: bytes) -> tuple[str, int] | None:
+    """The host and port that the first line of a request asks a proxy for; None if it asks for none.
+
+    What is said inside a tunnel names a path alone.
+    """
+    method, _, rest = line.decode("latin-1").partition(" ")
+    target, _, version = rest.partition(" ")
+    if not version.startswith("HTTP/"):
+        return None
+    is_tunnel = method == "CONNECT"
+    with suppress(ValueError):
+        place = urlsplit(f"//{target}" if is_tunnel else target)
+        if place.hostname:
+            return plain_host(place.hostname), place.port or (443 if is_tunnel else 80)
     return None
 
 
@@ -200,7 +210,7 @@ def guarded_sendfile(real: Call) -> Call:
     """Wrap `os.sendfile`, which takes a bare file descriptor."""
 
     @wraps(real)
-    def sendfile(out_fd: int, *args: Any, **kwargs: Any) -> Any:
+    def sendfile(out_fd: int, *args: object, **kwargs: object) -> Any:
         if fenced() and not _holds(_accepted, out_fd):
             _check_descriptor(out_fd)
         return real(out_fd, *args, **kwargs)
@@ -224,7 +234,7 @@ def remembering_lookups(real: Call) -> Call:
     """Wrap `socket.getaddrinfo`, so that an opening to a name leads to that name's addresses."""
 
     @wraps(real)
-    def getaddrinfo(host: Any, *args: Any, **kwargs: Any) -> Any:
+    def getaddrinfo(host: object, *args: object, **kwargs: object) -> Any:
         found = real(host, *args, **kwargs)
         scope = current_scope()
         if isinstance(scope, Opening):
@@ -291,7 +301,7 @@ def _is_socket(descriptor: int) -> bool:
         return False
 
 
-def _port(address: Any) -> object:
+def _port(address: object) -> object:
     """The port of an address; a path stands for itself."""
     if isinstance(address, tuple):
         return cast("tuple[object, ...]", address)[1]
@@ -316,7 +326,7 @@ def _check_descriptor(descriptor: int) -> None:
         check_sending(sock, "os.sendfile")
 
 
-def _place(address: Any) -> tuple[str, object]:
+def _place(address: object) -> tuple[str, object]:
     """Host and port of a socket's address; a path stands for itself."""
     if isinstance(address, tuple):
         host, *rest = cast("tuple[object, ...]", address)
@@ -341,7 +351,7 @@ def _needs_no_lookup(host: str) -> bool:
     return False
 
 
-def _words(arg: Any) -> str:
+def _words(arg: object) -> str:
     if isinstance(arg, list | tuple):
         return shlex.join(map(_words, cast("Sequence[object]", arg)))
     return os.fsdecode(arg) if isinstance(arg, str | bytes | Path) else ""

@@ -24,7 +24,7 @@ def carrying_start(real: Call) -> Call:
     """Wrap `_thread.start_new_thread(function, args, kwargs)`."""
 
     @wraps(real)
-    def start_new_thread(function: Call, args: tuple[Any, ...], *kwargs: Any) -> Any:
+    def start_new_thread(function: Call, args: tuple[Any, ...], *kwargs: object) -> Any:
         scope = scope_var.get()
         if scope is None:
             return real(function, args, *kwargs)
@@ -37,7 +37,7 @@ def carrying_joinable_start(real: Call) -> Call:
     """Wrap `_thread.start_joinable_thread(function, handle, daemon)` of Python 3.13."""
 
     @wraps(real)
-    def start_joinable_thread(function: Call, *args: Any, **kwargs: Any) -> Any:
+    def start_joinable_thread(function: Call, *args: object, **kwargs: object) -> Any:
         scope = scope_var.get()
         if scope is None:
             return real(function, *args, **kwargs)
@@ -54,7 +54,7 @@ def carrying_submit(real: Call) -> Call:
     """
 
     @wraps(real)
-    def submit(pool: Any, job: Call, /, *args: Any, **kwargs: Any) -> Any:
+    def submit(pool: object, job: Call, /, *args: object, **kwargs: object) -> Any:
         return real(pool, _call_in, scope_var.get(), job, *args, **kwargs)
 
     return submit
@@ -64,7 +64,7 @@ def carrying_register(real: Call) -> Call:
     """Wrap `atexit.register`; what a case wants done at exit is done inside its fence."""
 
     @wraps(real)
-    def register(callback: Call, *args: Any, **kwargs: Any) -> Any:
+    def register(callback: Call, *args: object, **kwargs: object) -> Any:
         scope = scope_var.get()
         if scope is None:
             return real(callback, *args, **kwargs)
@@ -93,13 +93,13 @@ class _ExitCallback:
         return hash(self._callback)
 
 
-def _run_in(scope: AnyScope, run: Callable[..., object], /, *args: Any, **kw: Any) -> None:
+def _run_in(scope: AnyScope, run: Callable[..., object], /, *args: object, **kw: object) -> None:
     scope_var.set(scope)
     threads.scope = scope
     run(*args, **kw)
 
 
-def _call_in(scope: AnyScope, job: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+def _call_in(scope: AnyScope, job: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:
     token, before = scope_var.set(scope), getattr(threads, "scope", None)
     threads.scope = scope
     try:
@@ -190,11 +190,6 @@ class _Job(Generic[T]):
             self.future.set_result(result)
 
 
-def fenced_executor(max_workers: int | None = None) -> FencedExecutor:
-    """An executor for `loop.set_default_executor`, fit for work that may hang."""
-    return FencedExecutor(max_workers)
-
-
 @contextmanager
 def lent_executor() -> Generator[None]:
     """Give the running loop such an executor for a while, unless it has one of its own.
@@ -205,7 +200,7 @@ def lent_executor() -> Generator[None]:
     if getattr(loop, "_default_executor", loop) is not None:
         yield
         return
-    lent = fenced_executor()
+    lent = FencedExecutor()
     loop.set_default_executor(lent)
     try:
         yield

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from greenroom.errors import MiddlewareFailed
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
-from greenroom.world.fixed_body import FixedBody
 from greenroom.world.middleware.current import outside_hooks
 from greenroom.world.middleware.names import name_of
 from greenroom.world.presence import asking
+from greenroom.world.world import FixedBody
 
 if TYPE_CHECKING:
     from greenroom.world.middleware.run import RunMiddleware
@@ -37,7 +37,7 @@ class Attempts:
                     "model, as it was. Change it with the means of the framework, or use an agent "
                     "of Greenroom."
                 )
-            # What the model does in turn is no work of a hook.
+            # What the model does in turn is not work of a hook.
             with self._opening(), asking(), outside_hooks():
                 return await self._body(asked, on_delta)
 
@@ -46,7 +46,7 @@ class Attempts:
             ask = self._around(member, hook, ask)
         return await ask(request)
 
-    def _around(self, member: Any, hook: Callable[..., Awaitable[Any]], inner: Ask) -> Ask:
+    def _around(self, member: object, hook: Callable[..., Awaitable[Any]], inner: Ask) -> Ask:
         async def attempt(request: ModelRequest) -> ModelReply:
             replies, errors = list[ModelReply](), list[Exception]()
 

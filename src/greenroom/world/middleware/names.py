@@ -1,4 +1,4 @@
-"""What middleware is called, in errors and in notes, and what its authors are told."""
+"""What middleware is called, in errors and in notes, and what its authors read."""
 
 from typing import Any
 

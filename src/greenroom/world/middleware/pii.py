@@ -46,7 +46,7 @@ class PiiFilter(Middleware):
             self._rules = {name: re.compile(pattern) for name, pattern in rules.items()}
         except (re.error, TypeError, AttributeError) as error:
             raise BadInput(
-                f"pii_filter() has a rule that is no pattern: {error}. Give {{name: pattern}}."
+                f"pii_filter() has a rule that is not a pattern: {error}. Give {{name: pattern}}."
             ) from error
         if ledger:
             self.redact = self.hide
@@ -74,7 +74,7 @@ class PiiFilter(Middleware):
         )
         return structs.replace(message, text=self.hide(message.text), calls=calls)
 
-    def _hidden_in(self, value: Any) -> Any:
+    def _hidden_in(self, value: object) -> Any:
         if isinstance(value, str):
             return self.hide(value)
         if isinstance(value, Mapping):

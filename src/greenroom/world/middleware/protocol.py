@@ -10,9 +10,8 @@ from typing import Any, ClassVar, Final
 from greenroom.ledger.events import Event, Source
 from greenroom.ledger.plain import Json
 from greenroom.models.model import ModelReply, ModelRequest
-from greenroom.world.agent_turn import AgentTurn
 from greenroom.world.middleware.attempts import Ask
-from greenroom.world.world import Returned, ToolRequest
+from greenroom.world.world import AgentTurn, Returned, ToolRequest
 
 Around = AbstractContextManager[Any] | AbstractAsyncContextManager[Any]
 
@@ -128,7 +127,7 @@ HOOKS: Final = (
 """Every hook, by its name."""
 
 
-def hook_of(middleware: Any, hook: str) -> Any:
+def hook_of(middleware: object, hook: str) -> Any:
     """The hook as the author wrote it; None where it does nothing."""
     found = getattr(middleware, hook, None)
     if not callable(found):

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct, structs
 
+from greenroom.ledger.attachments import Attachment, attachment_in
 from greenroom.ledger.events import Event, Question, Remembered, RunStarted
-from greenroom.ledger.plain import Json, is_object
+from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.world.middleware.names import failed
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def redaction_by(hooks: "RunMiddleware") -> Callable[[Event], Event] | None:
     return recorded
 
 
-def _redacted(value: Any, redact: Redact, keeps_ids: bool) -> Any:
+def _redacted(value: object, redact: Redact, keeps_ids: bool) -> Any:
     """The same value with other texts in it; itself, if they are the same."""
     match value:
         case str():
@@ -67,8 +68,13 @@ def _redacted(value: Any, redact: Redact, keeps_ids: bool) -> Any:
             # A number is a text in what models read.
             text = str(value)
             return value if (hidden := redact(text)) == text else hidden
+        case Attachment():
+            # Its bytes are found by its digest, whatever that looks like.
+            return structs.replace(value, name=redact(value.name))
         case Struct():
             return _record(value, redact, keeps_ids)
+        case Mapping() if (attached := attachment_in(cast("Json", value))) is not None:
+            return plain(_redacted(attached, redact, keeps_ids))
         case Mapping():
             return _mapping(cast("Mapping[Any, Any]", value), redact, keeps_ids)
         case list() | tuple():
@@ -85,7 +91,7 @@ def _record(value: Struct, redact: Redact, keeps_ids: bool) -> Struct:
         if name in _KEPT or type(given) in (int, float, bool):
             continue
         if isinstance(value, Question) and name == "messages":
-            # A text among them is no text but a reference.
+            # A text among them is not text but a reference.
             messages = cast("tuple[Any, ...]", given)
             new = tuple(
                 [m if isinstance(m, str) else _redacted(m, redact, keeps_ids) for m in messages]

@@ -14,12 +14,11 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta, send_piece
-from greenroom.world.agent_turn import AgentTurn
 from greenroom.world.middleware.attempts import Attempts, Opening
 from greenroom.world.middleware.current import Run, run_var
 from greenroom.world.middleware.names import failed, name_of
 from greenroom.world.middleware.stack import MiddlewareStack
-from greenroom.world.pieces import delivery
+from greenroom.world.pieces import Delivery
 from greenroom.world.records import (
     ToolError,
     answer_constant,
@@ -30,7 +29,7 @@ from greenroom.world.records import (
     record_question,
     record_reply,
 )
-from greenroom.world.world import Pending, Returned, ToolRequest, World
+from greenroom.world.world import AgentTurn, Pending, Returned, ToolRequest, World
 
 ANSWERED = "answered_by_middleware"
 """The note that middleware spoke for the user, or answered for an agent."""
@@ -60,10 +59,10 @@ class RunMiddleware:
 
     async def call(
         self,
-        member: Any,
+        member: object,
         hook: str,
         method: Callable[..., Any],
-        *given: Any,
+        *given: object,
         own: Sequence[Exception] = (),
     ) -> Any:
         """What a hook answers; what it raises is an error of its own, unless it is one of `own`."""
@@ -80,7 +79,7 @@ class RunMiddleware:
         finally:
             run_var().reset(token)
 
-    async def first(self, hook: str, *given: Any) -> tuple[Any, Any] | None:
+    async def first(self, hook: str, *given: object) -> tuple[Any, Any] | None:
         """The first answer that is not None, and who gave it."""
         self.check()
         for member, method in self.listeners(hook):
@@ -119,7 +118,7 @@ class RunMiddleware:
 
     @asynccontextmanager
     async def around(
-        self, hook: Literal["around_run", "around_turn", "around_call"], *given: Any
+        self, hook: Literal["around_run", "around_turn", "around_call"], *given: object
     ) -> AsyncGenerator[None]:
         """Hold everyone's context manager, the outermost first."""
         held: list[tuple[Any, Any]] = []
@@ -138,11 +137,11 @@ class RunMiddleware:
             for member, manager in reversed(held):
                 await self._leave(member, hook, manager, error)
 
-    async def _enter(self, member: Any, hook: str, manager: Any) -> None:
+    async def _enter(self, member: object, hook: str, manager: object) -> None:
         enter: Any = getattr(manager, "__aenter__", None) or getattr(manager, "__enter__", None)
         if enter is None or isinstance(manager, type):
             raise MiddlewareFailed(
-                f"middleware {name_of(member)!r} gave {manager!r} in {hook}, which is no context "
+                f"middleware {name_of(member)!r} gave {manager!r} in {hook}, which is not a context "
                 f"manager. Return one, or put @contextmanager above the hook."
             )
         await self.call(member, hook, enter)
@@ -204,7 +203,7 @@ class RunMiddleware:
         if given is not None:
             reply, source = given
         else:
-            pieces = None if self.stack.holds_pieces else delivery(on_delta)
+            pieces = None if on_delta is None or self.stack.holds_pieces else Delivery(on_delta)
             attempts = Attempts(self, body, opening).ask
             try:
                 reply, begun = await ask_in_turn(world, request, attempts, pieces, source)
@@ -294,7 +293,7 @@ class RunMiddleware:
         value = answer.value if isinstance(answer, Returned) else answer
         return answer_constant(self._world, request, _answer_of(member, value), source)
 
-    async def after_tool(self, request: ToolRequest, value: Any) -> Any:
+    async def after_tool(self, request: ToolRequest, value: object) -> Any:
         """What a tool gave, or what stands in its place; the changes it asked for stay."""
         if not self.listeners("after_tool"):
             return value
@@ -352,7 +351,7 @@ class RunMiddleware:
         """Let everyone close what they hold."""
         await self.stack.close()
 
-    async def _answer(self, hook: str, path: str, *given: Any) -> tuple[Json] | None:
+    async def _answer(self, hook: str, path: str, *given: object) -> tuple[Json] | None:
         found = await self.first(hook, *given)
         if found is None:
             return None
@@ -360,7 +359,7 @@ class RunMiddleware:
         self._note(member, hook, path)
         return (_answer_of(member, answer),)
 
-    def _note(self, member: Any, hook: str, path: str) -> None:
+    def _note(self, member: object, hook: str, path: str) -> None:
         """Write down who answered; once, however often the run is resumed."""
         data: Json = {"middleware": name_of(member), "hook": hook}
         notes = self._world.ledger.of(Noted, voice=self._world.voice) if path else ()
@@ -374,16 +373,16 @@ def _without_body(request: ToolRequest) -> ToolRequest:
     return replace(request, origin=None, args=args)
 
 
-def _answer_of(member: Any, answer: Any) -> Json:
-    """What middleware answers for a tool or an agent; where that is no JSON, the error names it."""
+def _answer_of(member: object, answer: object) -> Json:
+    """What middleware answers for a tool or an agent; where that is not JSON, the error names it."""
     return plain(answer, f"the answer of middleware {name_of(member)!r}")
 
 
-def _source_of(member: Any) -> Source:
+def _source_of(member: object) -> Source:
     return getattr(member, "source", "middleware")
 
 
-def _finish(answer: Any) -> None:
+def _finish(answer: object) -> None:
     """Run a hook that only looks on to its end; one that waits is refused."""
     if not inspect.isawaitable(answer):
         return

@@ -90,12 +90,12 @@ class MiddlewareStack:
                 )
 
 
-def is_middleware(thing: Any) -> bool:
+def is_middleware(thing: object) -> bool:
     """Whether it has at least one hook of its own; a class is not yet an object."""
     return not isinstance(thing, type) and any(hook_of(thing, hook) for hook in HOOKS)
 
 
-def _height(member: Any) -> int:
+def _height(member: object) -> int:
     """0 around the World, 1 around each attempt."""
     return 1 if hook_of(member, "around_attempt") else 0
 

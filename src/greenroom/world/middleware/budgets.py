@@ -38,30 +38,30 @@ class Budget(Middleware):
         self._usd = usd
 
     async def before_model(self, request: ModelRequest) -> ModelReply | str | None:
-        """Refuse to ask once the limit is reached, by what the ledger tells."""
+        """Refuse to ask once the limit is reached, by what the ledger says."""
         spent = spending(current_run().ledger)
         if self._tokens is not None:
             if spent.usage is None:
                 raise OverBudget(
                     f"a model did not say how many tokens it used, so {self._tokens} tokens cannot "
-                    f"be kept to. Take a model that does, or leave budget(tokens=...) out."
+                    f"be enforced. Take a model that does, or leave budget(tokens=...) out."
                 )
             used = spent.usage.total
             if used >= self._tokens:
                 raise OverBudget(
                     f"the trial has used {used} of {self._tokens} tokens, and agent "
-                    f"{request.agent!r} would ask on. Raise budget(tokens=...), or look what it asks."
+                    f"{request.agent!r} would ask again. Raise budget(tokens=...), or check what it asks."
                 )
         if self._usd is not None:
             if spent.cost is None:
                 raise OverBudget(
-                    f"the price of a model is unknown, so {self._usd} USD cannot be kept to. Give "
+                    f"the price of a model is unknown, so {self._usd} USD cannot be enforced. Give "
                     f"its price, or leave budget(usd=...) out."
                 )
             if spent.cost >= self._usd:
                 raise OverBudget(
                     f"the trial has cost {spent.cost:.6g} of {self._usd} USD, and agent "
-                    f"{request.agent!r} would ask on. Raise budget(usd=...), or look what it asks."
+                    f"{request.agent!r} would ask again. Raise budget(usd=...), or check what it asks."
                 )
 
 
@@ -106,6 +106,6 @@ class CostAttribution(Middleware):
             usage = (
                 None if before.usage is None or reply.usage is None else before.usage + reply.usage
             )
-            cost = None if before.cost is None or reply.cost is None else before.cost + reply.cost
+            cost = None if before.cost is None or reply.paid is None else before.cost + reply.paid
             found[who] = Spent(before.calls + 1, usage, cost)
         self._report(f"{run.run_id}{number}", found)

@@ -1,0 +1,23 @@
+"""How a tool that was refused may be let run for real: the one place for these words of a refusal."""
+
+_NETWORK = ("socket.", "ssl.", "asyncio.")
+
+
+def run_by_name(tool: str) -> str:
+    """How a tool that reaches nothing outside is let run."""
+    return (
+        f"if a tool has no side effects, hand it over by name: mocks={{{tool!r}: {tool}}} or "
+        f"allow_tools=[{tool!r}]"
+    )
+
+
+def run_with_hosts(tool: str, host: str) -> str:
+    """How a tool is let run that reaches this host."""
+    return f"mocks={{{tool!r}: live({tool!r}, hosts=[{host!r}])}}"
+
+
+def mend_breach(route: str) -> str:
+    """What to do about code of a case that tried to reach the outside by this route."""
+    if not route.startswith(_NETWORK):
+        return "Mock the tool that does it."
+    return "Mock the tool that does it, or name it: mocks={...: live(tool, hosts=[...])}."
