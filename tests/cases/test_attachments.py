@@ -25,7 +25,7 @@ from greenroom.cases import (
 )
 from greenroom.errors import BadAttachment, BadCase, BadFile
 from greenroom.ledger import diff, plain
-from greenroom.ledger.attachments import attachments_in, heard, message_value
+from greenroom.ledger.attachments import attachments_in, message_value, text_and_attachments
 
 CODED = base64.b64encode(PNG).decode()
 
@@ -34,6 +34,12 @@ def file_with(folder: Path, **case: Any) -> Path:
     path = folder / "cups.json"
     path.write_text(json.dumps({"version": 1, "cases": [{"id": "cup", "says": "What?", **case}]}))
     return path
+
+
+@pytest.mark.parametrize("source", [bytearray(PNG), memoryview(PNG), None, 7])
+def test_what_is_neither_a_path_nor_bytes_is_no_attachment(source):
+    with pytest.raises(BadAttachment, match="give a path, or bytes"):
+        attach(source)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +111,7 @@ def test_mocks_and_lines_of_a_file_may_give_attachments(tmp_path):
     [case] = read_evalset(file_with(tmp_path, mocks=mocks, user=user))
     assert [one.data for one in attachments_in(plain(case.mocks["photo"]))] == [BIG_PNG]
     assert isinstance(case.user, Lines)
-    text, attached = heard(case.user.lines[0])
+    text, attached = text_and_attachments(case.user.lines[0])
     assert (text, [one.data for one in attached]) == ("Here.", [PNG])
 
 
@@ -147,7 +153,7 @@ HOSTILE = {
     "huge": (_huge, "larger than"),
     "of another type": (_wrong_type, "image/png"),
     "empty": (_empty, "empty"),
-    "a zero character": (lambda _: "a\0.png", "no path"),
+    "a zero character": (lambda _: "a\0.png", "not a path"),
     "blank": (lambda _: " ", "out of the folder"),
     "no base64": (lambda _: {"base64": "???", "media_type": "image/png"}, "base64"),
     "two sources": (lambda _: {"base64": CODED, "path": "a.png"}, "path"),
@@ -272,12 +278,12 @@ def test_bytes_of_google_adk_that_cannot_be_used_are_named(tmp_path, data, words
 @given(some.text(max_size=20), some.lists(some.binary(min_size=1, max_size=40), max_size=3))
 def test_a_message_comes_apart_as_it_was_put_together(text, blobs):
     attached = tuple(attach(data, "application/octet-stream") for data in blobs)
-    assert heard(message_value(text, attached)) == (text, attached)
+    assert text_and_attachments(message_value(text, attached)) == (text, attached)
 
 
 @given(some.recursive(some.none() | some.booleans() | some.text(), some.lists))
 def test_a_value_without_attachments_is_heard_as_its_text(value):
-    assert heard(value) == (
+    assert text_and_attachments(value) == (
         value if isinstance(value, str) else json.dumps(value, ensure_ascii=False),
         (),
     )

@@ -61,9 +61,9 @@ def test_a_case_shows_its_name_or_else_its_id() -> None:
 @pytest.mark.parametrize(
     "given, told",
     [
-        ({"id": ""}, "the id ''; give it a name"),
-        ({"id": "  "}, "give it a name"),
-        ({"id": 7}, "the id 7; give it a name"),
+        ({"id": ""}, "a case has no id; give it"),
+        ({"id": "  "}, "give it a text"),
+        ({"id": 7}, "the id 7; give it a text"),
         ({"says": 7}, "case 'a': `says` is 7, but should be a text"),
         ({"turns": "Hi"}, "`turns` is 'Hi', but should be a list"),
         ({"turns": ["Hi"]}, r"`turns` holds 'Hi'; write Turn\('Hi'\)"),
@@ -211,7 +211,7 @@ def test_two_cases_of_one_id_are_refused() -> None:
 
 def test_what_is_no_case_is_refused_from_an_eval_set() -> None:
     strings: Any = ["a"]
-    with pytest.raises(BadCase, match="'demo' holds 'a', which is no Case"):
+    with pytest.raises(BadCase, match="'demo' holds 'a', which is not a Case"):
         EvalSet("demo", strings)
 
 

@@ -114,7 +114,7 @@ def test_the_id_of_the_set_is_looked_at_too() -> None:
         (
             Case("c", says="Hi", metrics=["exact"], state={"sesion": {"order": 7}}),
             "cases[0].state.sesion",
-            "the scope 'sesion' is none of session, user, app, temp",
+            "the scope 'sesion' is not one of session, user, app, temp",
         ),
         (
             Case("c", says="Hi", expect=Expect(tools=["refund"])),

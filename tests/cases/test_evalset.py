@@ -100,7 +100,7 @@ def test_a_filter_that_leaves_nothing_lists_what_there_is_and_what_is_near() -> 
 
 @pytest.mark.parametrize("pattern", ["", " ", "!", "tag:", "!id:", "name: "])
 def test_a_blank_filter_is_refused(pattern: str) -> None:
-    with pytest.raises(BadInput, match="is no filter"):
+    with pytest.raises(BadInput, match="is not a filter"):
         SHOP.filter(pattern)
 
 

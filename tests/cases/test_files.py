@@ -177,12 +177,12 @@ def reading_case(tmp_path: Path, **case: Any) -> EvalSet:
         (
             "mocks",
             {"refund": {"ok": True}},
-            r"mocks.refund: {'ok': true} is no mock.* Write {\"value\": {\"ok\": true}}",
+            r"mocks.refund: {'ok': true} is not a mock.* Write {\"value\": {\"ok\": true}}",
         ),
-        ("mocks", {"refund": "ok"}, 'mocks.refund: \'ok\' is no mock.* Write {"value": "ok"}'),
-        ("mocks", {"refund": {}}, "is no mock: it may have value"),
-        ("mocks", {"refund": {"value": 1, "fault": {"error": "x"}}}, "is no mock"),
-        ("mocks", {"refund": {"value": 1, "otherwise": {"value": 2}}}, "is no mock"),
+        ("mocks", {"refund": "ok"}, 'mocks.refund: \'ok\' is not a mock.* Write {"value": "ok"}'),
+        ("mocks", {"refund": {}}, "is not a mock: it may have value"),
+        ("mocks", {"refund": {"value": 1, "fault": {"error": "x"}}}, "is not a mock"),
+        ("mocks", {"refund": {"value": 1, "otherwise": {"value": 2}}}, "is not a mock"),
         ("mocks", {"refund": {"in_turn": []}}, "at least one"),
         (
             "mocks",
@@ -193,7 +193,7 @@ def reading_case(tmp_path: Path, **case: Any) -> EvalSet:
         ("mocks", {"refund": {"fault": {}}}, "exactly one of"),
         ("mocks", {"refund": {"fault": {"slow": "long"}}}, "give seconds"),
         ("allow_tools", "refund", "allow_tools: 'refund' should be a list"),
-        ("allow_tools", [{"live": "m.refund:1"}], r"allow_tools\[0\]: .* is no name of a tool"),
+        ("allow_tools", [{"live": "m.refund:1"}], r"allow_tools\[0\]: .* is not a name of a tool"),
         ("now", "noon", r"\.now: 'noon' should be a number"),
         ("name", 7, r"\.name: 7 should be a text"),
     ],
@@ -261,14 +261,17 @@ def test_a_recorded_case_may_leave_its_code_behind() -> None:
         ('{"version": 1, "cases": [], "cases": []}', "the key 'cases' is given twice"),
         (
             '{"version": 1, "cases": [{"id": "a", "metadata": {"x": NaN}}]}',
-            "NaN is no number that JSON can hold",
+            "NaN is not a number that JSON can hold",
         ),
-        ('{"version": 1, "cases": [{"id": "a", "metadata": {"x": 1e999}}]}', "1e999 is no number"),
+        (
+            '{"version": 1, "cases": [{"id": "a", "metadata": {"x": 1e999}}]}',
+            "1e999 is not a number",
+        ),
         ('{"version": 2, "cases": []}', "version 2; this reads 1"),
         ('{"cases": []}', "it has no `version`; this reads 1"),
-        ('{"version": 1}', "no eval set"),
-        ("[]", "no eval set"),
-        ("null", "no eval set"),
+        ('{"version": 1}', "not an eval set"),
+        ("[]", "not an eval set"),
+        ("null", "not an eval set"),
         ('{"version": 1, "cases": {}}', "cases: {} should be a list"),
         (
             '{"version": 1, "case": [], "cases": []}',
@@ -317,15 +320,25 @@ def test_a_date_in_yaml_is_a_text(tmp_path: Path) -> None:
 
 
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadFile, match="no eval set"):
-        reading(tmp_path, "", "set.yaml")
-    with pytest.raises(BadFile, match="Invalid JSON"):
-        reading(tmp_path, "", "set.json")
+    for name in ("set.yaml", "set.json", "set.csv"):
+        with pytest.raises(BadFile, match=f"{name} is empty"):
+            reading(tmp_path, " \n", name)
+
+
+def test_a_tab_in_yaml_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadFile, match="line 3, column 1: a tab stands here; YAML is indented with"):
+        reading(tmp_path, "version: 1\ncases:\n\t- id: a\n\t  says: Hi\n", "set.yaml")
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadFile, match=r"File not found: .*nowhere\.json"):
+    with pytest.raises(BadFile, match=r"File not found: .*nowhere\.json\.$"):
         read_evalset(tmp_path / "nowhere.json")
+
+
+def test_the_file_that_was_probably_meant_is_named(tmp_path: Path) -> None:
+    (tmp_path / "refunds.yaml").touch()
+    with pytest.raises(BadFile, match=r"refund\.yaml\. Did you mean '.*refunds\.yaml'\?"):
+        read_evalset(tmp_path / "refund.yaml")
 
 
 def test_a_folder_is_no_eval_set(tmp_path: Path) -> None:
@@ -335,7 +348,7 @@ def test_a_folder_is_no_eval_set(tmp_path: Path) -> None:
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadFile, match=r"none of \.json, \.yaml, \.yml"):
+    with pytest.raises(BadFile, match=r"not one of \.json, \.yaml, \.yml"):
         reading(tmp_path, "version: 1", "set.toml")
 
 

@@ -74,7 +74,7 @@ def test_a_persona_of_behaviours_becomes_one_text() -> None:
         ([{"max_turns": "4"}], "should be a whole number"),
         ([{"goals": "a refund"}], "goals: 'a refund' should be a list"),
         ([{"persona": 5}], "write it as a text"),
-        ([{"scenario_id": "  "}], "give it a name of its own"),
+        ([{"scenario_id": "  "}], "give it a text as its id"),
         ([{"scenario_id": 7}], "7 should be a text"),
         ({"eval_cases": []}, "holds no list of scenarios"),
         ("scenarios", "holds no list of scenarios"),

@@ -221,7 +221,7 @@ def test_a_word_that_was_harmless_elsewhere_hides_nothing(text: str) -> None:
                 sieve.is_clean(to_json({"text": word}))
             sieve.is_clean(to_json({"text": f"n{secret}"}))
             value = {"text": f"{before}{secret}"}
-            # Not every form is a secret: two thirds of one seldom are.
+            # Not every form is a secret: two thirds of one rarely are.
             if REDACTOR.value(value) is not value:
                 found += 1
                 assert not sieve.is_clean(to_json(value)), value
@@ -253,7 +253,7 @@ def test_everyday_words_need_no_thorough_look(text: str) -> None:
         assert sieve.is_clean(to_json({"kind": "agent_said", "text": text, "at": 1794743530.31}))
 
 
-# Every secret across the border between two parts of a long text; beside it, one of each kind.
+# Every secret across the border between two parts of a long text; next to it, one of each kind.
 ACROSS = -3
 BORDERS = [
     pytest.param(

@@ -61,7 +61,7 @@ def answered(message: str) -> list[Event]:
 
 
 def answered_tool(name: str, value: Any) -> list[Event]:
-    """The user's answer to a tool, which is no message."""
+    """The user's answer to a tool, which is not a message."""
     return [Answered(answers=(Answer(yield_id=f"y{next(_ids)}", value=value, tool=name),))]
 
 

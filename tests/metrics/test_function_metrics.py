@@ -86,6 +86,25 @@ async def test_what_is_no_score_is_unmeasured(returned):
     assert "the metric returned" in found.why
 
 
+@pytest.mark.parametrize("value", [True, False, 0.7, math.nan, "good"])
+async def test_a_single_value_of_an_array_library_is_the_value_it_holds(value):
+    class Scalar:
+        shape = ()
+
+        def item(self):
+            return value
+
+    @metric(name="odd")
+    def odd(response):
+        return Scalar()
+
+    @metric(name="odd")
+    def even(response):
+        return value
+
+    assert await outcome(odd) == await outcome(even)
+
+
 async def test_what_is_no_score_is_unmeasured_when_awaited_too():
     async def odd(response):
         return math.nan

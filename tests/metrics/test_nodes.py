@@ -82,7 +82,7 @@ async def test_a_ledger_without_nodes_is_unmeasured():
         ({"nodes": []}, "name some"),
         ({"nodes": "clerk"}, "give a list of texts"),
         ({"nodes": ["a"], "turn": 0}, "the first turn is 1"),
-        ({"nodes": ["a"], "match_type": "SORTED"}, "none of 'EXACT'"),
+        ({"nodes": ["a"], "match_type": "SORTED"}, "not one of 'EXACT'"),
         ({}, "missing a required argument: 'nodes'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Metrics of a package that was installed beside Greenroom, found by their names."""
+"""Metrics of a package that was installed alongside Greenroom, found by their names."""
 
 import sys
 from pathlib import Path
@@ -104,7 +104,7 @@ def test_a_plug_ins_names_are_among_those_that_are_near():
 
 
 def install(folder: Path, name: str, points: str) -> None:
-    """Another package beside the first."""
+    """Another package alongside the first."""
     info = folder / f"{name.replace('-', '_')}-2.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 2.0\n")

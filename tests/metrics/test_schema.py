@@ -64,7 +64,7 @@ async def test_every_problem_is_named_with_its_place():
         ("Here you are: {}", "Expecting value"),
         ("```json\n{}\n```", "Expecting value"),
         ('{"order": 7} {}', "Extra data"),
-        ('{"order": NaN}', "NaN is no number of JSON"),
+        ('{"order": NaN}', "NaN is not a number of JSON"),
         ('{"order": 1e999}', "inf"),
         ('{"order": 1, "order": 2}', "'order' is given twice"),
         ("[" * 200 + "]" * 200, "nested deeper"),
@@ -75,7 +75,7 @@ async def test_every_problem_is_named_with_its_place():
 async def test_a_response_that_is_no_json_fails_and_says_why(said, why):
     found = await outcome(True, said)
     assert (found.value, found.passed) == (0.0, False)
-    assert "is no JSON" in found.reason
+    assert "is not JSON" in found.reason
     assert why in found.reason
 
 
@@ -104,7 +104,7 @@ async def test_a_pydantic_model_stands_for_its_schema():
 
 
 def test_a_class_that_is_no_model_is_refused():
-    with pytest.raises(BadMetric, match="this class is no pydantic model"):
+    with pytest.raises(BadMetric, match="this class is not a pydantic model"):
         json_schema(dict)
 
 
@@ -141,8 +141,8 @@ def test_a_class_that_is_no_model_is_refused():
         ({"const": float("nan")}, "the schema"),
         ({"const": object()}, "the schema"),
         ({"const": "\ud800"}, "hex escape"),
-        ("string", "'string' is no schema"),
-        (7, "7 is no schema"),
+        ("string", "'string' is not a schema"),
+        (7, "7 is not a schema"),
     ],
 )
 def test_a_schema_that_could_not_be_checked_is_refused_with_the_place(schema, words):

@@ -226,10 +226,10 @@ async def test_a_match_type_is_known_in_any_case(written):
 @pytest.mark.parametrize(
     "options, told",
     [
-        ({"match_type": "SORTED"}, "'SORTED' is none of 'EXACT', 'STRICT', 'ADK', 'IN_ORDER'"),
+        ({"match_type": "SORTED"}, "'SORTED' is not one of 'EXACT', 'STRICT', 'ADK', 'IN_ORDER'"),
         ({"match_type": 3}, "match_type=3"),
-        ({"scope": "talk"}, "scope='talk' is none of 'turn', 'all'"),
-        ({"args": "fuzzy"}, "args='fuzzy' is none of 'exact', 'subset', 'superset', 'ignore'"),
+        ({"scope": "talk"}, "scope='talk' is not one of 'turn', 'all'"),
+        ({"args": "fuzzy"}, "args='fuzzy' is not one of 'exact', 'subset', 'superset', 'ignore'"),
         ({"tool_args": {"look": "fuzzy"}}, r"tool_args\['look'\]='fuzzy'"),
         ({"tool_args": "ignore"}, "give a mapping by tool"),
         ({"ignore_args": "timestamp"}, "give a list of texts"),

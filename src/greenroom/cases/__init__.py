@@ -23,8 +23,8 @@ if TYPE_CHECKING:
         register_shape,
         write_evalset,
     )
+    from greenroom.cases.filters import matches_filter
     from greenroom.cases.from_runs import harvest
-    from greenroom.cases.matching import matches_filter
     from greenroom.cases.merged import merge
     from greenroom.cases.problems import Problem
     from greenroom.cases.repairs import fix
@@ -40,7 +40,7 @@ _SELDOM = {
     "fix": "repairs",
     "from_template": "templates",
     "harvest": "from_runs",
-    "matches_filter": "matching",
+    "matches_filter": "filters",
     "merge": "merged",
     "multi_turn": "templates",
     "read_config": "config",

@@ -1,4 +1,4 @@
-"""Attachments in files: by a path beside the file, as base64, or by the digest of what was kept."""
+"""Attachments in files: by a path next to the file, as base64, or by the digest of what was kept."""
 
 import re
 from base64 import b64decode, b64encode
@@ -23,7 +23,7 @@ _WHAT = "a path, or a mapping with `path` or `base64`"
 
 
 @contextmanager
-def beside(file: Path) -> Generator[None]:
+def attachments_near(file: Path) -> Generator[None]:
     """While a file is read: its attachments lie in its folder."""
     folder = file.absolute().parent
     token = _BESIDE.set(folder)
@@ -68,7 +68,7 @@ def from_base64(coded: str, media_type: str, name: str, where: str) -> Attachmen
     try:
         data = b64decode(letters + "=" * (-len(letters) % 4), validate=True)
     except NotBase64 as error:
-        raise wrong(where, f"it is no base64: {error}") from error
+        raise wrong(where, f"it is not base64: {error}") from error
     return _placed(where, lambda: blob(data, media_type, name))
 
 
@@ -85,11 +85,11 @@ def _marked(data: dict[str, Json], where: str) -> Attachment:
     given = data[MARK]
     if not isinstance(given, str) or not _DIGEST.fullmatch(given):
         if len(data) > 1:
-            raise wrong(where, f"{shown(data)} should have nothing beside `{MARK}`")
+            raise wrong(where, f"{shown(data)} should have nothing next to `{MARK}`")
         return attachment_from(given, at(where, MARK))
     found = attachment_in(data)
     if found is None:
-        raise wrong(where, f"{shown(data)} should have `media_type`, `size` and `name` beside it")
+        raise wrong(where, f"{shown(data)} should have `media_type`, `size` and `name` next to it")
     return found
 
 
@@ -98,10 +98,10 @@ def _file(path: str, media_type: str, name: str, where: str) -> Attachment:
     try:
         target = (folder / path).resolve()
     except (OSError, ValueError, RuntimeError) as error:  # a zero character, a loop of links
-        raise wrong(where, f"{shown(path)} is no path of a file: {error}") from error
+        raise wrong(where, f"{shown(path)} is not a path of a file: {error}") from error
     if not path.strip() or not target.is_relative_to(folder):
         message = f"{shown(path)} leads out of the folder of this file"
-        raise wrong(where, message, "Put what is attached beside it, or below")
+        raise wrong(where, message, "Put what is attached next to it, or below")
     return _placed(where, lambda: file_blob(target, media_type, name))
 
 

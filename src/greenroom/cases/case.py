@@ -269,7 +269,8 @@ class Case:
 
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not self.id.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadCase(f"a case has the id {self.id!r}; give it a name of its own.")
+            given = f"the id {self.id!r}" if self.id else "no id"
+            raise BadCase(f"a case has {given}; give it a text as its id, such as 'late-order'.")
         _CASE.check(self, f"case {self.id!r}")
         _check_attachments(self.attachments, f"case {self.id!r}")
         self._check_turns()
@@ -312,7 +313,7 @@ class Case:
         expect: Expect | None = None,
         metrics: Sequence[MetricLike] = (),
     ) -> "Case":
-        """A test of one turn: a recorded session stands up to `turn`, and the next turn is run anew.
+        """A test of one turn: a recorded session stands up to `turn`, and the next turn is run again.
 
         Only that turn is expected to be anything: what `expect` says, else the calls and the words that
         were recorded. Tools answer as they did.

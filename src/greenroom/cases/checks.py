@@ -7,7 +7,7 @@ from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.data import case_data
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.matching import near_words
+from greenroom.cases.filters import near_words
 from greenroom.cases.names import id_trouble
 from greenroom.cases.parts import MetricLike
 from greenroom.cases.problems import Problem
@@ -102,7 +102,7 @@ def _tag_problems(case: Case, where: str) -> Iterator[Problem]:
     for index, tag in enumerate(cast("Sequence[object]", case.tags)):
         place = f"{where}.tags[{index}]"
         if not isinstance(tag, str):
-            yield Problem(place, f"the tag {tag!r} is no text", f"Write {str(tag)!r}")
+            yield Problem(place, f"the tag {tag!r} is not text", f"Write {str(tag)!r}")
         elif not tag.strip() or tag != tag.strip():
             yield Problem(place, f"the tag {tag!r} is blank or has blanks around it", "Trim it")
         elif tag in seen:
@@ -250,7 +250,7 @@ def _scope_problems(state: Mapping[str, Any], where: str) -> Iterator[Problem]:
     for scope in state:
         near = near_words([scope], BUILT_IN_SCOPES) if scope not in BUILT_IN_SCOPES else []
         if near:
-            message = f"the scope {scope!r} is none of {', '.join(BUILT_IN_SCOPES)}"
+            message = f"the scope {scope!r} is not one of {', '.join(BUILT_IN_SCOPES)}"
             yield Problem(f"{where}.{scope}", message, f"Did you mean {near[0]!r}?", hint=True)
 
 

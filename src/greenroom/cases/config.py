@@ -1,4 +1,4 @@
-"""How an eval set is judged, kept in a file beside it: criteria, and the model that speaks for the users.
+"""How an eval set is judged, kept in a file next to it: criteria, and the model that speaks for the users.
 
 Three shapes are read: our own (`metrics`, a list), and the map of `criteria` as AgentFlow and ADK's
 `test_config.json` write it. Nothing in a config can name code to be run, except the model of a judge.
@@ -160,11 +160,13 @@ def _shape_of(document: Document) -> str:
     if is_object(data) and is_object(data.get("criteria")):
         return "adk" if _is_adk(data) else "agentflow"
     if is_object(data) and (sign := next((name for name in CASE_LISTS if name in data), None)):
-        raise BadFile(f"{source} is an eval set, no config: it has `{sign}`. Give it as the cases.")
+        raise BadFile(
+            f"{source} is an eval set, not a config: it has `{sign}`. Give it as the cases."
+        )
     if is_object(data) and "version" in data:
         return "greenroom"
     raise BadFile(
-        f"{source} is no config. Looked for:\n- greenroom: a mapping with `version` and `metrics`\n"
+        f"{source} is not a config. Looked for:\n- greenroom: a mapping with `version` and `metrics`\n"
         f"- agentflow, adk: a mapping with `criteria`, itself a mapping of names"
     )
 

@@ -57,7 +57,7 @@ def criterion_data(criterion: Criterion) -> Json:
     return criterion.name if len(data) == 1 else data
 
 
-def criterion_from(data: Any, where: str) -> Criterion:
+def criterion_from(data: object, where: str) -> Criterion:
     """The criterion written down in `data`; BadMetric if it is none."""
     if isinstance(data, str):
         return Criterion(data)

@@ -114,7 +114,7 @@ def expect_data(expect: Expect) -> dict[str, Json]:
     return _EXPECT.write(expect, "an expectation")
 
 
-def mock_data(mock: Any) -> Json:
+def mock_data(mock: object) -> Json:
     """A mock as JSON: {"value": ...} for a constant, {"live": ...} for code."""
     if type(mock) in JSON_TYPES:
         return _constant_data(mock)
@@ -130,7 +130,7 @@ def mock_data(mock: Any) -> Json:
         case Live():
             return {**_live(mock.tool), "hosts": list(mock.hosts)}
         case WithStateChange():
-            # A record too, but its changes are no part of the value.
+            # A record too, but its changes are not part of the value.
             whole = cast("WithStateChange[Any]", mock)
             return {**_constant_data(whole.result), "changes": plain(whole.changes, "a mock")}
         case _ if callable(mock) or hasattr(mock, "execute"):
@@ -139,15 +139,15 @@ def mock_data(mock: Any) -> Json:
             return _constant_data(mock)
 
 
-def _constant_data(mock: Any) -> dict[str, Json]:
+def _constant_data(mock: object) -> dict[str, Json]:
     try:
         return {"value": plain(mock, "a mock")}
     except BadValue:
-        # A framework's tool object handed over; a value that is no JSON fails when it is given out.
+        # A framework's tool object handed over; a value that is not JSON fails when it is given out.
         return _live(mock)
 
 
-def metric_data(metric: Any) -> Json:
+def metric_data(metric: object) -> Json:
     """A metric as JSON: its name or its criterion; what it is and looks like if it is code."""
     if isinstance(metric, Criterion):
         return criterion_data(metric)
@@ -159,13 +159,16 @@ def metric_data(metric: Any) -> Json:
     return {"name": str(name), "shown": repr(metric), **_code_in(metric)}
 
 
-def _code_in(metric: Any) -> dict[str, Json]:
+def _code_in(metric: object) -> dict[str, Json]:
     """The functions a metric of ours was given, so that a change inside them is noticed."""
     code: list[Json] = [code_identity(routine) for routine in _routines(metric)]
     return {"live": code} if code else {}
 
 
-def _routines(part: Any) -> list[Any]:
+_LEAVES = frozenset((str, int, float, bool, type(None)))
+
+
+def _routines(part: object) -> list[Any]:
     """The functions of authors in the fields of a part of ours and in the mappings it holds.
 
     Our own functions do not count: a new version of ours is not a change of the case.
@@ -178,7 +181,8 @@ def _routines(part: Any) -> list[Any]:
         inner = [getattr(part, name) for name in field_names(cast("type[Any]", type(part)))]
     else:
         return []
-    return [routine for value in inner for routine in _routines(value)]
+    parts = [value for value in inner if type(value) not in _LEAVES]
+    return [routine for part in parts for routine in _routines(part)]
 
 
 def _ours(part: object) -> bool:
@@ -200,7 +204,7 @@ def _write_live(part: object, _where: str) -> Json:
     return _shown(part)
 
 
-def _write_model(model: Any, _where: str) -> Json:
+def _write_model(model: object, _where: str) -> Json:
     if isinstance(model, str):
         return model
     answers = str(getattr(model, "identity", "")) or repr(model)

@@ -16,7 +16,7 @@ from greenroom.errors import BadCase, BadInput
 class EvalSet:
     """Cases that belong together, each with an id of its own.
 
-    `metrics` measure every case, beside its own; `trials` is how often each is run.
+    `metrics` measure every case, in addition to its own; `trials` is how often each is run.
     `shape` says what kind of file it was read from, `extra` keeps what that said beyond all this.
     `usual` is what such files are judged by unless a config says otherwise; without it, cases are
     judged by what they expect.
@@ -42,7 +42,7 @@ class EvalSet:
         for case in self.cases:
             if not isinstance(case, Case):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise BadCase(
-                    f"eval set {self.id!r} holds {cast(object, case)!r}, which is no Case."
+                    f"eval set {self.id!r} holds {cast(object, case)!r}, which is not a Case."
                 )
             if case.id in seen:
                 raise BadCase(f"eval set {self.id!r} has two cases {case.id!r}; rename one.")
@@ -96,7 +96,7 @@ class EvalSet:
 
         A pattern with `!` before it leaves cases out. Patterns that leave nothing are an error.
         """
-        from greenroom.cases.matching import chosen
+        from greenroom.cases.filters import chosen
 
         return replace(self, cases=chosen(self.cases, patterns, f"eval set {self.id!r}"))
 

@@ -1,4 +1,4 @@
-"""What files expect, read part by part: a wrong one is told where it stands, in the words of a file."""
+"""What files expect, read part by part: an error names the place, in the words of the file."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ _OF_A_PART = re.compile(r"(?:case '[^']*'(?::|(?= has))|\w+\((?:\.\.\.)?\):?) ?"
 _PATH = re.compile(r"(\S+?)(?: uses |: )")
 
 
-def placed(where: str, make: Callable[..., Any], *args: Any, **fields: Any) -> Any:
+def placed(where: str, make: Callable[..., Any], *args: object, **fields: object) -> Any:
     """What `make` makes of these parts; if it refuses them, that happened here."""
     try:
         return make(*args, **fields)

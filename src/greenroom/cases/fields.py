@@ -184,7 +184,7 @@ class Fields:
         return self._typed(name, str, "a text", None)
 
     def named(self, name: str, check: Callable[[str, str], T], otherwise: T) -> T:
-        """What `check` makes of a text and its place; what is no text is not checked any further."""
+        """What `check` makes of a text and its place; what is not text is not checked any further."""
         before = len(self.problems.found)
         text = self.text(name)
         if len(self.problems.found) > before:
@@ -255,7 +255,7 @@ class Fields:
     def free(self, prefix: str = "") -> dict[str, Json]:
         """The fields of the author's own, under their paths, where the owner of the shape keeps them.
 
-        One that looks like a known field, or is an expectation in another shape, is none of those.
+        One that looks like a known field, or is an expectation in another shape, is not one of those.
         """
         own = [
             key
@@ -277,7 +277,7 @@ class Fields:
         self.refuse_others()
         self.problems.settle()
 
-    def _typed(self, name: str, kind: type, words: str, default: Any) -> Any:
+    def _typed(self, name: str, kind: type, words: str, default: object) -> Any:
         value = self._left.pop(name, None)
         if value is None:
             return default

@@ -10,7 +10,7 @@ from greenroom.cases.literals import literal
 from greenroom.cases.mocks import by_args, fault, in_turn
 from greenroom.cases.users import Lines, SimulatedUser, UserAgents
 from greenroom.errors import BadCase
-from greenroom.ledger.attachments import Attachment, heard
+from greenroom.ledger.attachments import Attachment, text_and_attachments
 from greenroom.ledger.changes import WithStateChange, state_in
 from greenroom.ledger.codec import event_data
 from greenroom.ledger.events import AgentSaid, Answered, ToolFailed, ToolReturned, UserSaid
@@ -48,7 +48,9 @@ def harvest(
         user=_user(ledger, id),
         mocks=recorded_mocks(ledger, id),
         state={} if first is None else state_in(first.state),
-        stop=replace(recorded.stop, max_turns=max(recorded.stop.max_turns, _rounds(ledger))),
+        stop=replace(
+            recorded.stop, max_turns=max(recorded.stop.max_turns, len(ledger.index_of().rounds))
+        ),
         name=name,
         tags=tuple(tags),
         metadata={
@@ -104,7 +106,7 @@ def next_turn(
     if type(turn) is not int or not 0 <= turn < len(said):
         raise BadCase(
             f"turn={turn!r} should be a number from 0 to {len(said) - 1}: the user speaks {len(said)} "
-            f"times in this session, and the turn after that one is run anew."
+            f"times in this session, and the turn after that one is run again."
         )
     begin, texts = said[turn]
     end = said[turn + 1][0] if turn + 1 < len(said) else len(ledger)
@@ -143,8 +145,8 @@ def _check(ledger: Ledger, id: str, expect: bool) -> None:
     if expect and cut:
         why = end.reason if end is not None else "no end"
         raise BadCase(
-            f"case {id!r} cannot be harvested from a session that was cut short ({why}): what came "
-            f"of it is nothing to expect. harvest(..., expect=False) takes the rest."
+            f"case {id!r} cannot be harvested from a session that was cut short ({why}), so its "
+            f"result is not something to expect. harvest(..., expect=False) takes the rest."
         )
     if end is not None and end.reason == "completed" and index.pending:
         raise BadCase(
@@ -164,10 +166,6 @@ def _check(ledger: Ledger, id: str, expect: bool) -> None:
                 f"case {id!r} cannot be harvested: tool {called.tool!r} was called in a part that was "
                 f"stopped before it answered, so its answer is not known. Mock it yourself."
             )
-
-
-def _rounds(ledger: Ledger) -> int:
-    return len(ledger.index_of().rounds)
 
 
 # What the user said
@@ -206,7 +204,9 @@ def _messages(event: UserSaid | Answered) -> Spoken:
     if isinstance(event, UserSaid):
         return [(event.text, event.attachments)]
     values = [answer.value for answer in event.answers if not answer.tool]
-    return [heard(value) if is_array(value) else (str(value), ()) for value in values]
+    return [
+        text_and_attachments(value) if is_array(value) else (str(value), ()) for value in values
+    ]
 
 
 def _happened(ledger: Ledger, begin: int, end: int) -> Expect:

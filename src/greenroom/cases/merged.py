@@ -77,7 +77,7 @@ def _measured(evalset: EvalSet) -> Iterable[Case]:
 
 
 def measured_by(case: Case, shared: Sequence[MetricLike]) -> Case:
-    """The case with these metrics beside its own; on equal names its own stay."""
+    """The case with these metrics in addition to its own; on equal names its own stay."""
     own = {metric_name(metric) for metric in case.metrics}
     more = [metric for metric in shared if metric_name(metric) not in own]
     return replace(case, metrics=[*case.metrics, *more]) if more else case

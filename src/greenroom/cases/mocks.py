@@ -49,7 +49,7 @@ def fault(
     *,
     timeout: float | None = None,
     slow: float | None = None,
-    value: Any = None,
+    value: object = None,
     malformed: str | None = None,
 ) -> Fault:
     """A tool that fails: with an error, a timeout, late (`slow`, then `value`), or malformed.
@@ -123,7 +123,7 @@ class Live:
     hosts: Sequence[str] = ()
 
 
-def live(tool: Any, *, hosts: Sequence[str] = ()) -> Live:
+def live(tool: object, *, hosts: Sequence[str] = ()) -> Live:
     """Let a real tool run in a rehearsal, with the fence open to `hosts` while it does."""
     if isinstance(hosts, str):
         raise BadCase(f"live(..., hosts={hosts!r}) wants a list of hosts: [{hosts!r}].")

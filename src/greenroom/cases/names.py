@@ -76,7 +76,7 @@ def is_expectation(name: str) -> bool:
 def unknown_field(
     place: str, field: str, known: Iterable[str], means: Mapping[str, str] | None = None
 ) -> BadFile:
-    """The error for a field that is none of those known at a place.
+    """The error for a field that is not one of those known at a place.
 
     `means` tells how what the field may mean is written there.
     """
@@ -98,7 +98,7 @@ def near_name(field: str, known: Iterable[str]) -> str:
 
 
 def meant_by(field: str, known: Iterable[str], means: Mapping[str, str]) -> str:
-    """How what an unknown field seems to mean is written here; none if that cannot be told."""
+    """How what an unknown field seems to mean is written here; none if that is not known."""
     meaning = _MEANING.get(field, "")
     if meaning in means:
         return means[meaning]

@@ -1,6 +1,6 @@
 """Cases read from data: a ledger's first event, or one entry of a file.
 
-Every problem has its place, and all of a case are raised at once. An unknown field is refused; what other tools keep beside a case stands under `extra`.
+Every problem has its place, and all of a case are raised at once. An unknown field is refused; what other tools keep next to a case stands under `extra`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -112,7 +112,7 @@ def _refuse_code(data: Mapping[str, Any], where: str) -> None:
 
 
 def extra_from(data: Json, where: str) -> dict[str, Json] | None:
-    """What another tool's file said beside a case; an expectation there would never be looked at."""
+    """What another tool's file said next to a case; an expectation there would never be looked at."""
     given = mapping_at(where, data)
     for key in given:
         name = str((keys_of(key) or [key])[0])
@@ -122,7 +122,7 @@ def extra_from(data: Json, where: str) -> dict[str, Json] | None:
 
 
 def _only(data: object, known: Sequence[str], where: str) -> Mapping[str, Any]:
-    """A mapping that is one of few forms: with a field beyond them it is none of them."""
+    """A mapping that is one of few forms: with a field beyond them it is not one of them."""
     fields = Fields(data, where, known, camel=False)
     fields.rest()
     fields.settle()
@@ -221,7 +221,7 @@ def _stop_from(data: Json, where: str) -> Stop:
 
 def _tool_name(data: Json, where: str) -> str:
     if not isinstance(data, str):
-        raise wrong(where, f"{shown(data)} is no name of a tool")
+        raise wrong(where, f"{shown(data)} is not a name of a tool")
     return data
 
 
@@ -279,7 +279,7 @@ def _whole_mock(data: Json, where: str) -> Any:
 
 def _mock_from(data: Any, where: str) -> Any:
     if not is_object(data) or not any(near_name(key, MOCK_FIELDS) for key in data):
-        message = f"{shown(data)} is no mock: it may have {', '.join(MOCK_FIELDS)}"
+        message = f"{shown(data)} is not a mock: it may have {', '.join(MOCK_FIELDS)}"
         raise wrong(where, message, "Write", example={"value": data})
     match dict(_only(data, MOCK_FIELDS, where)):
         case {"value": value, "changes": [*changes], **rest} if not rest:
@@ -297,7 +297,7 @@ def _mock_from(data: Any, where: str) -> Any:
             return placed(inside, fault, **_only(given, FAULT_FIELDS, inside))
         case other:
             raise wrong(
-                where, f"{shown(other)} is no mock", "Give value, in_turn, by_args or fault"
+                where, f"{shown(other)} is not a mock", "Give value, in_turn, by_args or fault"
             )
 
 

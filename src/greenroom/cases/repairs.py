@@ -49,12 +49,12 @@ def _mend_ids(places: Places, id_name: str) -> Iterator[Problem]:
     for number, (where, case) in enumerate(places, start=1):
         old, wanted = case.get(id_name), _id(case.get(id_name))
         if old is not None and wanted is None:
-            continue  # an id that is no text: what it should be is for the author to say
+            continue  # an id that is not text: what it should be is for the author to say
         new = _free(wanted or f"case-{number}", given if not wanted else seen, given | seen)
         seen.add(new)
         if new != old:
             case[id_name] = new
-            yield Problem(f"{where}.{id_name}", _told(old, wanted), f"It is now {new!r}")
+            yield Problem(f"{where}.{id_name}", _describe_change(old, wanted), f"It is now {new!r}")
 
 
 def _id(given: Json) -> str | None:
@@ -64,7 +64,7 @@ def _id(given: Json) -> str | None:
     return given.strip() if isinstance(given, str) else None
 
 
-def _told(old: Json, wanted: str | None) -> str:
+def _describe_change(old: Json, wanted: str | None) -> str:
     if not wanted:
         return "the case had no id"
     return f"the id {old!r} had blanks around it" if old != wanted else f"the id {old!r} was taken"

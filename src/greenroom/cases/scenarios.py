@@ -52,7 +52,7 @@ def scenario_cases(data: Any, where: str = "scenarios", *, model: Any = None) ->
 
 
 def scenario_case(
-    data: Any, where: str = "scenario", *, id: str = "scenario", model: Any = None
+    data: object, where: str = "scenario", *, id: str = "scenario", model: object = None
 ) -> Case:
     """The case of one scenario: its starting prompt, then a user who improvises.
 
@@ -70,7 +70,7 @@ def scenario_case(
         raise BadFile(f"{where}: {error}") from error
 
 
-def _named(data: Any, where: str) -> dict[str, Any]:
+def _named(data: object, where: str) -> dict[str, Any]:
     """The scenario's fields by our names; one given under two names is refused."""
     if not isinstance(data, Mapping):
         raise BadFile(f"{where} is {data!r}, but a scenario is a mapping with {sorted(_NAMES)}.")
@@ -119,7 +119,7 @@ def _persona(given: Any, where: str) -> str:
             raise BadFile(f"{where}.persona is {given!r}; write it as a text.")
 
 
-def _instructions(behaviors: Any) -> list[str]:
+def _instructions(behaviors: object) -> list[str]:
     found: list[str] = []
     for behavior in cast("list[Any]", behaviors) if isinstance(behaviors, list) else []:
         match behavior:

@@ -45,7 +45,7 @@ class Score:
 
 
 class _NoScore:
-    """Reads like a score without its numbers, so that an outcome can be read before it is told apart."""
+    """Reads like a score without its numbers, so that an outcome can be read before its type is known."""
 
     __slots__ = ()
     why: str

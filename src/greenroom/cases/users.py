@@ -62,7 +62,7 @@ class SimulatedUser:
     `goal` is what they want as a whole. `plan` is how they go about it, a text or a list of steps.
     `goals` are single things to reach: the user marks each with the agent's words that show it, and
     is done when all are shown. A reply that contains `stop_signal` is the end as well, and is not
-    said. `max_turns` limits the conversation beside the case's own stop. `model` is a model or the
+    said. `max_turns` limits the conversation next to the case's own stop. `model` is a model or the
     name of one; without it, the run must name one.
     """
 

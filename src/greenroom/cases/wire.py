@@ -76,7 +76,7 @@ _BY_TYPE: dict[Any, Reader] = {
 }
 
 
-def _reader_of(hint: Any) -> Reader:
+def _reader_of(hint: object) -> Reader:
     kinds = [kind for kind in get_args(hint) if kind is not NoneType]
     kind = kinds[0] if isinstance(hint, UnionType) else hint
     return _BY_TYPE[get_origin(kind) or kind]

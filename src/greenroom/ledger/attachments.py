@@ -65,7 +65,7 @@ def attachment_in(value: Json) -> Attachment | None:
 
 def attachments_in(value: Json) -> tuple[Attachment, ...]:
     """All attachments in a JSON value, each once."""
-    return heard(value)[1]
+    return text_and_attachments(value)[1]
 
 
 def message_value(text: str, attachments: Iterable[Attachment]) -> Json:
@@ -74,8 +74,8 @@ def message_value(text: str, attachments: Iterable[Attachment]) -> Json:
     return [*([text] if text else []), *given] if given else text
 
 
-def heard(value: Json) -> tuple[str, tuple[Attachment, ...]]:
-    """A value as a model is told it: its text, and the attachments that are in it.
+def text_and_attachments(value: Json) -> tuple[str, tuple[Attachment, ...]]:
+    """A value as a model sees it: its text, and the attachments that are in it.
 
     The inverse of `message_value`. In any other value the name of an attachment stands where it was.
     """

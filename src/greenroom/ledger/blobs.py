@@ -6,7 +6,7 @@ that reads the same ledgers finds it. Bytes have no owner: equal ones are the sa
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from inspect import currentframe
 from pathlib import Path
@@ -65,16 +65,21 @@ _passing: set[str] = set()
 """What a run has made: it need not be held any longer once a folder keeps it."""
 _folders: dict[Path, None] = {}
 """Where else bytes may lie."""
+_sources: dict[str, Callable[[str], bytes | None]] = {}
+"""Who else may have bytes, by a name of its own: each is asked for a digest."""
 
 
 def attach(source: str | Path | bytes, media_type: str = "", *, name: str = "") -> Attachment:
     """A file, or bytes, to be sent along with a message or given back by a mock.
 
-    A relative path is looked for beside the Python file that says it. The media type is that of the file's
+    A relative path is looked for next to the Python file that says it. The media type is that of the file's
     suffix or of its first bytes unless it is given.
     """
     if isinstance(source, bytes):
         return blob(source, media_type, name)
+    if not isinstance(source, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
+        kind = type(source).__name__
+        raise BadAttachment(f"a {kind} cannot be attached; give a path, or bytes: bytes(data).")
     caller = currentframe()
     caller = caller and caller.f_back
     beside: str = caller.f_globals.get("__file__", "") if caller is not None else ""
@@ -130,7 +135,7 @@ def described(data: bytes, media_type: str, name: str, where: str) -> Attachment
     claimed = _SAME.get(claimed, claimed) or _BY_SUFFIX.get(Path(name).suffix[1:].lower(), "")
     kind = claimed or begins
     if not kind:
-        raise BadAttachment(f"what {where} is cannot be told; give its media type: 'image/png'.")
+        raise BadAttachment(f"the media type of {where} is unknown; give it: 'image/png'.")
     if not _MEDIA_TYPE.fullmatch(kind):
         raise BadAttachment(f"{where} has the media type {media_type!r}; write it as 'image/png'.")
     if kind != begins and (kind in _SIGNED or (begins and _family(kind) != _family(begins))):
@@ -148,19 +153,24 @@ def data_of(attachment: Attachment) -> bytes:
     """The bytes of an attachment, wherever they lie."""
     digest = attachment.digest
     if not _DIGEST.fullmatch(digest):
-        raise BadAttachment(f"{digest[:80]!r} is no digest of an attachment.")
+        raise BadAttachment(f"{digest[:80]!r} is not a digest of an attachment.")
     places = [_known.get(digest), *(_place(folder, digest) for folder in _folders)]
     for place in places:
         data = _read(place) if isinstance(place, Path) else place
         if data is not None and sha256(data).hexdigest() == digest:
             _known.setdefault(digest, place)  # pyright: ignore[reportArgumentType] - it is not None
             return data
+    for source in tuple(_sources.values()):
+        data = source(digest)
+        if data is not None and sha256(data).hexdigest() == digest:
+            _known.setdefault(digest, data)
+            return data
     held = _known.get(digest)
     if isinstance(held, Path):
         raise BadAttachment(f"{held} was changed or removed after it was attached.")
     raise BadAttachment(
         f"the bytes of {attachment} are not here. They lie in the folder {FOLDER!r} of the store that "
-        f"the run was recorded in, or beside the ledger: copy that too."
+        f"the run was recorded in, or next to the ledger: copy that too."
     )
 
 
@@ -205,8 +215,9 @@ class BlobFolder:
 
     def keep_mentioned(self, written: bytes | str) -> None:
         """Keep what is about to be written down mentions, and nothing else that this process knows."""
-        if _known:
-            self.keep(digests_in(written if isinstance(written, str) else written.decode()))
+        if isinstance(written, bytes):
+            written = written.decode() if _MARK_BYTES in written else ""
+        self.keep(digests_in(written))
 
     def keep(self, digests: Iterable[str]) -> None:
         """Keep the bytes of these digests, as far as they are at hand."""
@@ -236,22 +247,34 @@ def look_in(folder: Path) -> None:
     _folders[folder] = None
 
 
+def ask_also(name: str, source: Callable[[str], bytes | None]) -> None:
+    """Ask this source for bytes too; one that had this name before is asked no more."""
+    _sources[name] = source
+
+
+def at_hand(digest: str) -> bytes | None:
+    """The bytes of this digest, if this process can get at them without asking any source."""
+    place = _known.get(digest)
+    return _read(place) if isinstance(place, Path) else place
+
+
 def digests_in(text: str) -> list[str]:
     """The digests of all attachments that the lines of a ledger mention."""
     return list(dict.fromkeys(_MENTIONED.findall(text))) if MARK in text else []
 
 
+_MARK_BYTES = MARK.encode()
 _MENTIONED = re.compile(rf"""{re.escape(MARK)}["']?:\s*["']?([0-9a-f]{{64}})""")
 
 
 def keep_beside(file: Path, text: str) -> None:
-    """Keep the bytes that a file is to mention, in a folder beside it."""
+    """Keep the bytes that a file is to mention, in a folder next to it."""
     if digests := digests_in(text):
         BlobFolder(file.absolute().parent / FOLDER).keep(digests)
 
 
 def look_beside(file: Path) -> None:
-    """Look for bytes in the folder beside a file, if there is one."""
+    """Look for bytes in the folder next to a file, if there is one."""
     folder = file.absolute().parent / FOLDER
     if folder.is_dir():
         look_in(folder)

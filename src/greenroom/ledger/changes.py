@@ -55,12 +55,12 @@ class MarkedValue:
         return "delete()" if self.op == "delete" else f"{self.op}({self.value!r})"
 
 
-def append(value: Any) -> MarkedValue:
+def append(value: object) -> MarkedValue:
     """Add to the list that is there instead of replacing it."""
     return MarkedValue("append", value)
 
 
-def replace(value: Any) -> MarkedValue:
+def replace(value: object) -> MarkedValue:
     """Put this mapping in place of the old one instead of merging it."""
     return MarkedValue("replace", value)
 
@@ -85,7 +85,7 @@ def with_state_change(result: T, changes: Mapping[Any, Any]) -> WithStateChange[
     return WithStateChange(result, changes_of(changes))
 
 
-def unwrapped(value: Any) -> tuple[Any, tuple[Change, ...]]:
+def unwrapped(value: object) -> tuple[Any, tuple[Change, ...]]:
     """A result apart from the changes of state it asks for."""
     if isinstance(value, WithStateChange):
         whole = cast("WithStateChange[Any]", value)

@@ -22,7 +22,7 @@ def _lenient() -> "msgspec.json.Decoder[AnyEvent]":
     return msgspec.json.Decoder(AnyEvent, strict=False)
 
 
-def _foreign(value: Any) -> Any:
+def _foreign(value: object) -> Any:
     """JSON for a value of another type, where a case may hold anything, such as in its tags."""
     from pydantic_core import to_jsonable_python
 
@@ -45,7 +45,7 @@ def event_data(event: Event) -> dict[str, Any]:
     return json.loads(encoded(event))
 
 
-def event_from(data: Any) -> Event:
+def event_from(data: object) -> Event:
     """The event that is written as a JSON object; BadLedger if it is none."""
     (event,) = decode([f"{json.dumps(data)}", ""], "history")
     return event
@@ -59,7 +59,7 @@ def encoded_lines(events: Sequence[Event]) -> bytes:
         return b"".join(map(encoded, events))
 
 
-def json_of(data: Any, default: Callable[[Any], Any] | None = None) -> bytes:
+def json_of(data: object, default: Callable[[Any], Any] | None = None) -> bytes:
     """JSON in UTF-8; half a surrogate pair, which UTF-8 cannot hold, is escaped."""
     try:
         return msgspec.json.encode(data, enc_hook=default)
@@ -67,7 +67,7 @@ def json_of(data: Any, default: Callable[[Any], Any] | None = None) -> bytes:
         return _odd_json_of(data, default)
 
 
-def _odd_json_of(data: Any, default: Callable[[Any], Any] | None) -> bytes:
+def _odd_json_of(data: object, default: Callable[[Any], Any] | None) -> bytes:
     """JSON of what msgspec refuses: numbers of thousands of digits, odd keys, half characters."""
     from pydantic_core import PydanticSerializationError, to_json
 

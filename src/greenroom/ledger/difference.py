@@ -1,6 +1,6 @@
 """Where two ledgers differ: per side and place, so that the order of branches does not count.
 
-Times, ids of calls, what was spent and who answered are no differences; nor is what a framework keeps
+Times, ids of calls, what was spent and who answered are not differences; nor is what a framework keeps
 for itself.
 """
 
@@ -72,21 +72,21 @@ def input_difference(
 ) -> str:
     """How two questions to a model differ first, in words; "" if they do not."""
 
-    def told(what: str, old: object, new: object) -> str:
+    def differs(what: str, old: object, new: object) -> str:
         return f"{what}: {_short(old)} {was}, {_short(new)} {now}"
 
     if one.instructions != other.instructions:
-        return told("instructions", *_parting(one.instructions, other.instructions))
+        return differs("instructions", *_parting(one.instructions, other.instructions))
     for at, (old, new) in enumerate(zip(one.messages, other.messages, strict=False), start=1):
         if old.role != new.role or old.tool != new.tool:
-            return told(f"message {at} is from", old.tool or old.role, new.tool or new.role)
+            return differs(f"message {at} is from", old.tool or old.role, new.tool or new.role)
         if old.text != new.text:
-            return told(f"message {at} ({old.role})", *_parting(old.text, new.text))
+            return differs(f"message {at} ({old.role})", *_parting(old.text, new.text))
         if old.attachments != new.attachments:
             files = [[str(one) for one in message.attachments] for message in (old, new)]
-            return told(f"message {at} has attached", *files)
+            return differs(f"message {at} has attached", *files)
         if _calls(old) != _calls(new):
-            return told(f"message {at} calls", _calls(old), _calls(new))
+            return differs(f"message {at} calls", _calls(old), _calls(new))
     short, long = sorted((one.messages, other.messages), key=len)
     if len(short) != len(long):
         more = long[len(short)]
@@ -94,14 +94,14 @@ def input_difference(
         return f"only {which}: message {len(short) + 1} ({more.role}) {_short(more.text)}"
     old_tools, new_tools = ([tool.name for tool in tools] for tools in (one.tools, other.tools))
     if old_tools != new_tools:
-        return told("tools", old_tools, new_tools)
+        return differs("tools", old_tools, new_tools)
     for old, new in zip(one.tools, other.tools, strict=True):
         if old != new:
-            return told(
+            return differs(
                 f"tool {old.name!r}", old.description or old.takes, new.description or new.takes
             )
     if one.output_schema != other.output_schema:
-        return told("output schema", one.output_schema, other.output_schema)
+        return differs("output schema", one.output_schema, other.output_schema)
     return ""
 
 
@@ -166,7 +166,7 @@ def _facts(event: Event, ids: Mapping[str, str], request: ModelInput | None) -> 
     return cast("dict[str, Any]", _renamed(msgspec.to_builtins(facts, enc_hook=str), ids))
 
 
-def _renamed(value: Any, ids: Mapping[str, str]) -> Any:
+def _renamed(value: object, ids: Mapping[str, str]) -> Any:
     if isinstance(value, str):
         return ids.get(value, value)
     if isinstance(value, list | tuple):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from msgspec import Struct
 
 from greenroom.errors import Phase
-from greenroom.ledger.attachments import Attachment, heard, message_value
+from greenroom.ledger.attachments import Attachment, message_value, text_and_attachments
 from greenroom.ledger.changes import Change, Changes
 from greenroom.ledger.messages import Message, ToolCall, Usage, Voice
 from greenroom.ledger.plain import Json
@@ -22,7 +22,7 @@ EndReason = Literal["completed", "finished", "state_matches", "max_turns", "max_
 """Why a run is over."""
 YieldType = Literal["message", "tool"]
 Unseen = Literal["models", "tools", "args", "results", "words", "user", "state", "nodes", "times"]
-"""What a record may not hold, although it may have happened.
+"""What a record must not hold, although it can happen.
 
 The calls of models and of tools; what tools were given and what they returned; what the agent and what
 the user said; the state; which parts of the agent were at work; and when anything happened.
@@ -259,6 +259,11 @@ class ModelReplied(Event, frozen=True, kw_only=True):
     partial: bool = False
     """Whether the reply breaks off: its provider cut it at a limit, or it was interrupted."""
 
+    @property
+    def paid(self) -> float | None:
+        """What it cost in this run: what was recorded before was paid for before."""
+        return 0.0 if self.source == "replayed" else self.cost
+
 
 class ModelFailed(Event, frozen=True, kw_only=True):
     """A model could not be asked, or did not answer."""
@@ -287,6 +292,8 @@ class ToolCalled(Event, frozen=True, kw_only=True):
     tool: str
     args: Mapping[str, Json]
     n: int = 0
+    ends: bool = False
+    """Whether what it returns is the agent's answer, so that the agent is not asked again."""
 
 
 class ToolReturned(Event, frozen=True, kw_only=True):
@@ -438,7 +445,7 @@ AnyEvent = (
 
 def agent_words(path: str, output: Json) -> AgentSaid:
     """What the user hears of an agent's output: its text, and what is attached."""
-    text, attached = heard(output)
+    text, attached = text_and_attachments(output)
     return AgentSaid(path=path, text=text, attachments=attached)
 
 

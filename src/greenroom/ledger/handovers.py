@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from greenroom.ledger.events import Decided, ModelCalled, RunStarted
+from greenroom.ledger.events import Decided, ModelCalled, RunStarted, ToolCalled
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import is_object
 
 
 class Handover(Struct, frozen=True):
-    """One agent, or node of a graph, left the conversation to another beside it."""
+    """One agent, or node of a graph, left the conversation to another next to it."""
 
     by: str
     to: str
@@ -23,10 +23,10 @@ def handovers(ledger: Ledger, voice: Voice = "agent") -> list[Handover]:
     """Every hand-over of a run, in order.
 
     A hand-over is a decision of an agent or node by which one of its neighbours goes on: a transfer, a
-    `Command(goto=...)`, a conditional edge. A sequence, an agent used as a tool and a route to a part of
-    its own are none.
+    `Command(goto=...)`, a conditional edge, an output function that runs the other. A sequence, an agent
+    used as a tool and a route to a part of its own are none.
     """
-    found = [*_decided(ledger, voice), *_by_code(ledger, voice)]
+    found = [*_decided(ledger, voice), *_by_code(ledger, voice), *_by_output(ledger, voice)]
     return sorted(found, key=lambda one: one.seq)
 
 
@@ -56,6 +56,17 @@ def _by_code(ledger: Ledger, voice: Voice) -> Iterator[Handover]:
         if around in before and before[around] != called.agent:
             yield Handover(before[around], called.agent, called.seq)
         before[around] = called.agent
+
+
+def _by_output(ledger: Ledger, voice: Voice) -> Iterator[Handover]:
+    """Agents that answer in place of the one whose last call they are asked in."""
+    for call in ledger.of(ToolCalled, voice=voice):
+        if not call.ends:
+            continue
+        inside = f"{call.path}/call:{call.call_id}/"
+        asked = (one for one in ledger.of(ModelCalled, voice=voice) if one.path.startswith(inside))
+        if first := next(asked, None):
+            yield Handover(_name(call.path), first.agent, first.seq)
 
 
 def _name(node: str) -> str:

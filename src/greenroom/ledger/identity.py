@@ -10,7 +10,7 @@ from typing import Any, cast
 _IDENTITY = re.compile(r"(?P<name>.+):([0-9a-f]{12}|unknown)")
 
 
-def code_identity(live: Any) -> str:
+def code_identity(live: object) -> str:
     """Module, qualified name and a hash of the source; "unknown" where no source can be read.
 
     Of our own code the name is enough: a new version of Greenroom is not a change of the case.
@@ -25,12 +25,12 @@ def code_identity(live: Any) -> str:
 
 
 def code_name(text: str) -> str:
-    """The name of the code that an identity stands for; "" if the text is no identity."""
+    """The name of the code that an identity stands for; "" if the text is not one."""
     named = _IDENTITY.fullmatch(text)
     return named["name"].rpartition(".")[2] if named else ""
 
 
-def digest_of(data: Any) -> str:
+def digest_of(data: object) -> str:
     """Changes whenever this JSON does."""
     return blake2b(json.dumps(data, sort_keys=True).encode(), digest_size=8).hexdigest()
 

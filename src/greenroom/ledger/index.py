@@ -148,7 +148,7 @@ class VoiceIndex(Struct, eq=False):
     def is_known(self, other: str, path: str) -> bool:
         """Whether what happened at `other` is sure to be known at `path`, whichever was faster.
 
-        Branches that still run beside it are not, nor are invocations that were begun together. What
+        Branches that still run alongside it are not, nor are invocations that were begun together. What
         was stopped is: nothing happens there any more.
         """
         invocation = root_of(other)

@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from msgspec import Struct
 
-from greenroom.ledger.attachments import Attachment, heard
+from greenroom.ledger.attachments import Attachment, text_and_attachments
 from greenroom.ledger.events import (
     Event,
     ModelCalled,
@@ -35,7 +35,7 @@ class ModelInput(Struct, frozen=True, omit_defaults=True):
 class ModelInteraction(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A question to a model and its answer.
 
-    `request` is None where the ledger does not say what was asked: it was told not to, or is older.
+    `request` is None where the ledger does not say what was asked: it was set not to, or is older.
     """
 
     agent: str
@@ -158,15 +158,15 @@ def model_ends(ledger: Ledger, voice: Voice = "agent") -> dict[int, ModelReplied
 
 
 def result_message(end: ToolReturned | ToolFailed) -> Message:
-    """What a model is told of the end of a call."""
+    """What a model sees of the end of a call."""
     if isinstance(end, ToolFailed):
         return Message("tool", f"Error: {end.error}", (), end.call_id, end.tool)
-    text, attached = heard(end.value)
+    text, attached = text_and_attachments(end.value)
     return Message("tool", text, (), end.call_id, end.tool, attached)
 
 
 def reply_message(reply: ModelReplied) -> Message:
-    """What a model is told of its own reply."""
+    """What a model sees of its own reply."""
     return Message("assistant", reply.text, reply.calls, attachments=reply.attachments)
 
 

@@ -132,7 +132,7 @@ class Ledger:
         """Write the ledger to a file, whole or not at all.
 
         A run goes on from its ledger, so it is kept word for word; `redact=True` replaces the
-        secrets in a copy that is handed around. Attachments are kept beside it, in a folder `attachments`.
+        secrets in a copy that is handed around. Attachments are kept next to it, in a folder `attachments`.
         """
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,6 @@ from msgspec import Struct
 
 from greenroom.ledger.interactions import model_inputs
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.messages import Voice
 from greenroom.ledger.questions import state
 
 
@@ -21,14 +20,14 @@ class MemoryUse(Struct, frozen=True):
     """How many values the final state holds, over all scopes."""
 
 
-def memory_use(ledger: Ledger, voice: Voice = "agent") -> MemoryUse:
-    """What a side of the run kept in mind, in numbers."""
-    asked = [len(put.messages) for _, put in model_inputs(ledger, voice) if put is not None]
-    replied = ledger.index_of(voice).replied
+def memory_use(ledger: Ledger) -> MemoryUse:
+    """What the agent kept in mind, in numbers."""
+    asked = [len(put.messages) for _, put in model_inputs(ledger) if put is not None]
+    replied = ledger.index_of().replied
     read = [reply.usage.input for reply in replied if reply.usage is not None]
     return MemoryUse(
         most_messages=max(asked, default=None),
         most_tokens=max(read, default=None),
         summaries=sum("/summary:" in reply.path for reply in replied),
-        state_keys=sum(len(held) for held in state(ledger, voice).values()),
+        state_keys=sum(len(held) for held in state(ledger).values()),
     )

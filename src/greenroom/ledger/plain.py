@@ -131,7 +131,7 @@ def _key(key: object, where: str) -> str:
 def _finite(value: float, where: str) -> float:
     if isfinite(value):
         return value
-    raise BadValue(f"{where} holds {value!r}, which is no JSON number. Use None or a text.")
+    raise BadValue(f"{where} holds {value!r}, which is not a JSON number. Use None or a text.")
 
 
 def _unusual(value: object, where: str, depth: int) -> Json:

@@ -38,7 +38,7 @@ def place_text(given: str | FieldLike) -> str:
         return f"{given.scope}.{given.name}"
     if not isinstance(given, str) or not all(given.split(".")):
         raise BadQuery(
-            f'{given!r} is no place in the state; say "key" for one of the session, "scope.key", or '
+            f'{given!r} is not a place in the state; say "key" for one of the session, "scope.key", or '
             f"a field of a state schema."
         )
     return given if "." in given else f"session.{given}"
@@ -62,7 +62,7 @@ def matches_state(state: Mapping[str, Any], query: Mapping[str, Query]) -> bool:
     return all(matches(state.get(scope, {}), part) for scope, part in query.items())
 
 
-def matches(value: Json, query: Any) -> bool:
+def matches(value: Json, query: object) -> bool:
     """Whether `value` matches a query: operators, dotted paths, or a plain value to equal."""
     if not isinstance(query, Mapping) or not query:
         return _equals(value, cast("Any", query))
@@ -78,7 +78,7 @@ def _equals(value: Json, wanted: Any) -> bool:
     return same(value, wanted)
 
 
-def holds(predicate: Predicate, value: Any) -> bool:
+def holds(predicate: Predicate, value: object) -> bool:
     """Whether `predicate` is true of `value`; a predicate that would have to be awaited is refused."""
     found = predicate(value)
     if inspect.isawaitable(found):
@@ -89,7 +89,7 @@ def holds(predicate: Predicate, value: Any) -> bool:
     return bool(found)
 
 
-def plain_query(query: Any, where: str = "query") -> Json:
+def plain_query(query: object, where: str = "query") -> Json:
     """The query as JSON; a function in it becomes `{"$live": its name and a hash of its source}`."""
     try:
         return plain(query, where)
@@ -98,7 +98,7 @@ def plain_query(query: Any, where: str = "query") -> Json:
         return plain(_named(query), where)
 
 
-def _named(query: Any) -> Any:
+def _named(query: object) -> Any:
     if isinstance(query, Mapping):
         return {key: _named(part) for key, part in cast("Mapping[str, Any]", query).items()}
     if isinstance(query, list | tuple):
@@ -113,7 +113,7 @@ def holds_code(query: Json) -> bool:
     return is_array(query) and any(map(holds_code, query))
 
 
-def check_query(query: Any, where: str = "query") -> None:
+def check_query(query: object, where: str = "query") -> None:
     """Refuse a query that could never be understood, before anything runs."""
     if isinstance(query, list | tuple):
         for index, part in enumerate(cast("list[Any]", query)):
@@ -129,7 +129,7 @@ def check_query(query: Any, where: str = "query") -> None:
             check_query(operand, f"{where}.{key}")
 
 
-def _check_operator(operator: str, operand: Any, where: str) -> None:
+def _check_operator(operator: str, operand: object, where: str) -> None:
     if operator not in _OPERATORS:
         raise _unknown(operator, where)
     if operator == "$regex":
@@ -176,7 +176,7 @@ def value_at(value: Json | Mapping[str, Json], dotted: str) -> Json:
     return found
 
 
-def _operate(value: Json, op: str, operand: Any) -> bool:
+def _operate(value: Json, op: str, operand: object) -> bool:
     if op not in _OPERATORS:
         raise _unknown(op)
     return _OPERATORS[op](value, operand)
@@ -187,7 +187,7 @@ def _equal(value: Json, operand: Any) -> bool:
 
 
 def _compare(holds: Callable[[Any, Any], bool]) -> Callable[[Json, Any], bool]:
-    def compared(value: Json, operand: Any) -> bool:
+    def compared(value: Json, operand: object) -> bool:
         numbers = isinstance(value, int | float) and isinstance(operand, int | float)
         if isinstance(value, bool) or isinstance(operand, bool):
             return False
@@ -206,10 +206,12 @@ def _pattern(operand: Any, where: str = "$regex") -> re.Pattern[str]:
     try:
         return re.compile(operand)
     except (re.error, TypeError) as error:
-        raise BadQuery(f"{where}: $regex {operand!r} is no regular expression: {error}.") from error
+        raise BadQuery(
+            f"{where}: $regex {operand!r} is not a regular expression: {error}."
+        ) from error
 
 
-def _near_what(operand: Any, where: str = "$near") -> tuple[float, float]:
+def _near_what(operand: object, where: str = "$near") -> tuple[float, float]:
     """The number and how far from it a value may be."""
     match operand:
         case [int() | float() as number, int() | float() as tolerance] if not isinstance(
@@ -222,14 +224,14 @@ def _near_what(operand: Any, where: str = "$near") -> tuple[float, float]:
     raise BadQuery(f"{where}: $near wants [number, tolerance], but got {operand!r}.")
 
 
-def _near(value: Json, operand: Any) -> bool:
+def _near(value: Json, operand: object) -> bool:
     number, tolerance = _near_what(operand)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return abs(value - number) <= tolerance
 
 
-def _was_code(_: Json, operand: Any) -> bool:
+def _was_code(_: Json, operand: object) -> bool:
     raise BadQuery(
         f"the query held the function {operand!r}, which data cannot bring back. Give the case "
         f"itself: score(ledger, case=...)."

@@ -13,7 +13,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from greenroom.ledger.attachments import Attachment, attachments_in, heard
+from greenroom.ledger.attachments import Attachment, attachments_in, text_and_attachments
 from greenroom.ledger.changes import Change, State, apply_changes, state_in, value_in
 from greenroom.ledger.events import (
     AgentSaid,
@@ -147,7 +147,7 @@ def messages(ledger: Ledger, voice: Voice = "agent") -> list[Message]:
 
 
 def _answer(value: Json) -> Message:
-    text, attached = heard(value) if is_array(value) else (str(value), ())
+    text, attached = text_and_attachments(value) if is_array(value) else (str(value), ())
     return Message("user", text, attachments=attached)
 
 
@@ -257,22 +257,19 @@ def spending_by_node(ledger: Ledger, voice: Voice = "agent") -> dict[str, Spendi
     if not models_seen:
         found.setdefault("", [])
     return {
-        node: _spent(replies, is_whole=models_seen or node != "") for node, replies in found.items()
+        node: spending_on(replies, is_whole=models_seen or node != "")
+        for node, replies in found.items()
     }
 
 
 def spending(ledger: Ledger, voice: Voice = "agent") -> Spending:
     """What the models of one side used and cost, and which they were."""
     models_seen = voice == "user" or "models" not in unseen(ledger)
-    return spending_on(ledger.index_of(voice), models_seen=models_seen)
+    return spending_on(ledger.index_of(voice).replied, is_whole=models_seen)
 
 
-def spending_on(index: VoiceIndex, *, models_seen: bool) -> Spending:
-    """The same from one index; unknown if there may be model calls that were not seen."""
-    return _spent(index.replied, is_whole=models_seen)
-
-
-def _spent(replies: Iterable[ModelReplied], *, is_whole: bool) -> Spending:
+def spending_on(replies: Iterable[ModelReplied], *, is_whole: bool) -> Spending:
+    """What these replies used and cost; unknown if they may not be the whole."""
     usage: Usage | None = Usage() if is_whole else None
     cost: float | None = 0.0 if is_whole else None
     models: dict[str, int] = {}
@@ -280,8 +277,7 @@ def _spent(replies: Iterable[ModelReplied], *, is_whole: bool) -> Spending:
     for event in replies:
         name = event.model if event.source == "live" else f"{event.model} ({event.source})"
         models[name] = models.get(name, 0) + 1
-        # What was recorded before was paid for before.
-        price = 0.0 if event.source == "replayed" else event.cost
+        price = event.paid
         known += price or 0.0
         cost = None if cost is None or price is None else cost + price
         usage = None if usage is None or event.usage is None else usage + event.usage
@@ -322,14 +318,10 @@ def span(first: Event, last: Event) -> float:
 
 def unseen(ledger: Ledger) -> tuple[Unseen, ...]:
     """Which calls of the agent could not be seen, so that their absence here says nothing."""
-    return unseen_in(ledger.first, ledger.index_of())
-
-
-def unseen_in(first: Event | None, index: VoiceIndex) -> tuple[Unseen, ...]:
-    """As `unseen`, from the first event and the agent's index."""
+    first = ledger.first
     if not isinstance(first, RunStarted):
         return ()
-    if "models" in first.observed and not index.replied:
+    if "models" in first.observed and not ledger.indexes["agent"].replied:
         return (*first.opaque, "models")
     return first.opaque
 
@@ -374,7 +366,7 @@ def trajectory(
     return [step for step in found if keep(step)] if keep else found
 
 
-def _beside(event: UserSaid | AgentSaid) -> Json:
+def _step_details(event: UserSaid | AgentSaid) -> Json:
     return {"attachments": plain(event.attachments)} if event.attachments else None
 
 
@@ -393,12 +385,12 @@ def _steps(event: Event, index: VoiceIndex, *, brief: bool) -> list[Step]:
             details = None if brief else {"path": event.path}
             return [Step("node", event.node, event.input, event.at, took, details)]
         case UserSaid():
-            return [Step("message", "user", event.text, event.at, 0.0, _beside(event))]
+            return [Step("message", "user", event.text, event.at, 0.0, _step_details(event))]
         case Answered():
             said = [answer.value for answer in event.answers if not answer.tool]
             return [Step("message", "user", str(value), event.at) for value in said]
         case AgentSaid():
-            return [Step("message", "assistant", event.text, event.at, 0.0, _beside(event))]
+            return [Step("message", "assistant", event.text, event.at, 0.0, _step_details(event))]
         case Decided():
             return [Step("conditional", event.path, event.choice, event.at)]
         case Noted():

@@ -32,7 +32,7 @@ class RecordedWay:
 
     @property
     def ended(self) -> bool:
-        """Whether it came to an end once that is no failure."""
+        """Whether it came to an end once that is not a failure."""
         ends = self._index.invocations_ended.values()
         return any(end.outcome != "failed" for end in ends)
 

@@ -55,8 +55,8 @@ def members_in(facts: Facts) -> Iterator[str]:
         yield from members_in(part)
 
 
-def as_facts(value: Any) -> Facts:
-    """A part as facts; what is no mapping is a name."""
+def as_facts(value: object) -> Facts:
+    """A part as facts; what is not a mapping is a name."""
     return cast("Facts", value) if isinstance(value, Mapping) else {"name": str(value)}
 
 
@@ -91,6 +91,6 @@ def _rounds(facts: Facts) -> str:
     return words if limit is None else f"{words}, at most {limit} rounds"
 
 
-def decider_of(given: Any) -> str:
+def decider_of(given: object) -> str:
     """What decides: a place in the state or a query as it is, a function by its name."""
     return (code_name(given) or given) if isinstance(given, str) else str(given)

@@ -74,11 +74,23 @@ def read_regular(source: Path, most: int, advice: str) -> bytes:
     try:
         return _read(source, most, advice)
     except FileNotFoundError as error:
-        raise BadFile(f"File not found: {source}.") from error
+        raise BadFile(f"File not found: {source}.{similar_file(source)}") from error
     except OSError as error:
         raise BadFile(f"cannot read {source}: {error.strerror}.") from error
     except ValueError as error:
         raise BadFile(f"cannot read {source}: {error}.") from error
+
+
+def similar_file(missing: Path) -> str:
+    """Which file was probably meant by a path that leads to none, as a sentence; empty if none is close."""
+    from difflib import get_close_matches  # slow to load, and only a mistake needs it
+
+    try:
+        there = [entry.name for entry in missing.parent.iterdir()]
+    except OSError:
+        return ""
+    near = get_close_matches(missing.name, there, 1)
+    return f" Did you mean {str(missing.with_name(near[0]))!r}?" if near else ""
 
 
 def _read(source: Path, most: int, advice: str) -> bytes:

@@ -11,7 +11,7 @@ class PydanticStruct(msgspec.Struct, frozen=True, omit_defaults=True):
     """A frozen struct that pydantic accepts as the type of a field."""
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
         from pydantic_core import core_schema
 
         def convert(value: object) -> Any:
@@ -24,7 +24,7 @@ class PydanticStruct(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> Any:
+    def __get_pydantic_json_schema__(cls, schema: object, handler: object) -> Any:
         (own,), parts = msgspec.json.schema_components([cls], ref_template="{name}")
         return _inline(own, parts)
 

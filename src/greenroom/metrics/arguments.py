@@ -60,7 +60,7 @@ class Arguments(Struct, frozen=True, kw_only=True):
 
 
 def _passes(predicate: Callable[..., object], made: ToolCalled, wanted: WantedValue) -> bool:
-    """Whether a predicate accepts the call's arguments, alone or beside the expected ones."""
+    """Whether a predicate accepts the call's arguments, alone or next to the expected ones."""
     args = cast("dict[str, Json]", plain(made.args))
     try:
         takes_both = len(inspect.signature(predicate).parameters) > 1

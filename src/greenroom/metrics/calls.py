@@ -35,6 +35,10 @@ class Called(BuiltIn, frozen=True, kw_only=True):
         """Arguments only where some are looked at."""
         return CALL_NAMES if self.args is None and self.where is None else CALL_ARGS
 
+    def needs_guard(self, case: Case) -> bool:
+        """Whether more is done than to count: a query may be slow, and a predicate is the author's code."""
+        return self.args is not None or self.where is not None
+
     def measure(self, case: Case, ledger: Ledger, world: World) -> Score:
         """1 if as many calls match as there should be."""
         made = ledger.index_of().asked
@@ -135,7 +139,9 @@ def _limits(here: str, at_least: int | None, at_most: int | None, never: bool) -
         unbounded = at_least is None and at_most is None
         return bounds(here, 1 if unbounded else at_least, at_most)
     if at_least is not None or at_most is not None:
-        raise BadMetric(f"{here} says never=True beside at_least or at_most; give one of them.")
+        raise BadMetric(
+            f"{here} says never=True together with at_least or at_most; give one of them."
+        )
     return Bounds(at_most=0)
 
 

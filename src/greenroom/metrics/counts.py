@@ -35,7 +35,7 @@ from greenroom.ledger.events import (
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.query import Predicate, holds
 from greenroom.ledger.questions import turns
-from greenroom.metrics.builtin import BuiltIn, written
+from greenroom.metrics.builtin import BuiltIn, QuickMetric, written
 from greenroom.metrics.needs import (
     CALL_NAMES,
     CALLS,
@@ -155,7 +155,7 @@ class EventCount(BuiltIn, frozen=True, kw_only=True):
         )
 
     def _counts(self, event: Event) -> bool:
-        # An event that only answers tools is no message.
+        # An event that only answers tools is not a message.
         if self.what in _ALIASES and isinstance(event, Answered) and not messages_in(event):
             return False
         return self.where is None or holds(self.where, event)
@@ -195,7 +195,7 @@ def event_count(
     )
 
 
-class TurnsWithin(BuiltIn, frozen=True, kw_only=True):
+class TurnsWithin(QuickMetric, frozen=True, kw_only=True):
     """Counts the user's turns."""
 
     needs: ClassVar[Needs] = NOTHING

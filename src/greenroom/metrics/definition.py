@@ -21,7 +21,7 @@ from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric, BadValue
 from greenroom.ledger.events import Unseen
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import plain
+from greenroom.ledger.plain import plain, without_addresses
 from greenroom.metrics.builtin import BuiltIn, checked_threshold
 from greenroom.metrics.needs import NOTHING, Needs, checked_needs
 from greenroom.metrics.parameters import Run, WantedParameters, filled, wants_of
@@ -48,6 +48,8 @@ def as_outcome(returned: object, name: str, threshold: float | None = None) -> O
         return _checked_score(returned, name)
     if isinstance(returned, NotApplicable | Unmeasured):
         return returned
+    if getattr(returned, "shape", None) == () and callable(item := getattr(returned, "item", None)):
+        returned = item()  # a single value of numpy's or torch's
     if isinstance(returned, bool):
         return Score(returned, threshold=threshold, name=name)
     if isinstance(returned, Real):
@@ -55,7 +57,7 @@ def as_outcome(returned: object, name: str, threshold: float | None = None) -> O
         if isfinite(value) and 0 <= value <= 1:
             return Score(value, threshold=threshold, name=name)
         return Unmeasured(
-            f"the metric returned {value!r}, which is no number from 0 to 1; scale it, and keep the "
+            f"the metric returned {value!r}, which is not a number from 0 to 1; scale it, and keep the "
             f"raw number in Score(..., measured=...)"
         )
     if returned is None:
@@ -79,7 +81,7 @@ def _checked_score(score: Score, name: str) -> Outcome:
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    text = without_addresses(repr(value))
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
@@ -281,6 +283,6 @@ def _function(given: object) -> Function:
         # A bound method can be a key of a cache; a callable object may not even be hashable.
         return given.__call__
     raise BadMetric(
-        f"{given!r} is no function. Give one, or an object with `evaluate(...)`; metrics such as "
+        f"{given!r} is not a function. Give one, or an object with `evaluate(...)`; metrics such as "
         f"called('tool') are used as they are."
     )

@@ -6,7 +6,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
-from greenroom.metrics.builtin import BuiltIn, checked_threshold, is_number, written
+from greenroom.metrics.builtin import QuickMetric, checked_threshold, is_number, written
 from greenroom.metrics.needs import CALL_NAMES, Needs
 from greenroom.metrics.turns import scripted_turns
 from greenroom.world.world import World
@@ -15,7 +15,7 @@ PENALTY = 0.2
 USUAL_THRESHOLD = 0.5
 
 
-class Efficiency(BuiltIn, frozen=True, kw_only=True):
+class Efficiency(QuickMetric, frozen=True, kw_only=True):
     """Counts the calls beyond the expected ones."""
 
     needs: ClassVar[Needs] = CALL_NAMES

@@ -61,7 +61,7 @@ class Proof(VerdictForm, Struct, frozen=True):
         return '"reasoning": "<why>", "reached": <true or false>, "quote": "<exact words, or none>"'
 
     def read(self, answer: Mapping[str, Json]) -> Verdict:
-        """1 with a quote that was found, 0 for false; a quote that is not found is no answer."""
+        """1 with a quote that was found, 0 for false; a quote that is not found is not an answer."""
         reached = with_keys(answer, ("reasoning", "reached", "quote"))["reached"]
         quote = text_at(answer, "quote")
         if reached is not True and reached is not False:

@@ -7,13 +7,13 @@ from greenroom.cases.scores import Outcome, Score
 from greenroom.errors import BadMetric
 from greenroom.ledger.handovers import handovers
 from greenroom.ledger.ledger import Ledger
-from greenroom.metrics.builtin import BuiltIn, checked_text, written
+from greenroom.metrics.builtin import QuickMetric, checked_text, written
 from greenroom.metrics.needs import NODES, Needs
 from greenroom.metrics.turns import checked_turn, turn_span
 from greenroom.world.world import World
 
 
-class HandedOver(BuiltIn, frozen=True, kw_only=True):
+class HandedOver(QuickMetric, frozen=True, kw_only=True):
     """Looks whether an agent got the conversation from another."""
 
     needs: ClassVar[Needs] = NODES

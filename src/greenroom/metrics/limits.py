@@ -8,7 +8,7 @@ from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger import questions
 from greenroom.ledger.ledger import Ledger
-from greenroom.metrics.builtin import BuiltIn, is_number, written
+from greenroom.metrics.builtin import QuickMetric, is_number, written
 from greenroom.metrics.facts import known_cost, known_usage
 from greenroom.metrics.needs import MODELS, TIMES, Needs
 from greenroom.world.world import World
@@ -16,7 +16,7 @@ from greenroom.world.world import World
 _CUT_SHORT = ("max_turns", "max_seconds", "error")
 
 
-class CostWithin(BuiltIn, frozen=True, kw_only=True):
+class CostWithin(QuickMetric, frozen=True, kw_only=True):
     """Compares what the agent's models cost with a budget."""
 
     needs: ClassVar[Needs] = MODELS
@@ -39,7 +39,7 @@ def cost_within(usd: float, *, name: str | None = None) -> CostWithin:
     return CostWithin(usd=usd, **written("cost_within", usd, name=name))
 
 
-class CompletedWithin(BuiltIn, frozen=True, kw_only=True):
+class CompletedWithin(QuickMetric, frozen=True, kw_only=True):
     """Compares how long the run took with a limit."""
 
     needs: ClassVar[Needs] = TIMES
@@ -64,7 +64,7 @@ def completed_within(seconds: float, *, name: str | None = None) -> CompletedWit
     return CompletedWithin(seconds=seconds, **written("completed_within", seconds, name=name))
 
 
-class TokensWithin(BuiltIn, frozen=True, kw_only=True):
+class TokensWithin(QuickMetric, frozen=True, kw_only=True):
     """Compares the tokens of the agent's models with limits."""
 
     needs: ClassVar[Needs] = MODELS

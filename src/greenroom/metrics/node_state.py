@@ -28,7 +28,7 @@ def state_after_node(
 ) -> State | Score | Unmeasured:
     """The state when `node` had last ended, in the whole run or in a span of its events.
 
-    For a node that never ended it is the score of a metric called `name`, for it is no success.
+    For a node that never ended it is the score of a metric called `name`, because that is not a success.
     """
     if not ledger.of(NodeStarted):
         return Unmeasured(NO_NODES)

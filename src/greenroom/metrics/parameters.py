@@ -145,7 +145,7 @@ class Run(Struct, frozen=True):
     noted: list[str] = field(default_factory=list)
 
     def note(self, name: str, value: object = None) -> None:
-        """Add a fact to what a reader of the score sees beside it."""
+        """Add a fact to what a reader of the score sees next to it."""
         self.noted.append(name if value is None else f"{name}: {value}")
 
     def __getattr__(self, name: str) -> Any:
@@ -209,7 +209,7 @@ _NEEDS: Mapping[str, Needs] = {
     **dict.fromkeys(("usage", "cost"), MODELS),
     "seconds": TIMES,
 }
-"""What a metric needs that asks for this; of the others, nothing that may not have been recorded."""
+"""What a metric needs that asks for this; of the others, nothing that might not have been recorded."""
 
 KNOWN: dict[str, Read] = {
     **_FACTS,

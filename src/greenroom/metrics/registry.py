@@ -51,13 +51,13 @@ def metric_named(criterion: Criterion | str) -> object:
     return found if threshold is None else metric(found, name=asked.name, threshold=threshold)
 
 
-def first_option(name: str) -> str:
+def first_option(name: str) -> inspect.Parameter:
     """The option of a metric that a bare value is meant for: `called:lookup` names the tool."""
     found = METRICS.load(name)
-    names = list(inspect.signature(found).parameters) if _is_factory(found) else []
-    if not names:
+    options = list(inspect.signature(found).parameters.values()) if _is_factory(found) else []
+    if not options:
         raise BadMetric(f"metric {name!r} has no options.")
-    return names[0]
+    return options[0]
 
 
 def _is_factory(found: Callable[..., object]) -> bool:

@@ -11,6 +11,7 @@ from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
 from greenroom.metrics.builtin import (
     BuiltIn,
+    QuickMetric,
     checked_switch,
     checked_text,
     checked_texts,
@@ -22,7 +23,7 @@ from greenroom.metrics.needs import WORDS, Needs
 from greenroom.world.world import World
 
 
-class Exact(BuiltIn, frozen=True, kw_only=True):
+class Exact(QuickMetric, frozen=True, kw_only=True):
     """Compares the last response with a text, or with the case's reference."""
 
     needs: ClassVar[Needs] = WORDS
@@ -50,7 +51,7 @@ def exact(text: str | None = None, *, name: str | None = None) -> Exact:
     return Exact(text=text, **written("exact", *(() if text is None else (text,)), name=name))
 
 
-class Contains(BuiltIn, frozen=True, kw_only=True):
+class Contains(QuickMetric, frozen=True, kw_only=True):
     """Looks for texts in the last response."""
 
     needs: ClassVar[Needs] = WORDS

@@ -71,7 +71,7 @@ def _in_common(wanted: Sequence[Hashable], said: Sequence[Hashable]) -> int:
     """How many items both have; one that occurs twice counts twice only if both have it twice."""
     ours, theirs = set(wanted), set(said)
     if len(ours) == len(wanted) or len(theirs) == len(said):
-        # Short texts seldom repeat a pair: this takes a quarter off ROUGE-2.
+        # Short texts rarely repeat a pair: this takes a quarter off ROUGE-2.
         return len(ours & theirs)
     left: dict[Hashable, int] = {}
     for item in wanted:

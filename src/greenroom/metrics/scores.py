@@ -30,6 +30,7 @@ from greenroom.metrics.expectations import expectations as expected_of
 from greenroom.metrics.needs import needs_of, unseen_facts, without
 from greenroom.metrics.parameters import CancelToken, surrounded
 from greenroom.results.breakage import breakage, unscored
+from greenroom.world.threads import Interruption
 from greenroom.world.world import World
 
 METRIC_SECONDS = 60.0
@@ -120,7 +121,7 @@ async def _measured(
             guard = limit if guarded() else await_in_time
             left = seconds if attempt == 1 else max(until - monotonic(), 0.0)
             return as_outcome(await guard(name, measure, left), name)
-        except BaseException as error:  # noqa: BLE001 - the one place: a broken metric is no number
+        except BaseException as error:  # noqa: BLE001 - the one place: a broken metric is not a number
             pause = _FIRST_PAUSE * 2 ** (attempt - 1)
             if attempt == attempts or not may_pass(error) or monotonic() + pause >= until:
                 return _broken(error, attempt)
@@ -129,7 +130,7 @@ async def _measured(
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether an error is a rate limit, a time-out or a lost connection, which may not come again.
+    """Whether an error is a rate limit, a time-out or a lost connection, which might not happen again.
 
     Those of other packages are known by their status or by the names of their types.
     """
@@ -229,10 +230,11 @@ def _broken(error: BaseException, attempts: int = 1) -> Unmeasured:
         if task is None or task.cancelling():
             raise error
         return Unmeasured("CancelledError: something the metric awaited was cancelled")
-    if isinstance(error, (Exception, SystemExit)):
-        often = f"failed after {attempts} attempts: " if attempts > 1 else ""
-        return Unmeasured(f"{often}{summarize_error(error)}")
-    raise error
+    if isinstance(error, KeyboardInterrupt | GeneratorExit | Interruption):
+        raise error
+    # A failed check of pytest's or a call of sys.exit() too: it is the metric's, and not the run's.
+    often = f"failed after {attempts} attempts: " if attempts > 1 else ""
+    return Unmeasured(f"{often}{summarize_error(error)}")
 
 
 def _of_unseen_facts(

@@ -149,7 +149,7 @@ def _trimmed(word: str, shape: bytes) -> str:
 def _rules(*replacements: str) -> Mapping[str, Sequence[Rule]]:
     """Rules by a word's last two letters, from lines like "ational ate".
 
-    In "t|ion" the t must be there, but is no part of what goes.
+    In "t|ion" the t must be there, but is not part of what goes.
     """
     rules: dict[str, list[Rule]] = {}
     for line in replacements:

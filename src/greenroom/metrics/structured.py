@@ -40,7 +40,7 @@ _STRICT_SCHEMA = {
 
 
 class NotJson(ValueError):
-    """A text that is no JSON document; the message says why."""
+    """A text that is not a JSON document; the message says why."""
 
 
 class JsonSchema(BuiltIn, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class JsonSchema(BuiltIn, frozen=True, kw_only=True):
         try:
             problems = schema_problems(self.schema, parsed_json(said))
         except NotJson as error:
-            problems = [f"the response {quoted(said)} is no JSON: {error}"]
+            problems = [f"the response {quoted(said)} is not JSON: {error}"]
         reason = "; ".join(problems[:_MOST_SHOWN]) or "the response fits the schema"
         if more := problems[_MOST_SHOWN:]:
             reason += f"; and {len(more)} more"
@@ -83,7 +83,7 @@ def json_schema(
     if described is not None:
         schema = described()
     elif isinstance(schema, type):
-        raise BadMetric(f"json_schema({schema.__name__}): this class is no pydantic model.")
+        raise BadMetric(f"json_schema({schema.__name__}): this class is not a pydantic model.")
     shown = written("json_schema", schema, name=name)
     return JsonSchema(schema=checked_schema(schema), **shown)
 
@@ -95,7 +95,9 @@ def checked_schema(schema: object) -> Json:
     try:
         copy = plain(schema, "the schema")
         if not isinstance(copy, bool) and not is_object(copy):
-            raise BadMetric(f"json_schema(...): {copy!r} is no schema; give an object or a bool.")
+            raise BadMetric(
+                f"json_schema(...): {copy!r} is not a schema; give an object or a bool."
+            )
         strict = Draft202012Validator(_STRICT_SCHEMA, offline=True)
         # A schema inside a schema makes the outer one wrong as well: the innermost says why.
         if wrong := sorted(strict.iter_errors(copy), key=lambda error: -len(error.instance_path)):
@@ -161,4 +163,4 @@ def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 
 def _no_constant(word: str) -> Json:
-    raise NotJson(f"{word} is no number of JSON")
+    raise NotJson(f"{word} is not a number of JSON")

@@ -129,7 +129,7 @@ def tool_trajectory_avg_score(
     """The calls of each turn are those of its `Expect(tools=[...])`; the value is the mean share.
 
     `match_type` is one of EXACT, STRICT, ADK, IN_ORDER, ANY_ORDER, UNORDERED, SUPERSET, SUBSET.
-    `args` says how arguments are compared: "exact"; "subset", where the call may have others beside
+    `args` says how arguments are compared: "exact"; "subset", where the call may have others besides
     the expected ones; "superset", where it may leave some of them out; "ignore". `tool_args` says it
     for one tool, or lists the only arguments that count, or is a predicate of the call's arguments
     (and, if it takes two, of the expected ones). `ignore_args` are left out, for all tools or by

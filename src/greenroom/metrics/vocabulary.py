@@ -12,7 +12,7 @@ from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import responses
 from greenroom.metrics.builtin import (
-    BuiltIn,
+    QuickMetric,
     checked_switch,
     checked_text,
     checked_texts,
@@ -30,7 +30,7 @@ _STEPS = 10
 """Each negative word takes a tenth off the tone."""
 
 
-class Keywords(BuiltIn, frozen=True, kw_only=True):
+class Keywords(QuickMetric, frozen=True, kw_only=True):
     """Looks for whole words in the last response."""
 
     needs: ClassVar[Needs] = WORDS
@@ -77,7 +77,7 @@ def keywords(
     )
 
 
-class Tone(BuiltIn, frozen=True, kw_only=True):
+class Tone(QuickMetric, frozen=True, kw_only=True):
     """Looks for negative words in everything the agent said."""
 
     needs: ClassVar[Needs] = WORDS

@@ -106,17 +106,17 @@ def test_the_default_measures_calls_and_resembling_responses() -> None:
 
 @pytest.mark.parametrize("cases", [AGENTFLOW, ADK, {"version": 1, "metrics": [], "cases": []}])
 def test_cases_given_as_a_config_are_refused(tmp_path: Path, cases: Any) -> None:
-    with pytest.raises(BadFile, match="is an eval set, no config"):
+    with pytest.raises(BadFile, match="is an eval set, not a config"):
         reading(tmp_path, cases)
-    with pytest.raises(BadFile, match="is an eval set, no config"):
+    with pytest.raises(BadFile, match="is an eval set, not a config"):
         reading(tmp_path, FLUENT, "config.yaml")
 
 
 @pytest.mark.parametrize(
     "content, told",
     [
-        ({}, "is no config. Looked for"),
-        ([], "is no config"),
+        ({}, "is not a config. Looked for"),
+        ([], "is not a config"),
         ({"criteria": {"x": "high"}}, "criteria.x: 'high' should be a number, or a mapping"),
         ({"criteria": {"x": True}}, "criteria.x: true should be a number"),
         ({"criteria": {"x": {"threshold": "a"}}}, "criteria.x.threshold: 'a' should be a number"),

@@ -496,7 +496,7 @@ def test_an_operator_that_is_meant_has_no_place_in_a_foreign_file(
         write_evalset(EvalSet("s", [case]), tmp_path / "s.json", shape=shape)
 
 
-# What is no eval set
+# What is not an eval set
 
 
 def test_a_file_of_no_known_shape_is_refused_with_what_was_looked_for(tmp_path: Path) -> None:
@@ -507,9 +507,13 @@ def test_a_file_of_no_known_shape_is_refused_with_what_was_looked_for(tmp_path: 
 
 
 def test_a_config_given_as_cases_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadFile, match="is a config, no eval set: it has `criteria` and no cases"):
+    with pytest.raises(
+        BadFile, match="is a config, not an eval set: it has `criteria` and no cases"
+    ):
         reading(tmp_path, AGENTFLOW_CONFIG)
-    with pytest.raises(BadFile, match="is a config, no eval set: it has `metrics` and no cases"):
+    with pytest.raises(
+        BadFile, match="is a config, not an eval set: it has `metrics` and no cases"
+    ):
         reading(tmp_path, {"version": 1, "metrics": ["exact"]})
 
 

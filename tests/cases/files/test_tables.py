@@ -103,7 +103,7 @@ def test_lines_of_json_may_be_rows_or_whole_cases(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text, told",
     [
-        ("", "no header"),
+        ("", "is empty"),
         (
             "a,b\n1,2\n",
             r"none of the columns \['a', 'b'\] is what the user says. Call it `says`",
@@ -112,7 +112,7 @@ def test_lines_of_json_may_be_rows_or_whole_cases(tmp_path: Path) -> None:
         ("question,\nHi,Ho\n", "column 2 has no name"),
         ("question,answer\nHi\n", "line 2, column 1: the row has 1 cells, but the header names 2"),
         ('question\n"Hi\n', "Invalid CSV"),
-        ("question,tools\nHi,[oops\n", "'.oops' is no list in JSON"),
+        ("question,tools\nHi,[oops\n", "'.oops' is not a list in JSON"),
         ("question,id\nHi,../b\n", "reads like a path"),
     ],
 )
@@ -124,5 +124,5 @@ def test_a_table_that_cannot_be_cases_is_refused(tmp_path: Path, text: str, told
 def test_a_column_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadFile, match="no column 'frage' for `says`"):
         reading(tmp_path, "question\nHi\n", columns={"says": "frage"})
-    with pytest.raises(BadFile, match="'sayz' is no place in a case"):
+    with pytest.raises(BadFile, match="'sayz' is not a place in a case"):
         reading(tmp_path, "question\nHi\n", columns={"sayz": "question"})

@@ -1,4 +1,4 @@
-"""Judges' answers are kept on disk, and believed only if they would be believed anew."""
+"""Judges' answers are kept on disk, and believed only if they would be believed again."""
 
 import json
 import os
@@ -20,6 +20,7 @@ from greenroom.models import ModelReply, ModelRequest
 from greenroom.world import LiveWorld
 from greenroom.world.answers import AnswerCache, CachedWorld, key_of
 from metrics.judges.asked import Asked, measured, no, order, yes
+from warm_python import WarmPython
 
 PAID = ModelReply(json.dumps(yes()), usage=Usage(100, 20), cost=0.01, model="judge-1")
 
@@ -162,7 +163,7 @@ async def test_a_spoiled_entry_is_as_good_as_none(tmp_path, how):
     model = Asked(no())
     found = await measured(polite(model, cache))
     assert (model.calls, found.passed, found.details["cached"]) == (1, False, 0)
-    # And it is mended.
+    # And it is fixed.
     assert (await measured(polite(Asked(), cache))).passed is False
 
 
@@ -299,7 +300,7 @@ print(bad)
 @pytest.mark.slow
 def test_two_processes_at_once_never_see_half_an_answer(tmp_path):
     workers = [
-        subprocess.Popen(
+        WarmPython(
             [sys.executable, "-c", WORKER, str(tmp_path), name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

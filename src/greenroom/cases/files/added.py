@@ -1,40 +1,54 @@
-"""One more case in a file, with everything else in it as it was, comments too."""
+"""More cases in a file, with everything else in it as it was, comments too."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from greenroom.cases.case import Case
 from greenroom.cases.data import written_data
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.documents import parsed_text
-from greenroom.cases.files.load import chosen_shape, read_as
-from greenroom.cases.files.save import evalset_text
+from greenroom.cases.files.load import chosen_shape, judged_as, read_as
+from greenroom.cases.files.save import evalset_text, save_text, write_evalset
 from greenroom.cases.files.shapes import OWN
-from greenroom.cases.files.yaml_text import yaml_text
+from greenroom.cases.files.yaml_text import has_comments, yaml_text
 from greenroom.errors import BadFile
+from greenroom.ledger.blobs import keep_beside
+from greenroom.ledger.text_files import text_of
 
 _YAML = (".yaml", ".yml")
 
 
-def with_case(source: Path, text: str, case: Case) -> str:
-    """The text of an eval-set file with one more case at its end.
+def add_cases(source: Path, *cases: Case) -> None:
+    """Put more cases at the end of an eval-set file, in the shape that the file has, or into a new one.
 
-    In our own shape as YAML the case is put behind what stands there. Any other file is written anew,
+    In our own shape as YAML they are put behind what stands there. Any other file is written again,
     unless it has comments: those would be lost.
     """
+    if not source.exists():
+        write_evalset(EvalSet(source.name.partition(".")[0], cases), source)
+        return
+    text = _with_cases(source, text_of(source), cases)
+    keep_beside(source, text)
+    save_text(text, source)
+
+
+def _with_cases(source: Path, text: str, cases: Sequence[Case]) -> str:
     before = _read(source, text)
-    if case.id in before:
-        raise BadFile(f"{source} has a case {case.id!r} already. Choose another id.")
-    wanted = before.with_cases(case)
-    if source.suffix in _YAML and before.shape in ("", OWN):
-        longer = _appended(text, case)
+    wanted = before.with_cases(*cases)
+    is_own_yaml = source.suffix in _YAML and before.shape == OWN
+    entries = yaml_text([written_data(case) for case in cases])
+    if is_own_yaml:
+        longer = _appended(text, entries)
         if _is(longer, source, wanted):
             return longer
-    if source.suffix in _YAML and _has_comments(text):
+    if source.suffix in _YAML and has_comments(text):
+        by_hand = f"Put this at the end of its cases:\n{entries}"
         raise BadFile(
-            f"{source} has comments that would be lost if the case were added here. Put this at the end "
-            f"of its cases:\n{yaml_text([written_data(case)])}"
+            f"{source} has comments that would be lost if anything were added to it here. "
+            f"{by_hand if is_own_yaml else 'Add it by hand.'}"
         )
-    return evalset_text(wanted, source, shape=before.shape or None)
+    return evalset_text(wanted, source, shape=before.shape)
 
 
 def _read(source: Path, text: str) -> EvalSet:
@@ -42,17 +56,16 @@ def _read(source: Path, text: str) -> EvalSet:
     shape, _ = chosen_shape(document)
     found = read_as(document, shape)
     if isinstance(found, EvalSet):
-        return found
+        return replace(judged_as(found, shape), shape=shape.name)
     raise BadFile(f"{source} has a problem, so nothing is added to it: {found[0]}", found)
 
 
-def _appended(text: str, case: Case) -> str:
-    """The case as one more entry of a list that ends the text, as far in as its other entries are."""
+def _appended(text: str, more: str) -> str:
+    """More entries of a list that ends the text, as far in as its other entries are."""
     entries = [line for line in text.splitlines() if line.lstrip().startswith("- ")]
     indents = [len(line) - len(line.lstrip()) for line in entries]
     margin = " " * min(indents, default=0)
-    entry = yaml_text([written_data(case)])
-    lines = [f"{margin}{line}" if line else line for line in entry.splitlines()]
+    lines = [f"{margin}{line}" if line else line for line in more.splitlines()]
     return "\n".join([text.rstrip("\n"), *lines, ""])
 
 
@@ -64,7 +77,3 @@ def _is(text: str, source: Path, wanted: EvalSet) -> bool:
     except BadFile:
         return False
     return same
-
-
-def _has_comments(text: str) -> bool:
-    return any(line.lstrip().startswith("#") or " #" in line for line in text.splitlines())

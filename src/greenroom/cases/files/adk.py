@@ -197,7 +197,11 @@ def _improvised(
     """A case whose user follows a scenario."""
     given = {name: scenario.take(name) for name in _SCENARIO}
     played = scenario_case({**given, "scenario_id": base.id}, scenario.place)
-    person = {**_person(played.user), **_mapping(ours.get("user"))}
+    person = {
+        "persona": played.user.persona,
+        "plan": plain(played.user.plan),
+        **_mapping(ours.get("user")),
+    }
     user = case_from({"id": base.id, "user": person}, scenario.place).user
     if given["user_persona"] not in (None, _persona(played.user.persona)):
         extra["conversation_scenario.user_persona"] = given["user_persona"]
@@ -206,10 +210,6 @@ def _improvised(
 
 def _mapping(data: Json) -> dict[str, Json]:
     return data if is_object(data) else {}
-
-
-def _person(user: SimulatedUser) -> dict[str, Json]:
-    return {"persona": user.persona, "plan": plain(user.plan)}
 
 
 def _turn(data: Json, place: str) -> Turn:

@@ -110,7 +110,7 @@ def _turn(data: Json, place: str) -> Turn:
     expect = fields.part(lambda: _expect(fields), None)
     if fields.take(_NODES):
         fix = "Leave it out, and measure `node_sequence`"
-        fields.remember(at(place, _NODES), "the order of nodes is no part of a turn here", fix)
+        fields.remember(at(place, _NODES), "the order of nodes is not part of a turn here", fix)
     index = int(place.rpartition("[")[2].rstrip("]"))
     number = fields.take("invocation_id")
     extra = fields.rest()

@@ -18,7 +18,7 @@ _ESCAPED_HALF = re.compile(r"\\[uU]0*[dD][89a-fA-F]")
 
 
 class Unreadable(ValueError):
-    """Text that is no JSON or YAML, or more than is read; `line` and `column` say where, if known.
+    """Text that is not JSON or YAML, or more than is read; `line` and `column` say where, if known.
 
     `flaws` are what else was found up to there.
     """

@@ -1,4 +1,4 @@
-"""Metrics as foreign files ask for them: a list of names beside a map of thresholds."""
+"""Metrics as foreign files ask for them: a list of names next to a map of thresholds."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress

@@ -53,7 +53,7 @@ def rows_with_flaws(text: str, delimiter: str) -> tuple[Rows, list[Problem]]:
                 rows.append({name: cell for name, cell in named if cell})
             rows.lines.append(line)
             if len(rows) * (_ROW + _CELL * len(rows.columns)) > room:
-                raise Unreadable("it holds more cells than are read at once; split it")
+                raise Unreadable("it holds too many cells; split it")
     except csv.Error as error:
         broken = Unreadable(str(error), reader.line_num)
         broken.flaws = flaws

@@ -25,7 +25,8 @@ from greenroom.errors import BadFile
 from greenroom.ledger.plain import Json
 from greenroom.ledger.text_files import text_of
 
-TABLES = (".jsonl", ".ndjson", ".csv", ".tsv")
+_LINES = (".jsonl", ".ndjson")
+TABLES = (*_LINES, ".csv", ".tsv")
 SUFFIXES = (".json", ".yaml", ".yml", *TABLES)
 _MOST_BROKEN = 20
 _ENDINGS = (".evalset", ".test", ".scenarios")
@@ -87,7 +88,7 @@ def parsed_text(source: Path, text: str) -> Document:
 def opened(source: Path) -> Document:
     """The document in a file as far as it can be parsed, flaws and all."""
     if source.suffix not in SUFFIXES:
-        raise BadFile(f"{source} is none of {', '.join(SUFFIXES)}; eval sets are kept in these.")
+        raise BadFile(f"{source} is not one of {', '.join(SUFFIXES)}; eval sets are kept in these.")
     return _opened(source, text_of(source))
 
 
@@ -106,6 +107,8 @@ def sound(document: Document) -> Document:
 
 def _opened(source: Path, text: str) -> Document:
     kind = source.suffix
+    if not text.strip() and kind not in _LINES:  # no line is no case
+        raise BadFile(f"{source} is empty.")
     try:
         return _READERS[kind](source, text)
     except Unreadable as error:

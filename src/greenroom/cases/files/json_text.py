@@ -71,7 +71,7 @@ def _said(error: json.JSONDecodeError) -> str:
 def check_weight(text: str) -> None:
     """Refuse a text that would take too much memory to read."""
     if weight(text) > MAX_WEIGHT:
-        raise Unreadable("it holds more values than are read at once; split it")
+        raise Unreadable("it holds too many values; split it")
 
 
 def weight(text: str) -> int:
@@ -88,7 +88,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _finite(digits: str) -> float:
@@ -202,4 +202,4 @@ def _refused(text: str, start: int, place: str) -> Iterator[tuple[int, str, str]
         elif text[value] != '"':
             number, end = _LENIENT.raw_decode(text, value)
             if isinstance(number, float) and not isfinite(number):
-                yield begin, inner, f"{text[value:end][:40]} is no number that JSON can hold"
+                yield begin, inner, f"{text[value:end][:40]} is not a number that JSON can hold"

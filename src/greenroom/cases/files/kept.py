@@ -227,7 +227,7 @@ def _step_in_part(part: Json, place: str) -> ToolCall | str | None:
 # Whether what was kept still says what the case says
 
 
-def still_says(kept: Json, said: Any, read: Callable[[Json, str], Any]) -> bool:
+def still_says(kept: Json, said: object, read: Callable[[Json, str], Any]) -> bool:
     """Whether reading the kept original gives what the case says now."""
     return read(kept, "") == said
 
@@ -308,7 +308,7 @@ _MADE_UP = {"session_input.app_name": "greenroom", "session_input.user_id": "use
 
 
 def session_extra(session: Fields, state: Mapping[str, Json]) -> dict[str, Json]:
-    """What a session says beside its state; the names that `session_data` makes up say nothing."""
+    """What a session says next to its state; the names that `session_data` makes up say nothing."""
     rest = session.rest("session_input")
     return {key: value for key, value in rest.items() if not state or value != _MADE_UP.get(key)}
 

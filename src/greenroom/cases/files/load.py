@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from greenroom.cases.attachments import beside
+from greenroom.cases.attachments import attachments_near
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.adk_expect import says_more
 from greenroom.cases.files.documents import Document, opened, sound
@@ -43,7 +43,7 @@ def read_as(document: Document, shape: Shape) -> EvalSet | list[Problem]:
     """What a document says as a file of this shape, or everything that is wrong with it."""
     flaws = list(document.flaws)
     try:
-        with beside(document.source):
+        with attachments_near(document.source):
             found = shape.read(document.data, document.stem)
     except BadInput as error:
         # What a flaw has made of a value need not be told twice.
@@ -66,7 +66,7 @@ def judged_as(found: EvalSet, shape: Shape) -> EvalSet:
 
 
 def lines_of_cases(path: Path, count: int) -> list[int]:
-    """On which line of its file each case begins; 1 where that cannot be told."""
+    """On which line of its file each case begins; 1 where that is not known."""
     document = opened(path)
     data = document.data
     name = next((name for name in CASE_LISTS if is_object(data) and name in data), "")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, cast
 
-from greenroom.cases.attachments import beside
+from greenroom.cases.attachments import attachments_near
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.documents import Document
 from greenroom.cases.files.load import judged_as
@@ -58,7 +58,7 @@ class ReadablePart:
         for _ in range(_TRIES):
             try:
                 rest = self._without_dropped()
-                with beside(self._document.source):
+                with attachments_near(self._document.source):
                     return judged_as(self.shape.read(rest, self._document.stem), self.shape)
             except BadInput as error:
                 # A case that still cannot be read is left out.

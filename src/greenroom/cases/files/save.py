@@ -66,7 +66,7 @@ def _judged_alike(evalset: EvalSet, shape: Shape) -> EvalSet:
 
 def _chosen(target: Path, shape: str | None) -> Shape:
     if target.suffix not in SUFFIXES:
-        raise BadFile(f"{target} is none of {', '.join(SUFFIXES)}; eval sets are kept in these.")
+        raise BadFile(f"{target} is not one of {', '.join(SUFFIXES)}; eval sets are kept in these.")
     is_table = Document(target, None, lambda _: {}).is_table
     if shape is not None and (shape == TABLE) != is_table:
         raise BadFile(f"{target} cannot be written as {shape!r}: tables end in .csv or .jsonl.")

@@ -115,7 +115,7 @@ def shape_named(name: str) -> Shape:
 def recognised(data: Json, source: object) -> tuple[Shape, str]:
     """The one shape that fits the data, and why."""
     if sign := config_sign(data):
-        raise BadFile(f"{source} is a config, no eval set: {sign}. Give it as the config.")
+        raise BadFile(f"{source} is a config, not an eval set: {sign}. Give it as the config.")
     fitting: list[tuple[Shape, str]] = []
     wanted: list[str] = []
     for name in shape_names():
@@ -135,7 +135,7 @@ def recognised(data: Json, source: object) -> tuple[Shape, str]:
         signs = "; ".join(f"{shape.name}: {why}" for shape, why in fitting)
         raise BadFile(f"{source} could be several kinds of eval set ({signs}). Give shape=...")
     listed = "\n".join(wanted)
-    raise Unrecognised(f"{source} is no eval set: {_seen(data)}. Looked for:\n{listed}")
+    raise Unrecognised(f"{source} is not an eval set: {_seen(data)}. Looked for:\n{listed}")
 
 
 class Unrecognised(BadFile):

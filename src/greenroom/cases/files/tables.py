@@ -49,7 +49,7 @@ def table_shape(columns: Columns | None = None) -> Shape:
     given = dict(columns or {})
     for path in given:
         if not _is_path(path):
-            raise BadFile(f"columns={{{path!r}: ...}}: {path!r} is no place in a case.")
+            raise BadFile(f"columns={{{path!r}: ...}}: {path!r} is not a place in a case.")
     known: dict[str, str] = {}
 
     def read(data: Json, stem: str) -> EvalSet:
@@ -218,7 +218,7 @@ def _list(cell: str, place: str) -> list[Json]:
     try:
         return cast("list[Json]", parsed_json(cell))
     except Unreadable as error:
-        raise wrong(place, f"{shown(cell)} is no list in JSON ({error})") from error
+        raise wrong(place, f"{shown(cell)} is not a list in JSON ({error})") from error
 
 
 def _json(cell: str) -> Json:
@@ -233,7 +233,7 @@ def _write(evalset: EvalSet) -> Json:
 
 
 def as_rows(cases: list[dict[str, Json]]) -> list[Mapping[str, str]]:
-    """Cases as rows of a CSV file: a column for each place, what is no text in JSON."""
+    """Cases as rows of a CSV file: a column for each place, what is not text in JSON."""
     return [dict(_cells(case)) for case in cases]
 
 

@@ -104,6 +104,16 @@ def surely_text(text: str) -> bool:
     return text not in _WORDS and text not in _MAYBE and not _SOME_NUMBER.fullmatch(text)
 
 
+def has_comments(text: str) -> bool:
+    """Whether a # stands anywhere outside of values."""
+    end = 0
+    for event in _events(text):
+        if "#" in text[end : event.start_mark.index]:
+            return True
+        end = max(end, event.end_mark.index)
+    return "#" in text[end:]
+
+
 def _events(text: str) -> Iterator[Any]:
     import yaml
 
@@ -121,15 +131,21 @@ def _events(text: str) -> Iterator[Any]:
         if "end of stream" in (error.problem or "") and error.context_mark:
             mark = error.context_mark  # where it was opened, not the end of the file
         if mark is None:
-            raise Unreadable(_told(error)) from error
-        raise Unreadable(_told(error), mark.line + 1, mark.column + 1) from error
+            raise Unreadable(_describe(error)) from error
+        tab = "a tab stands here; YAML is indented with spaces" if _is_tab(text, mark) else ""
+        raise Unreadable(tab or _describe(error), mark.line + 1, mark.column + 1) from error
     except yaml.YAMLError as error:
         raise Unreadable(str(error).replace("\n", " ")) from error
     finally:
         loader.dispose()
 
 
-def _told(error: Any) -> str:
+def _is_tab(text: str, mark: Any) -> bool:
+    line = text.splitlines()[mark.line : mark.line + 1]
+    return bool(line) and line[0][mark.column : mark.column + 1] == "\t"
+
+
+def _describe(error: Any) -> str:
     parts = [part for part in (error.context, error.problem) if part]
     return ", ".join(parts) or "it cannot be parsed"
 
@@ -168,7 +184,7 @@ class _Building:
         }
         for count, event in enumerate(_events(text)):
             if count > MAX_PARTS:
-                raise Unreadable("it holds more values than are read at once; split it")
+                raise Unreadable("it holds too many values; split it")
             if step := steps.get(type(event).__name__):
                 step(event)
         return None if self.root is _MISSING else self.root
@@ -184,13 +200,13 @@ class _Building:
         else:
             self._put(None, event)
 
-    def _open_mapping(self, event: Any) -> None:
+    def _open_mapping(self, event: object) -> None:
         self._open({}, event)
 
-    def _open_list(self, event: Any) -> None:
+    def _open_list(self, event: object) -> None:
         self._open([], event)
 
-    def _close(self, event: Any) -> None:  # noqa: ARG002
+    def _close(self, event: object) -> None:  # noqa: ARG002
         self.holders.pop()
         self.keys.pop()
         self.names.pop()
@@ -225,7 +241,7 @@ class _Building:
         self.keys.append(0 if isinstance(holder, list) else _MISSING)
         self.names.append(None)
 
-    def _put(self, value: Json, event: Any, *, opens: bool = False) -> Branches | None:
+    def _put(self, value: Json, event: object, *, opens: bool = False) -> Branches | None:
         """Put a value where it belongs; what is still wanted inside it."""
         if not self.holders:
             self.root = value
@@ -268,7 +284,7 @@ class _Building:
             self.known.add(key)
         return key
 
-    def _resolved(self, text: str, event: Any) -> Json:
+    def _resolved(self, text: str, event: object) -> Json:
         """What a scalar without quotes means; one that YAML readers disagree about is refused."""
         if text and text[0] not in _SUSPECT:
             if len(text) > MAX_KEY:
@@ -294,7 +310,7 @@ class _Building:
         check_text(text, self._place())
         return text
 
-    def _number(self, number: re.Match[str], event: Any) -> Json:
+    def _number(self, number: re.Match[str], event: object) -> Json:
         try:
             if not number[1] and not number[2]:
                 return int(number[0])
@@ -316,7 +332,7 @@ class _Building:
         line, column = event.start_mark.line + 1, event.start_mark.column + 1
         self.flaws.append(Problem(place, message, fix, line, column=column))
         if len(self.flaws) >= _MOST_FLAWS:
-            raise Unreadable("more is wrong than is looked at")
+            raise Unreadable("it has too many problems to list them all")
 
     def _wrong(self, event: Any, message: str) -> Unreadable:
         place = self._place()

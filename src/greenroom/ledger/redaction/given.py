@@ -47,7 +47,7 @@ def keep_headers(headers: Mapping[str, str]) -> None:
 def keep_sent(headers: Iterable[tuple[str, str]], url: str = "") -> None:
     """The same of a request by any client: what it sends under names of secrets.
 
-    A client sends much that is no secret, so here only the name counts; and what is made anew for each
+    A client sends much that is not a secret, so here only the name counts; and what is made again for each
     request opens nothing.
     """
     for name, value in headers:
@@ -87,14 +87,14 @@ def _sent_parts(name: str, value: str) -> Iterator[str]:
 
 
 def _keep_few(name: str, value: str) -> None:
-    """Keep a value unless there are many under its name: those are made anew for each request."""
+    """Keep a value unless there are many under its name: those are made again for each request."""
     before = len(_given)
     if _kept_of[name] < _MANY:
         keep_secret(name, value)
         _kept_of[name] += len(_given) - before
 
 
-def keep_fields(name: str, value: Any) -> None:
+def keep_fields(name: str, value: object) -> None:
     """The same of the texts in JSON that stand under names of secrets."""
     if isinstance(value, Mapping):
         for key, item in cast("Mapping[str, Any]", value).items():

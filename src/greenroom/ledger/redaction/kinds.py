@@ -106,7 +106,7 @@ def found_in(text: str, kinds: Iterable[Kind]) -> Kind | None:
 
 
 def kinds_in(texts: Iterable[str], kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
-    """Those of the kinds of which one of the texts holds a secret; most texts are no words at all."""
+    """Those of the kinds of which one of the texts holds a secret; most texts are not words at all."""
     found: set[Kind] = set()
     for text in texts:
         telling = "\n".join(_READABLE.findall(text))

@@ -153,7 +153,7 @@ class _Pass:
         runs = [run for run in QUOTED.findall(text) if "%" in run] if "%" in text else None
         return kinds_in([unquoted("\n".join(runs))], self.kinds) if runs else ()
 
-    def value(self, value: Any) -> Any:
+    def value(self, value: object) -> Any:
         if type(value) in _SAFE:
             return value
         if isinstance(value, str):
@@ -178,7 +178,7 @@ class _Pass:
             clean[new_key if new_key not in clean else _another(new_key, clean)] = new
         return value if same else clean
 
-    def _field(self, name: object, value: Any, named: bool = False) -> Any:
+    def _field(self, name: object, value: object, named: bool = False) -> Any:
         """What stands under a name that may say that it is a secret.
 
         Where the keys are `named` by authors (models, metrics), a count or a score is what it is.
@@ -193,7 +193,7 @@ class _Pass:
             return self._secret(f"{MARK}{_LAST_WORD.findall(name)[-1]}]", value)
         return self.value(value)
 
-    def _secret(self, mark: str, value: Any) -> Any:
+    def _secret(self, mark: str, value: object) -> Any:
         if isinstance(value, list | tuple):
             items = cast("Sequence[Any]", value)
             return _same_or_new(items, [self._secret(mark, item) for item in items])
@@ -203,7 +203,7 @@ class _Pass:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return mark if is_number else self.value(value)
 
-    def _record(self, value: Any) -> Any:
+    def _record(self, value: object) -> Any:
         changes: dict[str, Any] = {}
         for name in given_names(cast("type[Any]", type(value))):
             old = getattr(value, name)
@@ -221,7 +221,7 @@ _NAMED_BY_AUTHORS = frozenset(
 
 
 def _pair_name(value: Mapping[Any, Any]) -> str:
-    """The name of a value that stands beside it, as headers and cookies are often written, or ""."""
+    """The name of a value that stands next to it, as headers and cookies are often written, or ""."""
     name = value.get("name", value.get("key")) if "value" in value else None
     return name if isinstance(name, str) else ""
 
@@ -260,7 +260,7 @@ def _marking(kind: Kind) -> str:
     return f"{kept}{MARK}{kind.name}]"
 
 
-def _survey(value: Any) -> tuple[list[str], set[str]]:
+def _survey(value: object) -> tuple[list[str], set[str]]:
     """Every text in JSON, or in records made of it, and the names of its fields."""
     texts: list[str] = []
     names: set[str] = set()
@@ -286,7 +286,7 @@ def _survey(value: Any) -> tuple[list[str], set[str]]:
     return texts, names
 
 
-def is_redacted(value: Any) -> bool:
+def is_redacted(value: object) -> bool:
     """Whether a secret was replaced somewhere in JSON, or in records made of it."""
     return any(MARK in text and _OURS.search(text) for text in _survey(value)[0])
 
@@ -301,7 +301,7 @@ def redactor() -> Redactor:
 
 
 def without_secrets(text: str) -> str:
-    """A message without secrets; a broken pyproject is no error here."""
+    """A message without secrets; a broken pyproject is not an error here."""
     try:
         return redactor().text(text)
     except BadFile:

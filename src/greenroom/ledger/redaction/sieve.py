@@ -99,7 +99,7 @@ class Sieve:
             return False
         if len(words) > _MANY_AT_ONCE:
             return True
-        # What is harmless beside one letter need not be so beside another; a name that announces
+        # What is harmless next to one letter need not be so next to another; a name that announces
         # nothing in the whole of a text does not do so later either.
         _remember(self._texts, texts - _holding(looks, doubted))
         _remember(self._words, words - _holding(doubts, words))
@@ -149,7 +149,7 @@ def _remember(known: set[bytes], new: set[bytes]) -> None:
 
 
 def _texts(data: bytes) -> set[bytes]:
-    """All that stands in quotes, and with it the rest where it cannot be told from that."""
+    """All that stands in quotes, and with it the rest where the two cannot be separated."""
     parts = data.split(b'"')
     has_inner_quotes = b"\\" in data and b'\\"' in data
     return set(parts if has_inner_quotes else parts[1::2])

@@ -2,7 +2,7 @@
 
 A form says what to ask for, in words and as a JSON schema, and reads the answer: exactly one JSON
 object, or it is no answer at all. Models like to put their JSON into a code fence. One fence around
-the whole answer is removed; nothing else may be beside the object.
+the whole answer is removed; nothing else may be next to the object.
 
 Every verdict has a value from 0 to 1, whatever scale its form uses.
 """
@@ -25,7 +25,7 @@ _TEXT: Json = {"type": "string"}
 
 
 class NotAnAnswer(ValueError):
-    """What the judge said is no verdict; the text says why, in our words only.
+    """What the judge said is not a verdict; the text says why, in our words only.
 
     The judge reads it when it is asked again, outside the evidence. So it must never quote the
     answer, which may quote the agent under test.
@@ -58,7 +58,7 @@ def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 
 def _no_number(_: str) -> NoReturn:
-    raise NotAnAnswer("NaN and Infinity are no JSON")
+    raise NotAnAnswer("NaN and Infinity are not JSON")
 
 
 def with_keys(answer: Mapping[str, Json], keys: Collection[str]) -> Mapping[str, Json]:

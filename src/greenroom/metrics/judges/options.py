@@ -127,7 +127,7 @@ def _model(given: object, where: str) -> Model:
         raise BadMetric(str(error)) from error
     if isinstance(model, Chooser) and model.adapts:
         raise BadMetric(
-            f"{where} has the model {model.name}, but nobody corrects a judge, so it would never "
+            f"{where} has the model {model.name}, but judges are not corrected, so it would never "
             f"adapt; choose by 'cost', 'quality' or 'budget'."
         )
     return model

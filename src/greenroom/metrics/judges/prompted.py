@@ -269,7 +269,7 @@ def label_values(labels: object, passing: object, where: str) -> dict[str, float
         every = _listed(labels, "labels", where)
         if strange := [label for label in good if label not in every]:
             raise BadMetric(
-                f"{where} has {strange[0]!r} in `passing`, which is none of its labels."
+                f"{where} has {strange[0]!r} in `passing`, which is not one of its labels."
             )
         found = {label: float(label in good) for label in every}
     if len(set(found.values())) < 2:

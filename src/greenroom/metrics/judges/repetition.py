@@ -8,7 +8,7 @@ So an answer is compared with the record before it is believed. Refused are:
 - reasoning that is there as `reasoning`, or that has no word of the judge's own
 - the record as a whole, its marks, or a passage longer than a quotation needs to be
 
-A few words of the record in quotes are no repetition.
+A few words of the record in quotes are not repetition.
 """
 
 import re
@@ -29,7 +29,7 @@ _STEP = 100
 _TELLING = 16
 """Reasoning of this many characters does not occur under the same key by chance."""
 _BORROWED = 60
-"""This many characters of the record and nothing else are no reasoning."""
+"""This many characters of the record and nothing else are not reasoning."""
 _MOST_KEYS = 4
 _LAYERS = 8
 _DIGEST = re.compile(r"[0-9a-f]{32}")

@@ -195,7 +195,7 @@ def rubric_based_tool_use_quality_v1(
 
 
 class _Given(NamedTuple):
-    """What both criteria take, beside the options of every judge."""
+    """What both criteria take, besides the options of every judge."""
 
     rubrics: Sequence[RubricLike] | None
     threshold: float | None

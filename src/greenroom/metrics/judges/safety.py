@@ -159,7 +159,7 @@ def _category(given: Any, bar: float, where: str) -> Category:
     content = data.get("content", CATEGORIES.get(name))
     if content is None:
         raise BadMetric(
-            f"{where} has the category {name!r}, which is none of {list(CATEGORIES)}; say what it "
+            f"{where} has the category {name!r}, which is not one of {list(CATEGORIES)}; say what it "
             f'means: {{"id": {name!r}, "content": ...}}.'
         )
     limit = checked_threshold(data.get("threshold"), bar, f"{where}: category {name!r}")

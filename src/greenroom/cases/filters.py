@@ -56,7 +56,7 @@ def _check_pattern(pattern: object) -> None:
     kind, colon, rest = bare.partition(":")
     if not (rest if colon and kind in _NAMED else bare).strip():
         raise BadInput(
-            f"{pattern!r} is no filter; give a glob such as 'refund*', 'tag:smoke' or '!slow*'."
+            f"{pattern!r} is not a filter; give a glob such as 'refund*', 'tag:smoke' or '!slow*'."
         )
 
 
