@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from warm_python import WarmPython
+
 WORDS = [sys.executable, "-c", "from greenroom.apps.cli import main; main()"]
 SGR = re.compile(r"\x1b\[([0-9;]*)m")
 
@@ -37,16 +39,15 @@ def environment(extra: Mapping[str, str]) -> dict[str, str]:
     return {**kept, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8", **extra}
 
 
-def started(*words: str, cwd: Path, stdout: int = subprocess.PIPE, **env: str) -> subprocess.Popen:
+def started(*words: str, cwd: Path, stdout: int = subprocess.PIPE, **env: str) -> WarmPython:
     """The command, under way."""
-    return subprocess.Popen(
+    return WarmPython(
         [*WORDS, *words],
         cwd=cwd,
         stdin=subprocess.DEVNULL,
         stdout=stdout,
         stderr=subprocess.STDOUT,
         env=environment(env),
-        preexec_fn=hears_interrupts,  # noqa: PLW1509 - no threads run here yet
     )
 
 

@@ -85,9 +85,9 @@ def test_what_cannot_be_used_is_bad_input(author, greenroom):
         (["shop.py:none"], "there is no 'none'"),
         (["foreign.py"], "cannot be checked"),
         (["shop.py", "--schema", "shop.py:Nothing"], "there is no 'Nothing'"),
-        (["shop.py", "--schema", "shop.py:classify"], "is no schema"),
-        (["shop.py", "--given", "{"], "--given is no JSON"),
-        (["shop.py", "--given", "[1]"], "is no state"),
+        (["shop.py", "--schema", "shop.py:classify"], "is not a schema"),
+        (["shop.py", "--given", "{"], "--given is not JSON"),
+        (["shop.py", "--given", "[1]"], "is not a state"),
     ]:
         result = greenroom("agent", "check", *words)
         assert result.exit_code == 3, words

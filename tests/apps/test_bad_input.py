@@ -32,7 +32,9 @@ def test_help_and_version_exit_0(greenroom):
     "agent, said",
     [
         ("nowhere.py", "there is no file 'nowhere.py'"),
+        ("shpo.py", "there is no file 'shpo.py'. Did you mean 'shop.py'?"),
         ("shop.py:nobody", "there is no 'nobody'"),
+        ("shop.py:agnet", "there is no 'agnet'. Did you mean 'agent'"),
         ("no.such.module", "no file or module 'no.such.module'"),
     ],
 )

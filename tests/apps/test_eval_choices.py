@@ -70,7 +70,7 @@ def test_a_file_called_like_an_eval_set_has_to_be_one(shop, greenroom):
     Path("evals/two.evalset.json").write_text('{"colour": "green"}')
     result = greenroom("eval", "run", "shop.py", "evals")
     assert result.exit_code == 3
-    assert "evals/two.evalset.json is no eval set" in result.stderr
+    assert "evals/two.evalset.json is not an eval set" in result.stderr
 
 
 def test_a_folder_without_eval_sets_is_told_so(shop, greenroom):

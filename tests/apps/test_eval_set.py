@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from greenroom import EvalSet, rehearse
+from greenroom.store import Store
 
 CASES = """
 version: 1
@@ -60,6 +61,15 @@ def test_a_template_adds_a_case_with_blanks_that_validate_finds(greenroom, templ
     assert "is still to be filled in" in checked.stdout
 
 
+def test_comments_stay_when_a_case_is_added(greenroom):
+    Path("mine.yaml").write_text("# mine\nversion: 1\ncases:\n- id: one\n  says: Hi  # first\n")
+    before = Path("mine.yaml").read_text()
+    result = greenroom("eval-set", "add", "mine.yaml", "--from-template", "single-turn")
+    assert "which has 2 cases now" in result.stdout
+    assert Path("mine.yaml").read_text().startswith(before)
+    assert EvalSet.load("mine.yaml").ids == ["one", "single-turn"]
+
+
 def test_a_session_becomes_a_case_that_plays_it_again(author, greenroom):
     author('hi = Case("hi", "Hi", mocks={"refund": "ok"}, metrics=[contains("money")])')
     from greenroom.suite import load_cases
@@ -72,6 +82,20 @@ def test_a_session_becomes_a_case_that_plays_it_again(author, greenroom):
     assert EvalSet.load("shop.yaml").ids == ["one", "two", "hi"]
     played = greenroom("eval", "run", "shop.py", "shop.yaml:hi")
     assert played.exit_code == 0, played.output
+
+
+def test_a_trial_of_a_stored_run_becomes_a_case(greenroom):
+    Path("echo.py").write_text("def agent(text: str) -> str:\n    return f'money for {text}'\n")
+    assert greenroom("eval", "run", "echo.py:agent", "shop.yaml", "--store", "runs").exit_code == 0
+    run = Store("runs").runs()[0].id
+    words = ["eval-set", "add", "shop.yaml", "--store", "runs", "--from-run", run]
+    added = greenroom(*words, "--case", "two", "--id", "again")
+    assert added.exit_code == 0, added.output
+    assert EvalSet.load("shop.yaml")["again"].turns[0].says == "Hi"
+    missing = greenroom(*words, "--case", "three")
+    assert missing.exit_code == 3
+    assert "'three'" in missing.stderr
+    assert greenroom(*words).exit_code == 3
 
 
 def test_a_session_that_cannot_be_read_is_named(greenroom):

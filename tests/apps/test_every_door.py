@@ -13,6 +13,7 @@ from greenroom import Agent, Case, Expect, Scripted, rehearse
 from greenroom.apps.pytest_plugin import EvalRunner
 from greenroom.errors import BadInput
 from greenroom.suite import evaluate, stream
+from nested_pytest import FEW_PLUGINS
 
 # Every process that begins with this folder on its path has one option more in its table.
 ONE_MORE = """
@@ -63,7 +64,7 @@ class Shop:
         return subprocess.run(
             [sys.executable, *words],
             cwd=self.folder,
-            env={**os.environ, **path, **environment},
+            env={**os.environ, **FEW_PLUGINS, **path, **environment},
             capture_output=True,
             text=True,
             check=False,
@@ -147,8 +148,12 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("config", 5, "config=5 should be an EvalConfig, or the path of a file with one."),
     ("fail_fast", "no", "fail_fast='no' should be True or False."),
     ("seconds_per_metric", -1, "seconds_per_metric=-1 should be a number of seconds above 0."),
-    ("workers", -2, "workers=-2 should be a whole number from 1 to 256, or Workers(...)."),
-    ("store", ["runs"], "store=['runs'] should be a folder, a Store, or False."),
+    ("workers", -2, "workers=-2 should be a whole number from 1 to 4096, or Workers(...)."),
+    (
+        "store",
+        ["runs"],
+        "store=['runs'] should be a folder, the address of a server, a Store, or False.",
+    ),
     ("allow_tools", "refund", "allow_tools='refund' should be a list of tools, or of their names."),
     (
         "unknown_prices",

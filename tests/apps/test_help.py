@@ -1,12 +1,12 @@
 """Help is everywhere, has examples, and is what the reference page says."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import click
 import pytest
 
+import warm_python
 from greenroom.apps.cli import main
 
 ROOT = Path(__file__).parent.parent.parent
@@ -67,7 +67,7 @@ def test_a_shell_that_asks_gets_the_words(tmp_path):
         "COMP_WORDS": "greenroom eval ",
         "COMP_CWORD": "2",
     }
-    done = subprocess.run(
+    done = warm_python.run(
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False
     )
     assert done.stdout.split() == [

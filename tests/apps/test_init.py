@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import warm_python
 from apps.terminals import WORDS, environment
 from greenroom.cases import check
 from greenroom.installation import local_path, requirement
@@ -29,7 +30,7 @@ def project(tmp_path, monkeypatch, greenroom) -> Path:
 
 
 def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm_python.run(
         command, cwd=cwd, capture_output=True, text=True, check=False, env=environment({})
     )
 

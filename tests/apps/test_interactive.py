@@ -2,7 +2,6 @@
 
 import os
 import pty
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from click.testing import CliRunner
 from apps.terminals import WORDS, environment
 from greenroom import EvalSet, Expect, call
 from greenroom.apps.cli import main
+from warm_python import WarmPython
 
 ADD = ["eval-set", "add", "shop.yaml", "--interactive"]
 
@@ -76,7 +76,7 @@ def test_nothing_is_kept_of_a_case_that_was_not_confirmed(answers, code):
 def test_on_a_terminal_the_questions_wait_for_their_answers(tmp_path):
     ours, theirs = pty.openpty()
     env = environment({"COLUMNS": "100"})
-    with subprocess.Popen(
+    with WarmPython(
         [*WORDS, *ADD], cwd=tmp_path, env=env, stdin=theirs, stdout=theirs, stderr=theirs
     ) as asked:
         os.close(theirs)

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+import warm_python
 from greenroom.errors import BadInput
 from greenroom.suite import evaluate
+from nested_pytest import FEW_PLUGINS
 
 SHOP = """
 from greenroom import Agent, Case, Expect, Scripted
@@ -41,10 +43,10 @@ def shop(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm_python.run(
         [sys.executable, *words],
         cwd=folder,
-        env={**os.environ, "COLUMNS": "200"},
+        env={**os.environ, **FEW_PLUGINS, "COLUMNS": "200"},
         capture_output=True,
         text=True,
         check=False,

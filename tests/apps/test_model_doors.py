@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import warm_python
+from nested_pytest import FEW_PLUGINS
+
 SHOP = """
 from pydantic_ai import Agent
 
@@ -39,13 +42,13 @@ def shop(tmp_path: Path) -> Path:
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     keyless = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
-    return subprocess.run(
+    return warm_python.run(
         [sys.executable, *words],
         cwd=folder,
-        env={**keyless, "COLUMNS": "200", "GREENROOM_STORE": str(folder / "kept")},
+        env={**keyless, **FEW_PLUGINS, "COLUMNS": "200", "GREENROOM_STORE": str(folder / "kept")},
         capture_output=True,
         text=True,
-        check=False,
+        modules=(*warm_python.COMMANDS, "pydantic_ai"),
     )
 
 

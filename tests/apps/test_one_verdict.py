@@ -122,7 +122,7 @@ OPTIONS = {
         (),
         ("--fail-on", "removed"),
     ),
-    "--min-pass-rate beside a baseline": (
+    "--min-pass-rate next to a baseline": (
         FALLEN,
         FALLEN,
         BASE,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import warm_python
 from apps.terminals import hears_interrupts
 
 SHOP = '''
@@ -59,7 +60,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def greenroom(folder: Path, *args: str, given: str = "") -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "greenroom.apps.cli", *args]
-    return subprocess.run(
+    return warm_python.run(
         command, cwd=folder, input=given, capture_output=True, text=True, check=False
     )
 
@@ -72,9 +73,12 @@ def conversation_in(text: str) -> str:
 
 @pytest.mark.e2e
 def test_lines_of_a_pipe_are_a_conversation_that_becomes_a_case_which_passes(shop):
-    lines = "Monday, please\ny\n/state\nThanks\n/save shop.yaml visit\n"
+    comment = "# mine\nversion: 1\ncases:\n- id: one\n  says: Hi  # first\n"
+    (shop / "mine.yaml").write_text(comment)
+    lines = "Monday, please\ny\n/state\nThanks\n/save shop.yaml visit\n/save mine.yaml visit\n"
     ended = greenroom(shop, "perform", "shop.py", given=lines)
     assert ended.returncode == 0, ended.stderr
+    assert (shop / "mine.yaml").read_text().startswith(f"{comment}- id: visit\n")
     assert "See you on Monday." in ended.stdout
     assert ended.stdout.rstrip().endswith("Bye.")
     assert "book → booked Monday" in ended.stderr

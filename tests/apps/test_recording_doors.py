@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import warm_python
 from greenroom import Report
+from nested_pytest import FEW_PLUGINS
 
 SHOP = """
 import os
@@ -42,10 +44,16 @@ def shop(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm_python.run(
         [sys.executable, *words],
         cwd=folder,
-        env={**os.environ, "COLUMNS": "200", "GREENROOM_STORE": "runs", **environment},
+        env={
+            **os.environ,
+            **FEW_PLUGINS,
+            "COLUMNS": "200",
+            "GREENROOM_STORE": "runs",
+            **environment,
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -113,7 +121,7 @@ def test_pytest_records_and_replays_as_seen_from_the_project(shop: Path, door: s
     [
         (["--on-drift", "live"], "--on-drift is for --replay"),
         (["--replay", "rec", "--on-drift", "skip"], "should be one of 'error', 'live'"),
-        (["--replay", "nowhere"], "is no folder, and there is no run"),
+        (["--replay", "nowhere"], "is not a folder, and there is no run"),
         (["--record", "a", "--replay", "b"], "contradict each other"),
         (["--record", "shop.py"], "'shop.py' is a file"),
     ],

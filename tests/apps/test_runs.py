@@ -116,7 +116,9 @@ def test_a_file_where_runs_should_be_is_named(greenroom, shop, monkeypatch, plac
 
 def test_a_store_that_cannot_be_read_is_bad_input(greenroom, shop):
     shop.place.mkdir()
-    shop.database.path.write_bytes(b"no database at all, but long enough to be taken for one" * 40)
+    (shop.place / "runs.db").write_bytes(
+        b"no database at all, but long enough to be taken for one" * 40
+    )
     for words in (["eval", "run", "shop.py", "cases.json"], ["runs", "list"]):
         result = greenroom(*words)
         assert result.exit_code == 3, result.output
@@ -370,6 +372,28 @@ def test_the_list_tells_how_far_each_run_got_and_what_it_cost(greenroom, shop, p
     assert (found[0]["pass_rate"], found[0]["cost"]) == (1.0, 0.5)
 
 
+def test_every_run_says_who_made_it_on_which_commit_and_what_it_is_compared_with(
+    greenroom, shop, played, monkeypatch
+):
+    monkeypatch.setenv("GREENROOM_USER", "maria")
+    monkeypatch.setenv("GITHUB_SHA", "01234567" * 5)
+    first = played()
+    second = played("--baseline", first, "--confirm", "0")
+    found = json.loads(greenroom("runs", "list", "--json").stdout)
+    seen = [(one["id"], one["by"], one["commit"], one["against"]) for one in found]
+    assert seen == [
+        (second, "maria", "012345670123", first),
+        (first, "maria", "012345670123", None),
+    ]
+    assert greenroom("runs", "list").stdout.count(first) == 2
+    shown = greenroom("runs", "show", second).stdout
+    assert f"run {second}\nby maria  commit 01234567  baseline {first}\n" in shown
+    # Whoever looks for cases that were run again finds none.
+    assert shop.report(second).against is None
+    resumed = played("--resume", second, "--retry-errors")
+    assert shop.run(resumed).plan.against == first
+
+
 def test_costs_in_the_list_have_as_many_digits(greenroom, author, shop, played):
     played()
     author(CASES.replace("0.25", "12.5"), "dear.py")
@@ -427,7 +451,7 @@ def test_a_run_is_shown_as_it_was_when_it_was_played(greenroom, shop):
         return [line.split(" passing;")[0] for line in text.splitlines() if "again:" not in line]
 
     assert now.exit_code == 0
-    assert lines(now.stdout) == lines(then.stdout)
+    assert lines(now.stdout) == [*lines(then.stdout), f"by {run.plan.by}"]
 
 
 def test_the_report_of_a_run_can_be_written_and_printed(greenroom, shop, played):
@@ -525,7 +549,7 @@ def test_a_file_that_is_not_there_is_no_run_either(greenroom, shop, played):
     assert "File not found: gone.json" in result.stderr
 
 
-# Measured anew
+# Measured again
 
 
 def test_other_criteria_flip_verdicts_without_the_agent(greenroom, shop, played, author):
@@ -618,7 +642,7 @@ def test_an_agent_that_broke_then_is_no_failure_to_measure_now(greenroom, shop, 
     "words, told",
     [
         (["nothing", "-c", "x.json"], "there is no run 'nothing'"),
-        (["RUN"], "nothing to measure anew"),
+        (["RUN"], "nothing to measure by"),
         (["RUN", "-c", "gone.json"], "gone.json"),
         (["RUN", "gone.yaml"], "gone.yaml"),
         (["RUN", "cases.json", "-q", "-v"], "contradict"),

@@ -151,3 +151,30 @@ cases = [
     assert "left out of the file, because it is code: forgets-shrunk.metrics.knows" in " ".join(
         found.stderr.split()
     )
+
+
+def test_what_a_broken_metric_cannot_measure_is_not_taken_for_passed(
+    author, greenroom, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("GREENROOM_STORE", str(tmp_path / "runs"))
+    author(
+        SHOP
+        + """
+import os
+from greenroom import Turn
+
+@metric
+def judged(ledger):
+    if os.environ.get("JUDGE") == "down":
+        raise ConnectionError("the judge is down")
+    return False
+
+cases = [Case("forgets", turns=[Turn("Hi"), Turn("Who am I?")], metrics=[judged])]
+"""
+    )
+    assert greenroom("eval", "run", "shop.py").exit_code == 1
+    run = Store(tmp_path / "runs").runs()[0].id
+    monkeypatch.setenv("JUDGE", "down")
+    result = greenroom("runs", "shrink", run, "forgets", "--agent", "shop.py", "--cases", "shop.py")
+    assert result.exit_code == 3
+    assert "could not be shown to fail: it could not be measured" in " ".join(result.stderr.split())

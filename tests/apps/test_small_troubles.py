@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import warm_python
+from apps.conftest import AUTHOR
 from apps.terminals import WORDS, environment, hears_interrupts, started, wait_for
 from apps.test_stopping import RUN, WAITING
 from greenroom.store import Store
@@ -22,6 +24,35 @@ cases = [Case(f"case {i}", says="Hi", mocks={"refund": "ok"}, metrics=[contains(
 """
 FAILING = PASSING.replace("money", "nothing of it")
 needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+
+
+@pytest.fixture(scope="module")
+def two_runs(tmp_path_factory) -> Path:
+    """A project whose store has two runs."""
+    folder = tmp_path_factory.mktemp("two_runs")
+    (folder / "shop.py").write_text(AUTHOR + PASSING)
+    for _ in range(2):
+        with started("eval", "run", "shop.py", "--store", "runs", cwd=folder) as process:
+            shown = process.communicate()[0].decode()
+        assert process.returncode == 0, shown
+    return folder
+
+
+@pytest.fixture
+def kept(two_runs, author, tmp_path) -> Path:
+    """A store with two runs."""
+    author(PASSING)
+    return shutil.copytree(two_runs / "runs", tmp_path / "runs")
+
+
+def printing_to(output: int, *words: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
+    """The command, to its end, with its output going to a file that is closed then."""
+    env = environment({})
+    done = warm_python.run(
+        [*WORDS, *words], cwd=cwd, stdout=output, stderr=subprocess.PIPE, text=True, env=env
+    )
+    os.close(output)
+    return done
 
 
 def shell(command: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
@@ -43,21 +74,22 @@ def shell(command: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
 @pytest.mark.parametrize("text, code", [(PASSING, 0), (FAILING, 1)])
 def test_a_reader_that_goes_away_changes_no_verdict(author, tmp_path, text, code):
     author(text)
-    told = shell("greenroom eval run shop.py -v | true", tmp_path)
+    reads, writes = os.pipe()
+    os.close(reads)
+    told = printing_to(writes, "eval", "run", "shop.py", "-v", cwd=tmp_path)
     assert told.returncode == code, told.stderr
     assert "Traceback" not in told.stderr
     assert "BrokenPipe" not in told.stderr
 
 
 @needs_full
-@pytest.mark.parametrize("command", ["eval run shop.py", "runs list", "--help", "demo", "-h"])
-def test_a_full_disk_behind_the_output_is_told(author, tmp_path, command):
-    author(PASSING)
-    store = "" if command.startswith(("-", "demo")) else " --store runs"
-    command += store
-    told = shell(
-        f"greenroom eval run shop.py --store runs; greenroom {command} > /dev/full", tmp_path
-    )
+@pytest.mark.parametrize(
+    "words", [("eval", "run", "shop.py"), ("runs", "list"), ("--help",), ("demo",), ("-h",)]
+)
+def test_a_full_disk_behind_the_output_is_told(kept, tmp_path, words):
+    store = ("--store", str(kept)) if len(words) > 1 else ()
+    full = os.open("/dev/full", os.O_WRONLY)
+    told = printing_to(full, *words, *store, cwd=tmp_path)
     assert told.returncode == 3, told.stderr
     assert "not everything could be printed: No space left on device" in told.stderr
     assert "Traceback" not in told.stderr
@@ -164,17 +196,6 @@ def test_an_interrupt_at_any_early_moment_leaves_no_traceback_of_ours(author, tm
 
 
 # Stores
-
-
-@pytest.fixture
-def kept(author, tmp_path) -> Path:
-    """A store with two runs."""
-    author(PASSING)
-    told = shell(
-        "greenroom eval run shop.py --store runs; greenroom eval run shop.py --store runs", tmp_path
-    )
-    assert told.returncode == 0, told.stderr
-    return tmp_path / "runs"
 
 
 def tear(store: Path, column: str, table: str = "trials") -> str:

@@ -98,6 +98,39 @@ def test_the_first_signal_leaves_a_report_and_a_run_that_can_go_on(author, tmp_p
     assert (run.id, run.status, run.done, run.total) == (report.id, "interrupted", 1, 3)
 
 
+LIMITED = """
+from pathlib import Path
+from greenroom.models import ModelReply
+
+class Slow:
+    name = "acme:slow"
+
+    async def respond(self, request, on_delta=None):
+        with Path("asked").open("a") as file:
+            file.write("x")
+        return ModelReply("Your money is on its way.")
+
+agent = Agent("clerk", model=Slow())
+cases = EvalSet("errands", [Case(f"c{n}", says="Hi", metrics=[contains("money")]) for n in range(3)])
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["alone", "workers"])
+def test_a_run_that_waits_for_its_rate_stops_and_goes_on(author, tmp_path, workers):
+    author(LIMITED)
+    limited = [*RUN[:3], *workers, "--store", "runs", "--rate", "acme:slow=1/min"]
+    with started(*limited, cwd=tmp_path) as process:
+        wait_for_rows(tmp_path, 1, process)
+        process.send_signal(signal.SIGINT)
+        shown = process.communicate(timeout=30)[0].decode()
+    assert process.returncode == 130, shown
+    printed = re.search(r"2 of 3 trials are left; to resume: greenroom (.*)", shown)
+    assert printed, shown
+    code, shown = completed(*shlex.split(printed[1].replace("1/min", "90/s")), cwd=tmp_path)
+    assert code == 0, shown
+    assert (tmp_path / "asked").read_text() == "xxx"
+
+
 def test_the_command_it_prints_goes_on_and_plays_nothing_twice(author, tmp_path):
     author(WAITING)
     shown = stopped(tmp_path)

@@ -42,6 +42,9 @@ def test_conversations_are_scored_like_rehearsals_with_the_same_exit_codes(green
 
 
 def test_what_was_not_recorded_is_an_error_and_no_pass(greenroom, logs):
+    for text in ("007", "1.", "٣"):
+        done = greenroom("eval", "score", "good.json", "-m", f"contains:{text}")
+        assert done.exit_code == 1, done.output
     done = greenroom("eval", "score", "good.json", "-m", "completed_within:10")
     assert done.exit_code == 2
     assert "does not say when anything happened" in done.output
@@ -51,7 +54,7 @@ def test_a_file_that_cannot_be_read_leads_to_3_and_the_others_are_scored(greenro
     (logs / "cut.json").write_text('{"id": "cut", "messages": [')
     done = greenroom("eval", "score", ".", "-m", "contains:It", "-o", "report.json")
     assert done.exit_code == 3
-    assert "cut.json, line 1" in done.output
+    assert "cut.json: line 1" in done.output
     assert json.loads((logs / "report.json").read_text())["summary"]["passed"] == 2
 
 
@@ -67,6 +70,11 @@ def test_options_of_metrics_can_be_typed(greenroom, logs):
     done = greenroom("eval", "score", "good.json", "-m", "contans:x")
     assert done.exit_code == 3
     assert "Did you mean 'contains'" in done.output
+    done = greenroom("eval", "score", "good.json", "-m", 'called("track", order=7)')
+    assert done.exit_code == 3
+    assert "behind a colon, called:VALUE" in done.output
+    done = greenroom("eval", "score", "good.json", "-m", "contains:It is (not")
+    assert done.exit_code == 1
 
 
 def test_ledgers_are_written_and_scored_like_their_source(greenroom, logs):

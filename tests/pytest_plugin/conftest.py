@@ -12,6 +12,7 @@ from greenroom.apps.pytest_plugin import collection, fixtures, runner
 from greenroom.reports.console import totals
 from greenroom.reports.failure import failure_text
 from greenroom.results import Report
+from nested_pytest import FEW_PLUGINS
 
 AGENT = """
 from greenroom import Agent, Scripted, call, tool
@@ -80,6 +81,13 @@ class Project:
         return self.pytester.runpytest_inprocess(
             "-W", "error", "--strict-markers", "-p", "no:hypothesispytest", *words
         )
+
+    def run_apart(self, *words: str) -> pytest.RunResult:
+        """pytest in a process of its own."""
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in FEW_PLUGINS.items():
+                patch.setenv(name, value)
+            return self.pytester.runpytest_subprocess(*words)
 
 
 @pytest.fixture(scope="session")

@@ -144,7 +144,7 @@ def test_a_file_the_project_names_must_be_an_eval_set(project: Project) -> None:
     project.write("notes.yaml", "a: b")
     result = project.run()
     result.assert_outcomes(errors=1)
-    assert "is no eval set" in said(result)
+    assert "is not an eval set" in said(result)
 
 
 def test_a_set_may_name_its_agent(project: Project) -> None:
@@ -212,7 +212,7 @@ def test_a_file_that_is_named_and_called_so_must_be_an_eval_set(project: Project
     project.write("other.test.json", "{}")
     result = project.run("other.test.json")
     result.assert_outcomes(errors=1)
-    assert "is no eval set" in said(result)
+    assert "is not an eval set" in said(result)
 
 
 def test_a_torn_file_of_somebody_else_is_left_alone(project: Project) -> None:
@@ -294,5 +294,5 @@ def test_a_run_without_rehearsals_loads_no_room(
             assert "pydantic" not in sys.modules
         """,
     )
-    result = project.pytester.runpytest_subprocess("-p", "greenroom.apps.pytest_plugin")
+    result = project.run_apart()
     result.assert_outcomes(passed=1)

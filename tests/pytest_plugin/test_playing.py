@@ -346,15 +346,55 @@ def test_the_short_summary_shows_the_reason(project: Project, words: list[str]) 
     assert "wrong arguments" in shown.partition("short test summary info")[2] or "expected" in line
 
 
+FAILS_ONCE = """
+from pathlib import Path
+
+from greenroom import Agent, tool
+from greenroom.models import ModelReply
+
+class Moody:
+    name = "moody"
+    async def respond(self, request, on_delta=None):
+        asked = Path(__file__).with_name("asked")
+        asked.write_text(f"{asked.read_text() if asked.exists() else ''}x")
+        return ModelReply("No." if len(asked.read_text()) == 1 else "Your money is on its way.")
+
+@tool
+def refund(order: int) -> str:
+    "Pay back."
+    raise AssertionError("a tool body ran")
+
+agent = Agent("clerk", model=Moody(), tools=[refund])
+"""
+ANSWERED = """
+- id: good
+  says: Refund order 7
+  mocks: {refund: {value: done}}
+  expect: {contains: money}
+"""
+
+
 def test_a_suspect_against_the_baseline_runs_again_before_it_counts_as_worse(
     project: Project,
 ) -> None:
-    project.cases(GOOD)
+    project.cases(ANSWERED)
     project.run("--greenroom-report=main.json", "--greenroom-trials=3")
-    project.write("agent.py", AGENT.replace("Your money is on its way.", "No."))
-    project.run("--greenroom-baseline=main.json", "--greenroom-report=now.json")
+    words = ["--greenroom-baseline=main.json", "--greenroom-report=now.json"]
+    project.write("agent.py", FAILS_ONCE)
+    once = project.run(*words)
+    assert once.ret == pytest.ExitCode.OK, said(once)
     before, now = (Report.load(project.path / name) for name in ("main.json", "now.json"))
     assert now.against == before.id
+    assert [result.status for result in now.results] == ["failed"]
+    assert [result.status for result in now.confirmed] == ["passed"]
+    assert {result.case_id for result in now.confirmed} == {"refund.eval.yaml::good"}
+    project.write("agent.py", FAILS_ONCE.replace("== 1", "> 0"))
+    worse = project.run(*words)
+    assert worse.ret == pytest.ExitCode.TESTS_FAILED
+    confirmed = Report.load(project.path / "now.json").confirmed
+    assert len(confirmed) > 1
+    assert {result.status for result in confirmed} == {"failed"}
+    assert "1 case regressed" in said(worse)
 
 
 def test_trials_auto_runs_each_case_until_its_pass_rate_is_clear(project: Project) -> None:
@@ -401,7 +441,7 @@ def test_the_gate_excuses_no_agent_that_cannot_be_loaded(project: Project) -> No
 
 
 def with_workers(project: Project, *words: str) -> pytest.RunResult:
-    return project.pytester.runpytest_subprocess("-n", "2", "-p", "no:hypothesispytest", *words)
+    return project.run_apart("-n", "2", *words)
 
 
 def test_results_come_home_from_workers(project: Project) -> None:

@@ -170,7 +170,7 @@ async def test_sync_beside_a_running_loop(rehearse):
         ("@pytest.mark.anyio", ["-p", "no:asyncio", "-o", "addopts="]),
         ("@pytest.mark.anyio", []),
     ],
-    ids=["asyncio strict", "asyncio auto", "anyio alone", "anyio beside asyncio"],
+    ids=["asyncio strict", "asyncio auto", "anyio alone", "anyio next to asyncio"],
 )
 def test_async_tests_await_the_evaluation(project: Project, mark: str, words: list[str]) -> None:
     if "no:asyncio" in words:

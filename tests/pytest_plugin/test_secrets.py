@@ -121,7 +121,7 @@ def test_tests_that_rehearse_tell_none(secret: Project, words: list[str]) -> Non
 
 def test_no_worker_sends_one_home(secret: Project) -> None:
     secret.write("test_it.py", TEST)
-    result = secret.pytester.runpytest_subprocess("-n", "1", "-p", "no:hypothesispytest", *KEPT)
+    result = secret.run_apart("-n", "1", *KEPT)
     result.assert_outcomes(passed=1, failed=6)
     assert_clean(result, *(secret.path / name for name in ("j.xml", "r.json", "wire.txt")))
     kept = Report.load(secret.path / "r.json")

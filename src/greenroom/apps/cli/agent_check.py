@@ -30,4 +30,4 @@ def _state(text: str) -> Any:
     try:
         return json.loads(text) if text else None
     except ValueError as error:
-        raise BadInput(f"--given is no JSON: {error}.") from error
+        raise BadInput(f"--given is not JSON: {error}.") from error

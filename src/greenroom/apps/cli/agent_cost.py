@@ -27,7 +27,7 @@ def show_cost(
     verbose: bool,
     **given: Any,
 ) -> int:
-    """Print the estimate, and beside it what other runs took if they are named."""
+    """Print the estimate, and next to it what other runs took if they are named."""
     with telling(verbose):
         with loading(model, verbose):
             other = as_model_given(model)
@@ -41,7 +41,7 @@ def show_cost(
             traffic = Traffic.seen(ledgers, **given)
         elif not isinstance(backend, NativeBackend):
             raise BadInput(
-                f"{agent} is no flow of Agent and step: what it asks models is known only from its "
+                f"{agent} is not a flow of Agent and step: what it asks models is known only from its "
                 f"runs. Rehearse it, then give --from RUN."
             )
         known = estimate(backend.graph if isinstance(backend, NativeBackend) else found, traffic)
@@ -79,5 +79,5 @@ def _note_others(digest: str, ledgers: Sequence[Ledger]) -> None:
     if others:
         aside(
             f"{others} of {len(ledgers)} runs are of another agent, or of this one before it was "
-            f"changed; nodes with the same ids are taken for the same"
+            f"changed; nodes with the same ids are assumed to be the same"
         )

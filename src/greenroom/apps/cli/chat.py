@@ -3,26 +3,24 @@
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import localtime, strftime
 from typing import Any
 
 from greenroom.apps.cli.evalsets import free_id
-from greenroom.apps.cli.event_loop import loaded
 from greenroom.apps.cli.exits import (
     INTERRUPTED,
     PASSED,
     aside,
-    loading,
     put_out,
     put_out_json,
     telling,
 )
-from greenroom.backends.answered import with_model
-from greenroom.backends.registry import backend_for
+from greenroom.apps.cli.live_agent import LiveAgent
 from greenroom.cases import EvalSet, harvest
-from greenroom.cases.files import read_evalset, write_evalset
+from greenroom.cases.files import read_evalset
+from greenroom.cases.files.added import add_cases
 from greenroom.errors import BadInput, BadValue, GreenroomError
 from greenroom.ledger import Ledger, responses, state
 from greenroom.ledger.attachments import Attachment
@@ -34,7 +32,6 @@ from greenroom.reports.terminal import Terminal
 from greenroom.simulation import Restarted, perform
 from greenroom.store.conversations import Conversations
 from greenroom.store.store import as_store
-from greenroom.suite.sources import as_middleware, as_model_given, as_resources
 
 _YES = {"y": True, "yes": True, "n": False, "no": False}
 _HELP = (
@@ -44,55 +41,30 @@ _HELP = (
 
 
 def talk(
-    agent: str,
-    message: str,
-    conversation: str,
-    user: str,
-    app: str,
-    model: str,
-    store: str,
-    resources: str,
-    middleware: Sequence[str],
-    max_model_calls: int,
-    seconds: float | None,
-    as_json: bool,
-    verbose: bool,
+    *, message: str, conversation: str, user: str, app: str, as_json: bool, **given: Any
 ) -> int:
-    """Talk until the user leaves, or say one message."""
-    with telling(verbose), asyncio.Runner() as runner:
-        if not agent:
+    """Talk until the user leaves, or say one message; `given` are the options of `LiveAgent`."""
+    live = LiveAgent(**given)
+    with telling(live.verbose), asyncio.Runner() as runner:
+        if not live.agent:
             raise BadInput("name the agent: greenroom perform agent.py")
-        kept = as_store(store)
+        kept = as_store(live.store)
         if conversation and kept is None:
             raise BadInput("a conversation is found by its id in a store, but the store is off.")
-        with loading(model, verbose):
-            other = as_model_given(model)
-        found = runner.run(loaded(agent, verbose))
-        chat = Chat(
-            found if other is None else with_model(backend_for(found), other),
-            {
-                "user": user,
-                "app": app,
-                "store": False if kept is None else kept,
-                "resources": as_resources(resources) if resources else None,
-                "middleware": getattr(as_middleware(middleware), "members", ()),
-                "max_model_calls": max_model_calls,
-                "seconds": seconds,
-            },
-            runner,
-            is_quiet=as_json,
-        )
+        _, runs = live.load(runner)
+        held = {"user": user, "app": app, "store": False if kept is None else kept}
+        chat = Chat(runs, {**held, **live.turn_options()}, runner, is_quiet=as_json)
         if conversation and kept is not None:
             chat.ledger = Conversations(kept.database).ledger(conversation)
         try:
             chat.say(message) if message else chat.run()
         except KeyboardInterrupt:
-            chat.hint(agent)
+            chat.hint(live.agent)
             return INTERRUPTED
         if as_json:
             put_out_json(json.dumps(chat.data(), indent=2))
         else:
-            chat.hint(agent)
+            chat.hint(live.agent)
     return PASSED
 
 
@@ -214,7 +186,7 @@ class Chat:
 
         if isinstance(piece, Restarted):
             self._terminal.print()
-            aside("  · that does not count: the answer begins anew")
+            aside("  · that does not count: the answer starts over")
             self._written = ""
             return
         self._written += piece
@@ -222,7 +194,7 @@ class Chat:
         self._terminal.file.flush()
 
     def _show(self, event: Event) -> None:
-        """What tools did, beside the conversation."""
+        """What tools did, next to the conversation."""
         if self._is_quiet or not isinstance(event, ToolReturned | ToolFailed):
             return
         came = event.error if isinstance(event, ToolFailed) else event.value
@@ -276,7 +248,7 @@ class Chat:
         first = started(self.ledger)
         wanted = case_id or (first.run_id if first is not None else "conversation")
         case = harvest(self.ledger, free_id(wanted, held))
-        write_evalset(held.with_cases(case), path, shape=held.shape or None)
+        add_cases(path, case)
         aside(f"saved as case {case.id!r} in {path}")
 
 

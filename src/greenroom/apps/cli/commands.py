@@ -9,11 +9,14 @@ from greenroom.apps.cli import options
 from greenroom.apps.cli.eval_commands import eval_group
 from greenroom.apps.cli.evalset_commands import evalset_group
 from greenroom.apps.cli.exits import RootGroup
+from greenroom.apps.cli.judging_commands import JUDGING
+from greenroom.apps.cli.labels_commands import labels_group
 from greenroom.apps.cli.options import FILE, examples
 from greenroom.apps.cli.perform_commands import perform_command
 from greenroom.apps.cli.runs_commands import runs_group
 from greenroom.apps.cli.serve_commands import serve_command
 from greenroom.apps.cli.simulate_commands import simulate_group
+from greenroom.apps.cli.store_commands import store_group
 from greenroom.apps.cli.traces_commands import traces_group
 
 
@@ -33,11 +36,15 @@ def main() -> None:
     """
 
 
+for _command in JUDGING:
+    eval_group.add_command(_command)
 main.add_command(eval_group)
 main.add_command(evalset_group)
 main.add_command(simulate_group)
 main.add_command(runs_group)
+main.add_command(store_group)
 main.add_command(traces_group)
+main.add_command(labels_group)
 main.add_command(perform_command)
 main.add_command(serve_command)
 
@@ -56,7 +63,9 @@ def agent_group() -> None:
     ),
 )
 @click.argument("agent", type=FILE, required=False)
-@click.option("--data", is_flag=True, help="Show who reads what whom wrote in the state.")
+@click.option(
+    "--data", is_flag=True, help="Show which nodes write each part of the state, and which read it."
+)
 @click.option(
     "--cost",
     is_flag=True,
@@ -134,10 +143,10 @@ def _amount(name: str, help: str) -> Any:
     "--beside",
     multiple=True,
     metavar="RUN",
-    help="Show the estimate beside what this recorded run took; may be repeated.",
+    help="Show the estimate next to what this recorded run took; may be repeated.",
 )
 @_amount("--runs-per-day", "How many conversations a day there are.")
-@_amount("--turns", "How often the agent is set going in a conversation.")
+@_amount("--turns", "How many turns the agent takes in a conversation.")
 @_amount("--calls", "How often an agent asks its model in a visit, where no run shows it.")
 @_amount("--tokens-in", "Tokens of a first question, where no run shows them.")
 @_amount("--tokens-out", "Tokens of a reply, where no run shows them.")
@@ -186,7 +195,7 @@ def init(folder: str) -> int:
 
 @main.command("node", hidden=True)
 def node() -> int:
-    """Call functions for a part that stands apart, on standard input and output."""
+    """Call the functions of an agent that runs in another process, over standard input and output."""
     from greenroom.simulation.node import main as serve
 
     serve()

@@ -1,10 +1,10 @@
-"""`greenroom eval`: the commands that run cases and judge them, and their options."""
+"""`greenroom eval`: the commands that run cases, and their options."""
 
 from typing import Any
 
 import click
 
-from greenroom.apps.cli import options
+from greenroom.apps.cli import gate_options, options
 from greenroom.apps.cli.options import EXIT_CODES, FILE, examples
 from greenroom.suite.options import OPTIONS, lacking
 
@@ -60,7 +60,8 @@ _which_cases = options.together(
         default="",
         callback=_part_of,
         metavar="N/PARTS",
-        help="Only every PARTS-th case, from the N-th on; `eval merge` puts the reports together.",
+        help="Only every PARTS-th case, from the N-th on; `eval merge` puts the reports together, or "
+        "--resume-or-new makes one run of them.",
     ),
     click.option(
         "--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N cases."
@@ -98,56 +99,6 @@ _kept_where = options.together(
 """The options of `run` about recording and resuming, besides those in the table."""
 
 
-_against = options.together(
-    click.option(
-        "--gate-tag",
-        "gate_tags",
-        multiple=True,
-        metavar="TAG",
-        help="Apply the gate to the cases with this tag too, as a group; may be repeated.",
-    ),
-    click.option(
-        "--threshold",
-        type=click.FloatRange(0, 1),
-        default=0.05,
-        show_default=True,
-        metavar="FLOAT",
-        help="How far the mean of a metric must fall to count as worse.",
-    ),
-)
-"""The options that say what counts as worse than a baseline."""
-
-
-_gate = options.together(
-    _against,
-    click.option(
-        "--baseline",
-        "baselines",
-        multiple=True,
-        type=FILE,
-        metavar="REPORT",
-        help="Compare with this earlier report or run: exit code 1 if anything got significantly "
-        "worse. No minimum applies then unless --min-pass-rate is given. Several count together.",
-    ),
-    click.option(
-        "--fail-on",
-        multiple=True,
-        type=click.Choice(["regression", "unclear", "removed", "skipped"]),
-        help="What else leads to exit code 1, besides getting significantly worse than the baseline: "
-        "what may have got worse, a case that only the baseline has, one that was skipped. May be "
-        "repeated.",
-    ),
-    options.max_errors,
-    click.option(
-        "--confident",
-        is_flag=True,
-        help="The lower end of the pass rate's 95 % interval must reach the minimum too; needs a "
-        "minimum below 1.",
-    ),
-)
-"""The options of `run` that say what suffices."""
-
-
 @eval_group.command("run", epilog=f"{_RUN_EXAMPLES}\n\n{EXIT_CODES}")
 @_which_cases
 @click.option(
@@ -159,7 +110,7 @@ _gate = options.together(
     help="Also run this agent on the same cases, to see both side by side; may be repeated.",
 )
 @options.of_evaluation(in_watch=False)
-@_gate
+@gate_options.of_run
 @_kept_where
 @options.formats
 @click.option(
@@ -197,7 +148,7 @@ def eval_run(**given: Any) -> int:
     AGENT is a path with an optional name in it: agent.py, agent.py:my_agent, a folder, or a dotted
     module. CASES may be such a path too, an eval-set file (.json, .yaml, .jsonl, .csv), a folder of
     them or a glob; cases.json:first,second takes two cases of it. Without CASES, every case in
-    AGENT's file runs, and every eval set beside it.
+    AGENT's file runs, and every eval set next to it.
 
     Each finished trial is recorded at once. An interrupted run continues with --resume.
     """
@@ -210,7 +161,7 @@ def eval_run(**given: Any) -> int:
 
 
 def _check_together(given: dict[str, Any]) -> None:
-    """Refuse options that only mean something beside others."""
+    """Refuse options that only mean something together with others."""
     has_resume = given["resume"] is not None
     has_baseline = bool(given["baselines"])
     against = [name for name in given["fail_on"] if name != "skipped"]
@@ -219,6 +170,10 @@ def _check_together(given: dict[str, Any]) -> None:
     for wrong, why in (
         (given["no_store"] and given["store"], "--store and --no-store contradict each other"),
         (has_resume and given["no_store"], "--resume needs a store; leave --no-store out"),
+        (
+            given["resume_or_new"] and (has_resume or given["no_store"] or given["variants"]),
+            "--resume-or-new is for one agent and a store; leave --resume, --no-store and --agent out",
+        ),
         (
             has_resume and given["variants"],
             "--resume continues the run of one agent; leave --agent out",
@@ -292,250 +247,3 @@ def eval_watch(**given: Any) -> int:
 
     interval, notify = given.pop("interval"), given.pop("notify")
     return watch(Order.of(_one_place(given)), interval, notify)
-
-
-@eval_group.command(
-    "compare",
-    epilog=examples(
-        "greenroom eval compare new.json --baseline old.json",
-        "greenroom eval compare monday.json tuesday.json --baseline good.json -o compared.json",
-        "greenroom eval compare 20260102-090000-1f3a 20260103-090000-77c0",
-    ),
-)
-@click.argument("reports", nargs=-1, required=True, type=FILE)
-@click.option(
-    "--baseline",
-    "baselines",
-    multiple=True,
-    type=FILE,
-    metavar="REPORT",
-    help="The report or run to compare with; several count together.",
-)
-@_against
-@options.max_errors
-@click.option(
-    "--fail-on",
-    multiple=True,
-    type=click.Choice(["regression", "unclear", "removed", "skipped"]),
-    help="What else leads to exit code 1, besides getting significantly worse: what may have got "
-    "worse, a case that only the baseline has, one that was skipped. May be repeated.",
-)
-@click.option(
-    "-f",
-    "--format",
-    "shown_as",
-    type=click.Choice(["text", "markdown", "json"]),
-    default="text",
-    show_default=True,
-    help="How the comparison is printed.",
-)
-@options.output(
-    help="Also write the comparison to this file: Markdown if it ends in .md, else JSON."
-)
-@options.stored
-@options.as_json
-def eval_compare(
-    threshold: float,
-    gate_tags: tuple[str, ...],
-    max_errors: int,
-    fail_on: tuple[str, ...],
-    as_json: bool,
-    **given: Any,
-) -> int:
-    """Compare REPORTS with a baseline.
-
-    Each of them is a file written by `eval run -f json`, or the id of a run, as `runs list` shows
-    it. Without --baseline, the first report is the baseline. Exit code 1 if the pass rate, the mean of a metric or
-    a case got significantly worse, 2 if cases ended in errors, 3 if nothing can be compared.
-    """
-    from greenroom.apps.cli.compare import compare_reports
-    from greenroom.results import Gate
-
-    gate: Any = {"threshold": threshold, "tags": gate_tags, "max_errors": max_errors}
-    gate["fail_on"] = ("regression", *fail_on)
-    if as_json:
-        given["shown_as"] = "json"
-    return compare_reports(gate=Gate(**gate), **given)
-
-
-@eval_group.command(
-    "merge",
-    epilog=examples(
-        "greenroom eval merge shard-*.json -f junit -f markdown -o reports/ --baseline main.json",
-    ),
-)
-@click.argument("reports", nargs=-1, required=True, type=FILE)
-@click.option(
-    "--baseline",
-    "baselines",
-    multiple=True,
-    type=FILE,
-    metavar="REPORT",
-    help="The report or run to compare with; several count together.",
-)
-@click.option(
-    "--min-pass-rate",
-    type=click.FloatRange(0, 1),
-    metavar="SHARE",
-    help="The share of evaluated cases that has to pass (default: all, or as many as in the baseline).",
-)
-@_against
-@options.max_errors
-@options.formats
-@options.stored
-@options.verbose
-@options.quiet
-@options.as_json
-def eval_merge(
-    reports: tuple[str, ...],
-    baselines: tuple[str, ...],
-    min_pass_rate: float | None,
-    threshold: float,
-    gate_tags: tuple[str, ...],
-    max_errors: int,
-    store: str,
-    **given: Any,
-) -> int:
-    """Put the REPORTS of shards together, and judge them as one.
-
-    Each is a file written by `eval run --shard N/PARTS -f json`. A trial that is in two of them is
-    refused. The exit code is that of a run of all cases at once.
-    """
-    options.loudness(given)
-    from greenroom.apps.cli.merge import merge_reports
-    from greenroom.apps.cli.report_output import Showing
-    from greenroom.results import Gate
-
-    gate = Gate(
-        min_pass_rate=min_pass_rate, threshold=threshold, tags=gate_tags, max_errors=max_errors
-    )
-    return merge_reports(reports, baselines, gate, store, Showing(**given))
-
-
-@eval_group.command(
-    "rescore",
-    epilog=examples(
-        "greenroom eval rescore 20260102-090000-1f3a --config strict.json",
-        "greenroom eval rescore 20260102 cases.yaml -f json=rescored.json",
-    ),
-)
-@click.argument("run")
-@click.argument("cases", required=False, default="", type=FILE)
-@options.config
-@options.formats
-@options.stored
-@options.no_cache
-@options.verbose
-@options.quiet
-@options.as_json
-def eval_rescore(
-    run: str, cases: str, config: str, store: str, no_cache: bool, **given: Any
-) -> int:
-    """Measure an earlier RUN again, without the agent, and show which verdicts flip.
-
-    --config gives the criteria; CASES, which may have changed since, what each case expects and its
-    own metrics. Without CASES, the cases are those that were recorded. The run itself stays as it
-    is. Exit code 2 if something could not be measured.
-    """
-    options.loudness(given)
-    from greenroom.apps.cli.report_output import Showing
-    from greenroom.apps.cli.rescore import rescore_run
-
-    return rescore_run(run, cases, config, store, no_cache, Showing(**given))
-
-
-@eval_group.command(
-    "score",
-    epilog=examples(
-        "greenroom eval score traces/*.json --metrics safety_v1,called:lookup",
-        "greenroom eval score helm.json --cases helm.evalset.json --metrics tool_trajectory_avg_score",
-        "greenroom eval score ledgers/ --metrics metrics.py:polite -f html -o scored.html",
-        "greenroom eval score prod/ --metrics 'turns_within={\"at_most\": 6}' --baseline last-week.json",
-    )
-    + f"\n\n{EXIT_CODES}",
-)
-@click.argument("files", nargs=-1, required=True, type=FILE)
-@options.metrics
-@click.option(
-    "--cases",
-    type=FILE,
-    default="",
-    metavar="CASES",
-    help="Hold each conversation against its case in these: by id, else by the user's first words.",
-)
-@options.config
-@options.trace_reader
-@click.option(
-    "--baseline",
-    "baselines",
-    multiple=True,
-    type=FILE,
-    metavar="REPORT",
-    help="The report or run to compare with; several count together.",
-)
-@click.option(
-    "--min-pass-rate",
-    type=click.FloatRange(0, 1),
-    metavar="SHARE",
-    help="The share of evaluated conversations that has to pass (default: all, or as many as in the "
-    "baseline).",
-)
-@_against
-@options.max_errors
-@options.formats
-@options.stored
-@options.no_cache
-@options.verbose
-@options.quiet
-@options.as_json
-def eval_score(
-    files: tuple[str, ...],
-    metrics: tuple[str, ...],
-    cases: str,
-    config: str,
-    reader: str,
-    baselines: tuple[str, ...],
-    min_pass_rate: float | None,
-    threshold: float,
-    gate_tags: tuple[str, ...],
-    max_errors: int,
-    store: str,
-    no_cache: bool,
-    **given: Any,
-) -> int:
-    """Measure conversations that were recorded elsewhere, in FILES or folders of them.
-
-    They may be traces (OTLP, Jaeger), logs of other tools, or ledgers; which, is found by looking. No
-    agent runs. What a record does not hold is unknown: a metric that needs it is unmeasured, which is an
-    error (--max-errors). A file that cannot be read leads to exit code 3, after the others were measured.
-    """
-    options.loudness(given)
-    from greenroom.apps.cli.report_output import Showing
-    from greenroom.apps.cli.score import ScoreRequest, score_files
-    from greenroom.results import Gate
-
-    gate = Gate(
-        min_pass_rate=min_pass_rate, threshold=threshold, tags=gate_tags, max_errors=max_errors
-    )
-    asked = ScoreRequest(
-        files=files,
-        metrics=metrics,
-        cases=cases,
-        config=config,
-        reader=reader,
-        baselines=baselines,
-        store=store,
-        no_cache=no_cache,
-    )
-    return score_files(asked, gate, Showing(**given))
-
-
-@eval_group.command("clear-cache")
-def eval_clear_cache() -> int:
-    """Delete the cached answers of judges, in $GREENROOM_JUDGES or .greenroom/judges."""
-    from greenroom.apps.cli.exits import put_out
-    from greenroom.world.answers import AnswerCache
-
-    cache = AnswerCache()
-    put_out(f"deleted {cache.clear()} answers from {cache.path}")
-    return 0

@@ -33,6 +33,7 @@ def create(**given: Any) -> int:
         "greenroom eval-set add refunds.evalset.json --interactive",
         "greenroom eval-set add refunds.evalset.json --from-template tool-test --id pays-back",
         "greenroom eval-set add refunds.evalset.json --from-session run.jsonl",
+        "greenroom eval-set add refunds.evalset.json --from-run 20260102-09 --case refund-7 --trial 2",
     ),
 )
 @click.argument("file", type=FILE)
@@ -46,8 +47,12 @@ def create(**given: Any) -> int:
 @click.option(
     "--no-expect",
     is_flag=True,
-    help="With --from-session: expect nothing; accepts sessions that were cut short too.",
+    help="With a recorded session: expect nothing; accepts sessions that were cut short too.",
 )
+@click.option("--from-run", default="", metavar="RUN", help="Add what a case of a stored run did.")
+@click.option("--case", default="", metavar="ID", help="With --from-run: which case.")
+@click.option("--trial", default=1, show_default=True, help="With --from-run: which trial of it.")
+@options.stored
 @click.option(
     "--from-template",
     type=click.Choice(["single-turn", "multi-turn", "tool-test"]),
@@ -57,12 +62,17 @@ def create(**given: Any) -> int:
 @click.option("--id", "case_id", default="", metavar="ID", help="The id of the new case.")
 def add(**given: Any) -> int:
     """Add a case to the eval set in FILE."""
-    ways = [given["from_session"], given["from_template"], given.pop("interactive")]
+    from_run, case, trial = given.pop("from_run"), given.pop("case"), given.pop("trial")
+    ways = [given["from_session"], from_run, given["from_template"], given.pop("interactive")]
     if sum(map(bool, ways)) != 1:
-        raise click.UsageError("give one of --from-session, --from-template and --interactive.")
+        raise click.UsageError(
+            "give one of --from-session, --from-run, --from-template and --interactive."
+        )
+    if bool(from_run) != bool(case):
+        raise click.UsageError("--from-run RUN and --case ID go together.")
     from greenroom.apps.cli import evalsets
 
-    return evalsets.add(**given)
+    return evalsets.add(**given, from_run=(from_run, case, trial))
 
 
 @evalset_group.command(

@@ -16,6 +16,7 @@ from greenroom.apps.cli.exits import (
     put_out_json,
     telling,
 )
+from greenroom.apps.cli.report_output import open_store
 from greenroom.cases import (
     Case,
     EvalSet,
@@ -27,6 +28,7 @@ from greenroom.cases import (
 )
 from greenroom.cases import from_template as new_case
 from greenroom.cases.files import read_evalset, write_evalset
+from greenroom.cases.files.added import add_cases
 from greenroom.cases.files.save import save_text
 from greenroom.cases.names import id_trouble
 from greenroom.errors import BadCase, BadFile, BadInput
@@ -37,6 +39,7 @@ from greenroom.ledger.questions import started
 from greenroom.ledger.safe_text import harmless
 from greenroom.reports.words import printable, shortened
 from greenroom.results.text import number_of
+from greenroom.store.runs import Key
 from greenroom.suite.sources import gather
 
 _WIDEST = 48
@@ -62,17 +65,25 @@ def add(
     no_expect: bool,
     from_template: str | None,
     case_id: str,
+    from_run: tuple[str, str, int],
+    store: str,
 ) -> int:
     """Put one more case into a file, in the shape the file has."""
     with telling(verbose=False):
         evalset = _opened(file)
-        if from_session:
+        run, of_run, trial = from_run
+        if run:
+            place = open_store(store)
+            ledger = place.ledger(place.run(run).id, Key(of_run, trial))
+            wanted = case_id or free_id(of_run, evalset)
+            case = _harvested(ledger, wanted, f"run {run}, case {of_run}", expect=not no_expect)
+        elif from_session:
             case = _recorded(from_session, case_id, evalset, expect=not no_expect)
         elif from_template:
             case = new_case(from_template, case_id or free_id(from_template, evalset))
         else:
             case = ask_for_case(evalset, case_id)
-        _saved(evalset.with_cases(case), file)
+        add_cases(Path(file), case)
     put_out(f"added {case.id!r} to {file}, which has {number_of(len(evalset) + 1, 'case')} now")
     return PASSED
 
@@ -83,21 +94,21 @@ def _opened(file: str) -> EvalSet:
     return read_evalset(file)
 
 
-def _saved(evalset: EvalSet, file: str) -> None:
-    write_evalset(evalset, file, shape=evalset.shape or None)
-
-
 def _recorded(path: str, case_id: str, evalset: EvalSet, *, expect: bool) -> Case:
     ledger = Ledger.load(path)
     first = started(ledger)
     recorded = first.case if first is not None else None
     known = str(recorded.get("id", "")) if is_object(recorded) else ""
     wanted = case_id or free_id(known or Path(path).stem, evalset)
+    return _harvested(ledger, wanted, path, expect=expect)
+
+
+def _harvested(ledger: Ledger, wanted: str, where: str, *, expect: bool) -> Case:
     try:
         return harvest(ledger, wanted, expect=expect)
     except BadCase as error:
         message = str(error).replace("harvest(..., expect=False) takes", "--no-expect takes")
-        raise BadFile(f"{path}: {message}") from error
+        raise BadFile(f"{where}: {message}") from error
 
 
 def free_id(wanted: str, evalset: EvalSet) -> str:
@@ -187,7 +198,7 @@ def remove(file: str, ids: tuple[str, ...]) -> int:
     """Remove cases from a file; an unknown id is an error, and changes nothing."""
     with telling(verbose=False):
         evalset = _opened(file).without(*ids)
-        _saved(evalset, file)
+        write_evalset(evalset, file, shape=evalset.shape or None)
     put_out(
         f"removed {', '.join(map(repr, ids))} from {file}, which has {number_of(len(evalset), 'case')} now"
     )

@@ -17,8 +17,10 @@ from greenroom.reports.console import ConsoleReport
 from greenroom.reports.terminal import Terminal, styled
 from greenroom.results import Report
 from greenroom.results.comparison import FEWEST_IN_TAG
+from greenroom.results.shards import part_note
 from greenroom.results.text import number_of
 from greenroom.store import Run
+from greenroom.store.served import served_at
 from greenroom.suite.adaptive import MAX_TRIALS
 from greenroom.suite.budget import Budget
 
@@ -90,6 +92,9 @@ class _Rehearsal:
 
     def run(self) -> None:
         """Run the agents one after another, until interrupted or until the store fails."""
+        store = self._order.keeping
+        if store is not None and (page := served_at(store.place)):
+            self._order.aside(f"follow it: {page}/runs")
         for number, agent in enumerate(self._order.agents, start=1):
             if self._stop is None and self._broken is None:
                 self._run(agent, number)
@@ -199,6 +204,10 @@ class _Rehearsal:
         """Show what an agent came to."""
         if self._plan or self._order.as_json:
             report = replace(report, sources=self._cases.places())
+        shard = self._order.shard
+        if shard and not self._order.is_shared:
+            note = part_note(*map(int, shard.split("/")))
+            report = replace(report, notes=(*report.notes, note))
         self.reports[agent] = report
         self._remember(report)
         order = self._order
@@ -222,7 +231,7 @@ class _Rehearsal:
     def conclude(self) -> list[str]:
         """Write and show what belongs to the whole; which files could not be written is returned.
 
-        Raises if it was interrupted, or the store failed: what was finished is no verdict on the
+        Raises if it was interrupted, or the store failed: what was finished is not a verdict on the
         whole.
         """
         order, unwritten = self._order, list[str]()
@@ -284,6 +293,8 @@ class _Rehearsal:
         rest = f"{left} of {kept.total} trials {'is' if left == 1 else 'are'} left"
         if left <= 0:
             rest = "cases that fail have to be run again"
+        if order.is_shared:
+            return [f"{rest}, here or in other shards; the command of each resumes it"]
         if budget is None or not budget.refusal:
             return [f"{rest}; to resume: {order.resume_command(agent, kept.id)}"]
         if budget.unpriced_refused:

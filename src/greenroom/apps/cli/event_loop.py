@@ -37,6 +37,7 @@ from greenroom.suite.cancel import Cancel
 from greenroom.suite.evaluation import on_own_loop
 from greenroom.suite.identity import GIVEN_AS
 from greenroom.suite.mock_suggestions import mocked_everywhere, suggested_mocks, unmocked_tools
+from greenroom.world.threads import Interruption
 
 T = TypeVar("T")
 
@@ -275,7 +276,7 @@ def to_the_end(work: Callable[[], Awaitable[T]]) -> T:
         raise Interrupted(ends.code) from None
 
 
-class _Terminated(BaseException):
+class _Terminated(Interruption):
     """A second signal came, and code that does not look up from its work must stop."""
 
 

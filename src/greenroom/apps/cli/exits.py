@@ -3,7 +3,7 @@
 import os
 import sys
 import traceback
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from errno import EPIPE
 from io import BufferedWriter, FileIO, TextIOWrapper
@@ -151,11 +151,18 @@ def put_out(text: str) -> None:
     click.echo(safe_text.harmless(text).removesuffix("\n"))
 
 
-def put_out_json(text: str) -> None:
-    """Print JSON; what could steer a terminal or a CI server is written as JSON writes it."""
+def put_out_json(text: str | Iterable[str]) -> None:
+    """Print JSON, in one piece or in parts.
+
+    What could steer a terminal or a CI server is written as JSON writes it.
+    """
     from greenroom.ledger import safe_text
 
-    click.echo(safe_text.harmless_json(text).removesuffix("\n"))
+    last = ""
+    for last in [text] if isinstance(text, str) else text:
+        click.echo(safe_text.harmless_json(last), nl=False)
+    if not last.endswith("\n"):
+        click.echo()
 
 
 def aside(text: str) -> None:

@@ -1,6 +1,7 @@
 """Metrics as they are typed at the command line."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from greenroom.errors import BadMetric
 from greenroom.ledger.plain import is_object
 from greenroom.metrics.registry import first_option
 from greenroom.suite.judge_models import with_judge_models
+from greenroom.suite.option_types import as_number
 from greenroom.suite.references import load_value
 
 
@@ -21,12 +23,23 @@ def metrics_named(given: Sequence[str]) -> list[MetricLike]:
     """
     found: list[MetricLike] = []
     for typed in given:
+        _refuse_call(typed)
         name, has_options, options = typed.partition("=")
         if has_options and options.lstrip().startswith("{"):
             found.append(_with_options(name, options))
         else:
             found += [_short(one.strip()) for one in typed.split(",") if one.strip()]
     return found
+
+
+def _refuse_call(typed: str) -> None:
+    """`called("lookup")` is Python; a shell and a list separated by commas would tear it apart."""
+    if python := re.match(r"\s*(\w+)\(", typed):
+        name = python[1]
+        raise BadMetric(
+            f"--metrics {typed}: write its first option behind a colon, {name}:VALUE, or several as "
+            f"'{name}={{\"option\": 1}}'."
+        )
 
 
 def _with_options(name: str, options: str) -> MetricLike:
@@ -48,5 +61,6 @@ def _short(typed: str) -> MetricLike:
         return typed
     if name.endswith(".py"):
         return load_value(typed)
-    read = json.loads(value) if value.replace(".", "", 1).isdecimal() else value
-    return Criterion(name, options={first_option(name): read})
+    option = first_option(name)
+    read = value if option.annotation in (str, "str") else as_number(value)
+    return Criterion(name, options={option.name: read})

@@ -73,8 +73,8 @@ def _telemetry(command: F) -> F:
         is_eager=True,
         expose_value=False,
         callback=_set_telemetry,
-        help="Write the run as OpenTelemetry spans and metrics: to a collector, by the usual OTEL_ "
-        "variables, or to the terminal.",
+        help="Export the run as OpenTelemetry spans and metrics: to a collector, set by the "
+        "usual OTEL_ variables, or to the terminal.",
     )(command)
 
 
@@ -180,6 +180,31 @@ tools = together(
 """What answers for tools, and what the agent's file may do when it is loaded."""
 
 
+acting = together(
+    click.option(
+        "--seconds",
+        type=click.FloatRange(min=0, min_open=True),
+        default=None,
+        metavar="S",
+        help="How long one turn may take.",
+    ),
+    click.option(
+        "--max-model-calls",
+        type=click.IntRange(min=1),
+        default=500,
+        show_default=True,
+        metavar="N",
+        help="How often models may be asked in one turn.",
+    ),
+    declared("resources", "middleware"),
+    declared("store", help="The folder where conversations are kept."),
+    click.option(
+        "--model", default="", metavar="NAME", help="Use this model for every part of the agent."
+    ),
+)
+"""With what an agent acts for real, and how far one turn of it may go."""
+
+
 def filters(command: F) -> F:
     """Which cases are meant."""
     return click.option(
@@ -192,7 +217,9 @@ def filters(command: F) -> F:
 
 
 stored = declared(
-    "store", help="Look for runs in this folder instead of $GREENROOM_STORE or .greenroom."
+    "store",
+    help="Look for runs in this folder, or on this server (postgresql://…), instead of "
+    "$GREENROOM_STORE or .greenroom.",
 )
 config = declared("config")
 
@@ -204,7 +231,7 @@ def metrics(command: F) -> F:
         "--metrics",
         multiple=True,
         metavar="METRICS",
-        help="Measure by these: names with commas between them, name:VALUE for the first option, "
+        help="Measure these metrics: names separated by commas, name:VALUE for the first option, "
         "'name={\"option\": 1}' for several, or file.py:name; may be repeated.",
     )(command)
 
@@ -215,7 +242,7 @@ def trace_reader(command: F) -> F:
         "--reader",
         default="",
         metavar="NAME",
-        help="Read the files in this format, instead of finding it by looking at them.",
+        help="Read the files in this format instead of detecting it.",
     )(command)
 
 
@@ -237,9 +264,7 @@ def formats(command: F) -> F:
 
 def quiet(command: F) -> F:
     """Less to read."""
-    return click.option("-q", "--quiet", is_flag=True, help="Print only the line of counts.")(
-        command
-    )
+    return click.option("-q", "--quiet", is_flag=True, help="Print only the summary line.")(command)
 
 
 def no_cache(command: F) -> F:

@@ -33,33 +33,21 @@ Exit codes, the first that applies:
 )
 @click.argument("agent", type=FILE, required=False, default="")
 @click.option(
-    "--message", "-m", default="", metavar="TEXT", help="Say this, print the answer, leave."
+    "--message", "-m", default="", metavar="TEXT", help="Say this, print the answer, and exit."
 )
 @click.option(
-    "--conversation", default="", metavar="ID", help="Go on with a conversation of the store."
-)
-@click.option("--user", default="", metavar="NAME", help="Whose state in the scope `user` it is.")
-@click.option(
-    "--app", default="", metavar="NAME", help="Whose state in the scope `app` it is; the agent's."
-)
-@click.option("--model", default="", metavar="NAME", help="Another model for all of the agent.")
-@options.declared("store", help="The folder where conversations are kept.")
-@options.declared("resources", "middleware")
-@click.option(
-    "--max-model-calls",
-    type=click.IntRange(min=1),
-    default=500,
-    show_default=True,
-    metavar="N",
-    help="How often models may be asked in one turn.",
+    "--conversation", default="", metavar="ID", help="Continue a conversation from the store."
 )
 @click.option(
-    "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    default=None,
-    metavar="S",
-    help="How long one turn may take.",
+    "--user", default="", metavar="NAME", help="The user whose state is used in the scope `user`."
 )
+@click.option(
+    "--app",
+    default="",
+    metavar="NAME",
+    help="The app whose state is used in the scope `app` (default: the agent's name).",
+)
+@options.acting
 @click.option(
     "--list", "is_list", is_flag=True, help="List the conversations of the store instead."
 )
@@ -69,8 +57,8 @@ Exit codes, the first that applies:
 def perform_command(**given: Any) -> int:
     """Talk to AGENT. It acts: models are asked and tools run for real.
 
-    The conversation is kept in the store, event by event, and can be continued. What the agent waits
-    for, such as an approval, is asked here.
+    The conversation is kept in the store, event by event, and can be continued. Here you are also asked
+    for what the agent waits for, such as an approval.
     """
     from greenroom.apps.cli.chat import list_conversations, talk
 

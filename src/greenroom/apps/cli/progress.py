@@ -5,14 +5,18 @@ Nothing of it stays on the screen, whatever ends the run and whoever else writes
 
 import os
 from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
 from time import perf_counter
 from types import TracebackType
 from typing import Self
 
+from rich.console import ConsoleDimensions, RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -38,7 +42,7 @@ class Watching:
         self._begun = 0.0
         self._counts: Counter[str] = Counter()
         self._cost: float | None = 0.0
-        self._bar = Progress(
+        self._bar = _Bar(
             TextColumn("rehearsing", style="bold", markup=False),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
@@ -46,9 +50,8 @@ class Watching:
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             TextColumn("left", markup=False),
-            console=_as_wide_as_it_is(terminal),
-            transient=True,
-            disable=not (shown and terminal.file.isatty() and not terminal.is_dumb_terminal),
+            screen=_RealWidth(terminal.file),
+            is_shown=shown and terminal.file.isatty() and not terminal.is_dumb_terminal,
         )
         self._task = self._bar.add_task("", total=total)
 
@@ -95,10 +98,50 @@ class Watching:
         write_first(b"")
 
 
-def _as_wide_as_it_is(terminal: Terminal) -> Terminal:
-    """The terminal, or it at its real width: a bar that is wider breaks into lines that would stay."""
-    try:
-        real = os.get_terminal_size(terminal.file.fileno()).columns
-    except (OSError, ValueError):
-        return terminal
-    return Terminal(terminal.file, width=real) if 0 < real < terminal.width else terminal
+class _Bar(Progress):
+    """A bar in one line; where a narrower window broke that line into several, none of them stays."""
+
+    def __init__(self, *columns: ProgressColumn, screen: "_RealWidth", is_shown: bool) -> None:
+        self._screen, self._drawn = screen, 0
+        super().__init__(*columns, console=screen, transient=True, disable=not is_shown)
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """The line, after the last one is erased."""
+        screen, width = self._screen, self._screen.look()
+        above = max(0, -(-self._drawn // width) - 1) if _rewraps() else 0
+        if above:
+            screen.file.write(_ERASE.decode() + "\x1b[1A\x1b[2K" * above)
+            screen.file.flush()
+        line = self.make_tasks_table(self.tasks)
+        self._drawn = min(width, screen.measure(line).maximum)
+        yield line
+
+
+class _RealWidth(Terminal):
+    """A terminal at its real width, even if the environment claims more: a wider bar would break.
+
+    The width is that of the last `look`, so that a line is measured and drawn at the same one.
+    """
+
+    _columns = 0
+
+    def look(self) -> int:
+        """How many columns there are now."""
+        self._columns = 0
+        claimed = self.width
+        with suppress(OSError, ValueError):
+            self._columns = min(claimed, os.get_terminal_size(self.file.fileno()).columns)
+        return self._columns or claimed
+
+    @property
+    def size(self) -> ConsoleDimensions:  # pyright: ignore[reportIncompatibleMethodOverride] - only read
+        """As wide as it was at the last look."""
+        claimed = super().size
+        return claimed._replace(width=self._columns or claimed.width)
+
+
+def _rewraps() -> bool:
+    """Whether the terminal breaks its lines again when its window gets narrower; the others cut them."""
+    term = os.environ.get("TERM", "")
+    is_screen = term.startswith("screen") and "TMUX" not in os.environ
+    return not is_screen and term != "linux" and "XTERM_VERSION" not in os.environ

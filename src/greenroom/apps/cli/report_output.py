@@ -11,9 +11,10 @@ from greenroom.reports.console import ConsoleReport, Detail
 from greenroom.reports.reporters import destinations, write_reports
 from greenroom.reports.terminal import Terminal
 from greenroom.results import Report
-from greenroom.results.files import report_text
+from greenroom.results.files import report_parts
 from greenroom.results.gate import Decision
-from greenroom.store.store import PLACE_VARIABLE, Store, as_store
+from greenroom.store.configuration import PLACE_VARIABLE
+from greenroom.store.store import Store, as_store
 
 _ENDINGS = {".json": "json", ".xml": "junit", ".html": "html", ".htm": "html", ".md": "markdown"}
 
@@ -54,7 +55,7 @@ class Showing:
     def show(self, report: Report, diff: str = "") -> None:
         """Print a report, for people or for scripts; `diff` is the command that compares its trials."""
         if self.as_json:
-            put_out_json(report_text(report))
+            put_out_json(report_parts(report))
         else:
             ConsoleReport(Terminal(), self.detail, diff=diff).show(report)
 
@@ -136,7 +137,7 @@ def open_store(place: str) -> Store:
     if store is None:
         which = "--store" if place else PLACE_VARIABLE
         raise BadInput(f"there is no store: {which} is off. Name one: --store DIR.")
-    if file := _file_in_the_way(store.database.path):
+    if file := _file_in_the_way(store.place / "runs"):
         raise BadInput(f"there is no store: {str(file)!r} is a file. Name a folder: --store DIR.")
     return store
 

@@ -23,7 +23,7 @@ from greenroom.results.text import number_of
 from greenroom.store import Store
 from greenroom.store.store import as_store
 from greenroom.suite.budget import Budget, UnknownPrices
-from greenroom.suite.options import OPTIONS, usual_workers
+from greenroom.suite.options import OPTIONS
 from greenroom.suite.references import is_import_allowed, load_module, split_reference
 from greenroom.suite.sources import CaseSource, gather, gather_beside, load_mocks, load_model
 from greenroom.suite.workers import Workers
@@ -119,7 +119,13 @@ class Order(Showing):
             # Only a store that was asked for must be there.
             "store": False if self.no_store else self.store or None,
             "resume": False if self.resume is None else self.resume or True,
+            **({"shard": self.shard} if self.is_shared else {}),
         }
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several commands run parts of one run, not runs of their own."""
+        return bool(self.shard and self.passed_on.get("resume_or_new"))
 
     def money(self, earlier: Iterable[Report]) -> Budget | None:
         """What may be spent, less what other agents of this order have cost."""
@@ -149,7 +155,7 @@ class Order(Showing):
         return 1.0 if self.min_pass_rate is None else self.min_pass_rate
 
     def compared(self, baseline: Report, report: Report) -> Comparison:
-        """A report beside the baseline, by what this order counts as worse."""
+        """A report next to the baseline, by what this order counts as worse."""
         return compare(baseline, report, self.threshold, tags=self.gate_tags)
 
     @property
@@ -165,10 +171,10 @@ class Order(Showing):
     def workers_for(self, agent: str) -> Workers | None:
         """The processes that run this agent, and where they find it and its cases."""
         is_closed_in = self.passed_on.get("fence", "process") != "process"
-        if self.workers is None and not is_closed_in:
+        if self.workers is None and not is_closed_in and "on" not in self.passed_on:
             return None
         return Workers(
-            count=self.workers or usual_workers(),
+            count=self.workers,
             agent=agent,
             cases=self.cases,
             beside="" if self.cases else self.agent,
@@ -186,11 +192,16 @@ class Order(Showing):
         """All of it as it would be typed after `eval run`; `instead` gives other values."""
         cases = [self.cases] if self.cases else []
         network = ["--allow-import-network"] if is_import_allowed() else []
-        return [agent or self.agent, *cases, *_repeated({**self.typed, **instead}), *network]
+        typed = {**self.typed, **instead}
+        if typed.get("store"):  # an address is repeated without its password
+            typed["store"] = Store(typed["store"]).address if "://" in self.store else self.store
+        return [agent or self.agent, *cases, *_repeated(typed), *network]
 
     def resume_command(self, agent: str, run_id: str = "", **instead: Any) -> str:
         """The command that resumes a run of this order, or its latest one."""
         resumed = ["--resume", run_id] if run_id else ["--resume"]
+        if self.passed_on.get("resume_or_new"):
+            resumed = []  # the same command does it
         return shlex.join(["greenroom", "eval", "run", *self.words(agent, **instead), *resumed])
 
 
@@ -336,5 +347,6 @@ def _fewer(evalset: EvalSet, order: Order, say: Say) -> EvalSet:
                 f"--shard {part}/{parts} has no case: there are {len(evalset)}. Use fewer parts."
             )
         say(f"shard {part} of {parts}: {len(kept)}/{len(evalset)}")
-        evalset = replace(evalset, cases=kept)
+        if not order.is_shared:
+            evalset = replace(evalset, cases=kept)
     return evalset

@@ -3,7 +3,8 @@
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from time import localtime, strftime, time
 
 import click
@@ -22,8 +23,8 @@ from greenroom.reports.words import dollars
 from greenroom.results import Summary
 from greenroom.results.intervals import percent
 from greenroom.results.redaction import redacted
-from greenroom.results.result import REPLAYED
 from greenroom.results.text import number_of
+from greenroom.results.trial_verdict import REPLAYED
 from greenroom.store import Run, RunStatus
 
 _STYLES: Mapping[RunStatus, str] = {
@@ -31,6 +32,7 @@ _STYLES: Mapping[RunStatus, str] = {
     "interrupted": "yellow",
     "finished": "green",
 }
+_SHOWN = 50
 _SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
 _AGE = re.compile(r"(\d{1,6})([hdw])")
 
@@ -38,19 +40,23 @@ _AGE = re.compile(r"(\d{1,6})([hdw])")
 # List
 
 
-def list_runs(limit: int | None, store: str, as_json: bool) -> int:
+def list_runs(limit: int | None, every: bool, store: str, as_json: bool) -> int:
     """Print a line for each run."""
     with telling(verbose=False):
         place = report_output.open_store(store)
-        found = place.runs()[:limit]
+        shown = limit or (None if every or as_json else _SHOWN)
+        found = place.runs(limit=shown and shown + 1)
+        more, found = len(found) > len(found[:shown]), found[:shown]
         if as_json:
             data = [_data(run) for run in found]
             put_out_json(json.dumps(redactor().value(data), indent=2))
         elif found:
             terminal = Terminal()
             terminal.print(_table(found, terminal))
+            if more and not limit:
+                aside(f"these are the latest {shown}; --all lists every run")
         else:
-            aside(f"no runs in {place.place}")
+            aside(f"no runs in {place.address}")
     return PASSED
 
 
@@ -70,6 +76,10 @@ def _data(run: Run) -> dict[str, Json]:
         "pass_rate": _counts(run).pass_rate,
         "cost": run.cost,
         "replayed": _is_replayed(run),
+        "by": run.plan.by,
+        "commit": run.plan.commit,
+        "against": run.plan.against,
+        "called": run.plan.called,
     }
 
 
@@ -80,10 +90,16 @@ def _is_replayed(run: Run) -> bool:
 
 def _table(found: Sequence[Run], terminal: Terminal) -> Table:
     """A row for each run, without the columns that there is no room for; its id is never cut."""
-    columns, rows = list(_COLUMNS), [_row(run) for run in found]
+    columns: list[str] = [*_COLUMNS]
+    rows = [_row(run) for run in found]
+    if len({run.plan.by for run in found}) < 2:
+        columns.remove("by")
+    for name, values in (("commit", "commit"), ("baseline", "against")):
+        if not any(getattr(run.plan, values) for run in found):
+            columns.remove(name)
     table = _drawn(columns, rows)
     for seldom_needed in _SELDOM_NEEDED:
-        if terminal.needed(table) > terminal.width:
+        if seldom_needed in columns and terminal.needed(table) > terminal.width:
             columns.remove(seldom_needed)
             table = _drawn(columns, rows)
     return table
@@ -102,9 +118,22 @@ def _drawn(columns: Sequence[str], rows: Sequence[Mapping[str, str | Text]]) -> 
     return table
 
 
-_COLUMNS = ("run", "began", "set", "agent", "status", "done", "errors", "passing", "cost")
+_COLUMNS = (
+    "run",
+    "began",
+    "by",
+    "commit",
+    "set",
+    "agent",
+    "status",
+    "done",
+    "errors",
+    "passing",
+    "cost",
+    "baseline",
+)
 _NUMBERS = ("done", "errors", "passing", "cost")
-_SELDOM_NEEDED = ("began", "agent", "cost", "status", "set")
+_SELDOM_NEEDED = ("began", "baseline", "commit", "by", "agent", "cost", "status", "set")
 """What a narrow terminal does not show, the first one first: an id begins with date and time."""
 
 
@@ -116,6 +145,8 @@ def _row(run: Run) -> dict[str, str | Text]:
     return {
         "run": run.id,
         "began": strftime("%Y-%m-%d %H:%M", localtime(run.begun)),
+        "by": run.plan.by,
+        "commit": run.plan.commit[:8],
         "set": evalset,
         "agent": agent,
         "status": styled(f"{run.status}{', replayed' * _is_replayed(run)}", _STYLES[run.status]),
@@ -123,6 +154,7 @@ def _row(run: Run) -> dict[str, str | Text]:
         "errors": styled(str(errors), "bold red" if errors else "dim"),
         "passing": "–" if rate is None else percent(rate),
         "cost": _price(run.cost),
+        "baseline": run.plan.against or "",
     }
 
 
@@ -144,25 +176,42 @@ def show_run(run: str, store: str, showing: Showing) -> int:
     """Print the report of a run, and write it where it is asked for."""
     with telling(showing.verbose):
         # Without secrets from here on: terminal and files then look at each ledger once together.
-        plan, report = showing.plan(), redacted(report_output.open_store(store).report(run))
+        place = report_output.open_store(store)
+        plan, report = showing.plan(), redacted(place.report(run))
         showing.show(report, report_output.diff_command(report.id, store))
         if showing.talks:
             Terminal().say(styled("run ", "dim"), report.id)
+            Terminal().say(*_origin(place.run(report.id)))
         report_output.write_report(report, plan)
     return PASSED
+
+
+def _origin(run: Run) -> Iterable[str | Text]:
+    """Who ran it, on which commit, and what it was compared with."""
+    plan = run.plan
+    yield styled("by ", "dim")
+    yield plan.by or "unknown"
+    for what, value in (("commit", plan.commit[:8]), ("baseline", plan.against)):
+        if value:
+            yield styled(f"  {what} ", "dim")
+            yield value
 
 
 # Delete
 
 
-def delete_runs(runs: Sequence[str], older_than: str, yes: bool, store: str) -> int:
+def delete_runs(
+    runs: Sequence[str], older_than: str, keep: int | None, yes: bool, store: str
+) -> int:
     """Delete runs, after asking."""
     with telling(verbose=False):
         place = report_output.open_store(store)
         named = {run.id: run for run in map(place.run, runs)}
-        found = list(named.values()) or (_older(place.runs(), older_than) if older_than else [])
+        found = list(named.values()) or _older(_beyond(place.runs(), keep or 0), older_than)
         if not found:
-            aside(f"no runs in {place.place} are older than {older_than}")
+            besides = f", except the latest {keep} of each set" if keep else ""
+            age = f" are older than {older_than}" if older_than else " are left to delete"
+            aside(f"no runs in {place.address}{age}{besides}")
             return PASSED
         if not yes:
             _ask(found)
@@ -171,8 +220,21 @@ def delete_runs(runs: Sequence[str], older_than: str, yes: bool, store: str) -> 
     return PASSED
 
 
+def _beyond(known: Iterable[Run], keep: int) -> list[Run]:
+    """Those that are not among the latest of their set; the latest come first."""
+    seen: Counter[str] = Counter()
+    found: list[Run] = []
+    for run in known:
+        seen[run.plan.evalset_id or run.plan.name] += 1
+        if seen[run.plan.evalset_id or run.plan.name] > keep:
+            found.append(run)
+    return found
+
+
 def _older(known: Sequence[Run], age: str) -> list[Run]:
     """Those that began before so much time, and are not under way."""
+    if not age:
+        return [run for run in known if run.status != "running"]
     match = _AGE.fullmatch(age)
     if match is None:
         raise BadInput(f"--older-than {age}: that is not an age; write it like 30d, 12h or 2w.")

@@ -12,7 +12,7 @@ _agent = click.option(
     default="",
     type=FILE,
     metavar="AGENT",
-    help="The agent, as for `eval run`; without it, the one that RUN was given there.",
+    help="The agent, as for `eval run` (default: the one that RUN was started with).",
 )
 
 
@@ -25,6 +25,7 @@ def runs_group() -> None:
     "list", epilog=examples("greenroom runs list", "greenroom runs list --limit 5 --json")
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the latest N.")
+@click.option("--all", "every", is_flag=True, help="Every run, not only the latest 50.")
 @options.stored
 @options.as_json
 def runs_list(**given: Any) -> int:
@@ -59,7 +60,8 @@ def runs_show(run: str, store: str, **given: Any) -> int:
 @runs_group.command(
     "delete",
     epilog=examples(
-        "greenroom runs delete 20260102-090000-1f3a", "greenroom runs delete --older-than 30d --yes"
+        "greenroom runs delete 20260102-090000-1f3a",
+        "greenroom runs delete --older-than 90d --keep 20 --yes",
     ),
 )
 @click.argument("runs", nargs=-1)
@@ -67,14 +69,20 @@ def runs_show(run: str, store: str, **given: Any) -> int:
     "--older-than",
     default="",
     metavar="AGE",
-    help="All runs that began longer ago than this: 30d, 12h or 2w.",
+    help="All runs that are older than this: 30d, 12h or 2w.",
+)
+@click.option(
+    "--keep",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Keep the latest N runs of each set, however old they are.",
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @options.stored
 def runs_delete(**given: Any) -> int:
-    """Delete RUNS and everything recorded in them. Runs under way are left alone."""
-    if bool(given["runs"]) == bool(given["older_than"]):
-        raise click.UsageError("say which runs: their ids, or --older-than.")
+    """Delete RUNS and everything recorded in them. Runs in progress are left alone."""
+    if bool(given["runs"]) == bool(given["older_than"] or given["keep"]):
+        raise click.UsageError("say which runs: their ids, or --older-than and --keep.")
     from greenroom.apps.cli.runs import delete_runs
 
     return delete_runs(**given)
@@ -94,16 +102,16 @@ def runs_delete(**given: Any) -> int:
     "--on-drift",
     type=click.Choice(["error", "live"]),
     default="error",
-    help="Where it asks something else: stop and say what differs, or ask the model.",
+    help="If it asks for something else: stop and say what differs, or ask the model.",
 )
 @options.declared("middleware")
 @options.stored
 @options.as_json
 @options.verbose
 def runs_replay(**given: Any) -> int:
-    """Run a trial of RUN again from its ledger with the agent as it is now; nobody is asked.
+    """Run a trial of RUN again from its ledger with the agent as it is now; no model is asked.
 
-    Exits with 1 if the agent does something else than was recorded, and says what differs first.
+    Exits with 1 if the agent does anything other than what was recorded, and says what differs first.
     """
     from greenroom.apps.cli.trials import replay_trial
 
@@ -150,7 +158,7 @@ def runs_diff(**given: Any) -> int:
     type=FILE,
     default="",
     metavar="CASES",
-    help="The cases of the run, where the case has code that a run does not keep, such as a metric.",
+    help="The cases of the run, if this case has code that a run does not keep, such as a metric.",
 )
 @click.option(
     "--fails-in",
@@ -180,7 +188,7 @@ def runs_diff(**given: Any) -> int:
     "--max-model-calls",
     type=click.IntRange(min=0),
     metavar="N",
-    help="How often models may be asked; what the run was answered is not asked again.",
+    help="How often models may be asked; answers recorded in the run are used again.",
 )
 @click.option(
     "--budget", type=click.FloatRange(min=0), metavar="USD", help="What the search may cost."
@@ -194,9 +202,9 @@ def runs_diff(**given: Any) -> int:
 def runs_shrink(**given: Any) -> int:
     """Find the shortest conversation and the fewest mocks with which a failed trial of RUN still fails.
 
-    It fails if one of the metrics falls short that fell short in RUN. What the trial was answered
-    answers again; a model is asked only what is new. Exits with 1 if the search was stopped before it
-    was clear that nothing more can go.
+    It fails if a metric falls short that fell short in RUN too. Recorded answers are used again; a model
+    is asked only what is new. Exits with 1 if the search was stopped before it was clear that nothing more
+    can be left out.
     """
     from greenroom.apps.cli.trials import shrink_trial
 

@@ -12,7 +12,7 @@ from greenroom.results import Gate
 from greenroom.results.text import number_of
 from greenroom.suite.sources import gather
 from greenroom.suite.trace_scores import score_traces
-from greenroom.traces.readers import conversations, told
+from greenroom.traces.readers import conversations, describe_flaws
 from greenroom.traces.records import Flaw, Imported
 from greenroom.world.answers import AnswerCache
 
@@ -42,7 +42,7 @@ def score_files(asked: ScoreRequest, gate: Gate, showing: Showing) -> int:
         before = read_baseline(asked.baselines, asked.store)
         found, flaws = read_files(asked.files, asked.reader)
         if flaws and not found:
-            raise Stopped(told(flaws), BAD_INPUT)
+            raise Stopped(describe_flaws(flaws), BAD_INPUT)
         cache = None if asked.no_cache else AnswerCache()
         report = to_the_end(
             lambda: score_traces(
@@ -59,7 +59,7 @@ def score_files(asked: ScoreRequest, gate: Gate, showing: Showing) -> int:
         write_report(report, plan, before, decision, showing.aside)
         reasons = [one.why for one in decision.missed]
         if flaws:
-            raise Stopped("\n".join([told(flaws), *reasons]), BAD_INPUT)
+            raise Stopped("\n".join([describe_flaws(flaws), *reasons]), BAD_INPUT)
         if reasons:
             raise Stopped("\n".join(reasons), decision.exit_code)
     return PASSED

@@ -11,7 +11,7 @@ _CODES = """\b
 Exit codes, the first that applies:
   3         bad usage, or an agent, a store or a port that cannot be used
   143       stopped by SIGTERM; conversations are kept, and what was under way goes on later
-  0         stopped by Ctrl-C, likewise
+  0         stopped by Ctrl-C; conversations are kept too
 """
 
 
@@ -25,14 +25,14 @@ Exit codes, the first that applies:
     + f"\n\n{_CODES}",
 )
 @click.argument("agent", type=FILE)
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=8080,
     show_default=True,
     metavar="N",
-    help="The port to listen at; 0 takes a free one.",
+    help="The port to listen on; 0 takes a free one.",
 )
 @click.option(
     "--url", default="", metavar="URL", help="Where others reach it, if not at that host and port."
@@ -46,9 +46,10 @@ Exit codes, the first that applies:
 )
 @click.option(
     "--token-env",
-    default="",
+    multiple=True,
     metavar="NAME",
-    help="The environment variable with the token that others must send; needed for other hosts than this one.",
+    help="The environment variable with the token that others must send; needed for other hosts than "
+    "this one. May be repeated: each token is then a user, whose conversations and state are theirs alone.",
 )
 @click.option(
     "--card",
@@ -56,39 +57,22 @@ Exit codes, the first that applies:
     metavar="FILE:NAME",
     help="A card made by card_of(...); without it the card has the agent's name.",
 )
-@click.option("--model", default="", metavar="NAME", help="Another model for all of the agent.")
-@options.declared("store", help="The folder where conversations are kept.")
-@options.declared("resources", "middleware")
-@click.option(
-    "--max-model-calls",
-    type=click.IntRange(min=1),
-    default=500,
-    show_default=True,
-    metavar="N",
-    help="How often models may be asked in one turn.",
-)
-@click.option(
-    "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    default=None,
-    metavar="S",
-    help="How long one turn may take.",
-)
+@options.acting
 @click.option(
     "--at-once",
     type=click.IntRange(min=1),
     default=16,
     show_default=True,
     metavar="N",
-    help="How many turns may be under way at the same time.",
+    help="How many turns may be in progress at the same time.",
 )
 @options.import_network
 @options.verbose
 def serve_command(**given: Any) -> int:
-    """Serve AGENT to other agents by the A2A protocol. It acts: models are asked and tools run for real.
+    """Serve AGENT to other agents over the A2A protocol. It acts: models are asked and tools run for real.
 
     Its card is at /.well-known/agent-card.json. Each conversation is kept in the store, event by event:
-    when the server is stopped or killed, the next one goes on with what was under way.
+    if the server is stopped or killed, the next one continues what was in progress.
     """
     from greenroom.apps.cli.serving import serve
 

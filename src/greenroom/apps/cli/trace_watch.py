@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -16,13 +18,14 @@ import click
 from greenroom.apps.cli.exits import BAD_INPUT, GATE_MISSED, PASSED, Stopped, put_out, telling
 from greenroom.apps.cli.metric_names import metrics_named
 from greenroom.apps.cli.report_output import read_report
-from greenroom.apps.cli.trace_cases import case_of, names_in
-from greenroom.cases.evalset import EvalSet
-from greenroom.errors import BadInput, GreenroomError
+from greenroom.apps.cli.trace_cases import names_in
+from greenroom.cases.files.json_text import parsed_json
+from greenroom.errors import BadCase, BadInput, BadLedger
 from greenroom.results.result import CaseResult
-from greenroom.suite.trace_watch import RATES, TraceWatch
+from greenroom.suite.trace_cases import add_failure
+from greenroom.suite.trace_watch import RATES, TraceWatch, is_failure
+from greenroom.traces.files import unpacked
 from greenroom.traces.formats.otlp import from_protobuf, spans_in
-from greenroom.traces.personal import StandIns
 from greenroom.traces.records import Flaw, Imported
 
 _LARGEST = 64 * 1024 * 1024
@@ -55,6 +58,7 @@ def watch_traces(asked: WatchRequest) -> int:
         state = Path(asked.state)
         folder = Path(asked.folder) if asked.folder else state / "inbox"
         folder.mkdir(parents=True, exist_ok=True)
+        names = names_in(asked.names)
         watch = TraceWatch(
             folder=folder,
             state=state,
@@ -65,36 +69,37 @@ def watch_traces(asked: WatchRequest) -> int:
             patience=asked.patience,
             settle=0.0 if asked.once else asked.settle,
             reader=asked.reader,
+            before_counting=partial(_tell, failures=asked.failures, names=names),
         )
         if not watch.metrics:
             raise BadInput("there is nothing to measure by; give --metrics.")
-        stand_ins = StandIns(names_in(asked.names))
         server = Receiver.at(asked.otlp, folder) if asked.otlp else None
         with server or nullcontext():
             if server is not None:
                 put_out(f"takes OTLP at http://{server.place}/v1/traces")
-            return _loop(watch, asked, stand_ins)
+            return _loop(watch, asked)
 
 
-def _loop(watch: TraceWatch, asked: WatchRequest, stand_ins: StandIns) -> int:
+def _loop(watch: TraceWatch, asked: WatchRequest) -> int:
     said: set[str] = set()
     while True:
         scored = asyncio.run(watch.look())
-        for one, result in scored:
-            put_out(f"{one.conversation}: {result.status}")
-            if asked.failures and result.fell_short:
-                _save(one, result, asked.failures, stand_ins)
-        for why in sorted(watch.unread - said):
+        unread = watch.unread
+        late = {
+            f"{name} went on after it was counted; what came later is not scored. A longer --settle waits for it."
+            for name in watch.late
+        }
+        for why in sorted((unread | late) - said):
             click.echo(f"greenroom: {why}", err=True)
-        said |= watch.unread
+        said |= unread | late
         if scored or asked.once:
-            put_out("; ".join(f"{name} {watch.told(name)}" for name in RATES))
+            put_out("; ".join(f"{name} {watch.describe_rate(name)}" for name in RATES))
         alarms = [*watch.alarms]
         watch.alarms.clear()
         for alarm in alarms:
             put_out(alarm)
         if asked.once:
-            if watch.unread:
+            if unread:
                 raise Stopped("not everything could be read", BAD_INPUT)
             if alarms:
                 raise Stopped("\n".join(alarms), GATE_MISSED)
@@ -102,21 +107,16 @@ def _loop(watch: TraceWatch, asked: WatchRequest, stand_ins: StandIns) -> int:
         sleep(min(asked.settle, 1.0) or 0.2)
 
 
-def _save(one: Imported, result: CaseResult, into: str, stand_ins: StandIns) -> None:
-    """Write a failed conversation as a case, without expecting what went wrong."""
-    place = Path(into)
-    evalset = EvalSet.load(place) if place.exists() else EvalSet(place.name.split(".")[0], [])
-    try:
-        case = case_of(one, evalset.ids, stand_ins, expect=False)
-    except GreenroomError as error:
-        click.echo(f"greenroom: {one.conversation} is no case: {error}", err=True)
+def _tell(one: Imported, result: CaseResult, failures: str, names: Sequence[str]) -> None:
+    """Report the result of a conversation; one that failed is written as a case."""
+    put_out(f"{one.conversation}: {result.status}")
+    if not failures or not is_failure(result):
         return
-    known = {str(known.metadata.get("harvested_from")) for known in evalset}
-    if (
-        str(case.metadata.get("harvested_from")) not in known
-    ):  # it may have been written before a crash
-        evalset.with_cases(case).save(place)
-        put_out(f"{result.case_id}: written to {place}")
+    try:
+        if add_failure(one, Path(failures), names):
+            put_out(f"{result.case_id}: written to {failures}")
+    except (BadCase, BadLedger) as error:
+        click.echo(f"greenroom: {one.conversation} is not a case: {error}", err=True)
 
 
 def share_of(typed: str) -> float:
@@ -152,8 +152,9 @@ class Receiver:
 
         try:
             return cls(ThreadingHTTPServer((host, int(port)), Handler))
-        except OSError as error:
-            raise BadInput(f"--otlp {given} cannot be listened at: {error.strerror}.") from error
+        except (OSError, OverflowError) as error:  # no port is so large
+            why = getattr(error, "strerror", "") or error
+            raise BadInput(f"--otlp {given} cannot be used: {why}.") from error
 
     @property
     def place(self) -> str:
@@ -177,6 +178,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Keep the spans, then say so."""
+        if self.headers.get("Origin") is not None:
+            self._answer(403)  # a page in a browser on this machine, and no exporter
+            return
         length = int(self.headers.get("Content-Length") or 0)
         if self.path != "/v1/traces" or not 0 < length <= _LARGEST:
             self._answer(404 if self.path != "/v1/traces" else 413)
@@ -189,20 +193,18 @@ class _Handler(BaseHTTPRequestHandler):
             return
         path = self.place / f"{time_ns()}-{id(raw)}.json"
         part = path.with_name(f".{path.name}.part")
-        part.write_text(json.dumps(data))
+        with part.open("w") as file:
+            json.dump(data, file)
+            file.flush()
+            os.fsync(file.fileno())
         part.replace(path)
         self._answer(200)
 
     def _read(self, raw: bytes) -> Any:
         if self.headers.get("Content-Encoding") == "gzip":
-            import zlib
-
-            unpacking = zlib.decompressobj(31)
-            raw = unpacking.decompress(raw, _LARGEST)
-            if unpacking.unconsumed_tail:
-                raise ValueError("too large")
+            raw = unpacked(raw, _LARGEST)
         is_json = "json" in (self.headers.get("Content-Type") or "")
-        data = json.loads(raw) if is_json else from_protobuf(raw, "a request")
+        data = parsed_json(raw.decode()) if is_json else from_protobuf(raw, "a request")
         flaws = [str(one) for one in spans_in(data, "a request", "") if isinstance(one, Flaw)]
         if flaws:
             raise ValueError(flaws[0])

@@ -11,7 +11,7 @@ from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import turns, unseen
 from greenroom.results.files import json_text
 from greenroom.results.text import number_of
-from greenroom.traces.readers import told
+from greenroom.traces.readers import describe_flaws
 from greenroom.traces.records import Imported
 
 _UNSAFE = re.compile(r"[^\w.-]+")
@@ -37,7 +37,7 @@ def import_traces(
         elif found:
             put_out(f"wrote {number_of(len(found), 'ledger')} to {folder}")
         if flaws:
-            raise Stopped(told(flaws), BAD_INPUT)
+            raise Stopped(describe_flaws(flaws), BAD_INPUT)
     return PASSED
 
 

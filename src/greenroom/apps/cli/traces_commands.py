@@ -7,6 +7,15 @@ import click
 from greenroom.apps.cli import options
 from greenroom.apps.cli.options import FILE, examples
 
+_names = click.option(
+    "--redact",
+    "names",
+    type=FILE,
+    default="",
+    metavar="FILE",
+    help="Names to replace in the cases, one on each line.",
+)
+
 
 @click.group("traces")
 def traces_group() -> None:
@@ -30,7 +39,7 @@ def traces_group() -> None:
 def traces_import(**given: Any) -> int:
     """Read FILES, or folders of them, and write a ledger for each conversation.
 
-    What the source does not hold is noted in the ledger, and no metric takes it for nothing. A file, or a
+    What the source does not contain is noted in the ledger; to metrics it is unknown, not absent. A file, or a
     part of one, that cannot be read is named and leads to exit code 3; everything else is written.
     """
     options.loudness(given)
@@ -58,24 +67,17 @@ def traces_import(**given: Any) -> int:
     type=click.Choice(["regression", "scenario"]),
     default="regression",
     show_default=True,
-    help="The same messages again, with what came of them expected; or a simulated user who wants the same.",
+    help="The same messages, with the same outcome expected; or a simulated user who wants the same.",
 )
 @click.option(
-    "--no-expect", is_flag=True, help="Do not expect what the agent did then: it was wrong."
+    "--no-expect", is_flag=True, help="Do not expect what the agent did, because it was wrong."
 )
-@click.option(
-    "--redact",
-    "names",
-    type=FILE,
-    default="",
-    metavar="FILE",
-    help="Names to replace, one on each line.",
-)
+@_names
 @click.option("--keep-pii", is_flag=True, help="Keep personal data as it is.")
 @options.trace_reader
 @options.verbose
 def traces_to_case(**given: Any) -> int:
-    """Make cases of the conversations in FILES.
+    """Turn the conversations in FILES into cases.
 
     Personal data is replaced, the same value by the same stand-in everywhere: e-mail addresses, telephone,
     card and account numbers, addresses of machines, and the names you list.
@@ -102,7 +104,7 @@ def traces_to_case(**given: Any) -> int:
     "--otlp",
     default="",
     metavar="HOST:PORT",
-    help="Take spans by OTLP over HTTP here, on loopback; they are kept in the state folder.",
+    help="Receive spans by OTLP over HTTP at this address, on loopback; they are kept in the state folder.",
 )
 @click.option(
     "--state",
@@ -110,7 +112,7 @@ def traces_to_case(**given: Any) -> int:
     default=".greenroom/watch",
     show_default=True,
     metavar="DIR",
-    help="Where it is kept what was counted, so that a restart counts nothing twice.",
+    help="Where to keep what has been counted, so that a restart counts nothing twice.",
 )
 @click.option(
     "--sample",
@@ -130,7 +132,7 @@ def traces_to_case(**given: Any) -> int:
     type=FILE,
     default="",
     metavar="REPORT",
-    help="Say when rates leave those of this report.",
+    help="Raise an alarm when rates move away from those of this report.",
 )
 @click.option(
     "--patience",
@@ -138,7 +140,7 @@ def traces_to_case(**given: Any) -> int:
     default=10_000,
     show_default=True,
     metavar="N",
-    help="A false alarm comes on average no sooner than every N conversations.",
+    help="Raise a false alarm at most once in N conversations, on average.",
 )
 @click.option(
     "--failures",
@@ -147,27 +149,20 @@ def traces_to_case(**given: Any) -> int:
     metavar="EVALSET",
     help="Write failed conversations to this eval set, as cases.",
 )
-@click.option(
-    "--redact",
-    "names",
-    type=FILE,
-    default="",
-    metavar="FILE",
-    help="Names to replace in them, one on each line.",
-)
+@_names
 @click.option(
     "--settle",
     type=click.FloatRange(min=0),
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="Score a conversation when nothing was added to its files for so long.",
+    help="Score a conversation once nothing has been added to it for this long.",
 )
-@click.option("--once", is_flag=True, help="Score what is there, and end: with 1 after an alarm.")
+@click.option("--once", is_flag=True, help="Score what is there and exit, with 1 after an alarm.")
 @options.trace_reader
 @options.verbose
 def traces_watch(**given: Any) -> int:
-    """Score conversations of production as they come in, and say when something gets worse.
+    """Score production conversations as they come in, and say when something gets worse.
 
     Rates have intervals that hold at every look. Each conversation counts once. The shares of errors and of
     what could not be measured are rates of their own, with alarms of their own.

@@ -131,7 +131,7 @@ def _agent_of(run: Run) -> str:
     """Where the agent of a run was found, which is where it is now."""
     if not run.plan.reference:
         raise BadInput(
-            f"run {run.id!r} does not say where its agent is found, for it was given as an object. "
+            f"run {run.id!r} does not say where its agent is found, because it was given as an object. "
             f"Name it: --agent desk.py."
         )
     return run.plan.reference

@@ -23,7 +23,7 @@ from greenroom.suite.validation import problems_in
 
 
 def validate(files: Sequence[str], mend: bool, as_json: bool) -> int:
-    """Check files, mend them first if asked; exit code 3 while one of them has a problem."""
+    """Check files, fix them first if asked; exit code 3 while one of them has a problem."""
     found: dict[str, list[Problem]] = {}
     repairs: dict[str, list[Problem]] = {}
     with telling(verbose=False):

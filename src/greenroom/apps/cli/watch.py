@@ -23,6 +23,7 @@ from greenroom.errors import BadInput, MissingExtra, NotFound
 from greenroom.installation import how_to_install
 from greenroom.ledger.plain import Json
 from greenroom.ledger.safe_text import harmless
+from greenroom.ledger.text_files import similar_file
 from greenroom.reports.console import totals
 from greenroom.reports.terminal import Terminal, styled
 from greenroom.results import Report
@@ -234,7 +235,9 @@ def _home(agent: str) -> Path:
         if path.exists():
             return path if path.is_dir() else path.parent
     if where.endswith(".py") or "/" in where:
-        raise NotFound(f"invalid agent path: there is no file {where!r}.")
+        raise NotFound(
+            f"invalid agent path: there is no file {where!r}.{similar_file(Path(where))}"
+        )
     return Path()  # an installed module is hardly edited, but perhaps what is here
 
 

@@ -53,7 +53,7 @@ def eval_file(
 
 
 def _agent_of(path: Path, evalset: EvalSet | None, config: pytest.Config) -> str | None:
-    """The agent for a file: from the command line, the set, the project, or the folder beside it."""
+    """The agent for a file: from the command line, the set, the project, or the folder next to it."""
     from greenroom.suite.references import agent_beside, anchored
 
     if typed := config.getoption("greenroom_agent", None):
@@ -121,12 +121,12 @@ class EvalFile(pytest.File):
         raise self.CollectError(
             f"no agent is known for {self.nodeid}. Name one: --greenroom-agent "
             f'my_agent.py, agent = "my_agent.py" under [tool.greenroom.pytest] in pyproject.toml, '
-            f"`agent` in the set's metadata, or an agent.py beside the file."
+            f"`agent` in the set's metadata, or an agent.py next to the file."
         )
 
     @property
     def criteria(self) -> Path | None:
-        """The config by which the cases are judged: the project's, or the one beside them."""
+        """The config by which the cases are judged: the project's, or the one next to them."""
         settings = self.config.stash[KEY]
         if settings.config:
             return self.config.rootpath / settings.config

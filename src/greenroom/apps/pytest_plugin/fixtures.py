@@ -27,7 +27,7 @@ class Rehearsal:
     def __call__(self, agent: Any = None, cases: Any = None, **options: Any) -> Report:
         """Rehearse `agent` on `cases` and return the report; options are `evaluate`'s.
 
-        A path is looked for beside the test, then in the project's folder. With `min_pass_rate` the
+        A path is looked for next to the test, then in the project's folder. With `min_pass_rate` the
         test fails at once when fewer pass or something broke; with `baseline` when something got
         significantly worse.
         """

@@ -12,7 +12,7 @@ from greenroom.suite.options import OPTIONS
 
 _SECTION = "[tool.greenroom.pytest]"
 BASELINE_INI = "greenroom_baseline"
-"""The same as `baseline` there, for projects that keep it beside pytest's own options."""
+"""The same as `baseline` there, for projects that keep it next to pytest's own options."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,9 +135,11 @@ def add_options(group: pytest.OptionGroup) -> None:
         group.addoption(f"--greenroom{flag.names[0][1:]}", **given)
 
 
-def place_of_runs(config: pytest.Config) -> Path | bool:
+def place_of_runs(config: pytest.Config) -> Path | str | bool:
     """Where rehearsals are recorded: the `store` of `evaluate`."""
     store = config.stash[KEY].store
+    if "://" in store:
+        return store
     return config.rootpath / store if store else False
 
 

@@ -1,77 +1,60 @@
 """The server around a served agent: its card, its methods by JSON-RPC, and who may ask."""
 
-import asyncio
-import hmac
 import json
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from hmac import compare_digest
+from itertools import compress
 from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from greenroom.agents.cards import AgentCard
+from greenroom.apps.serving.methods import ANSWERS, STREAMS
 from greenroom.apps.serving.requests import (
     INTERNAL,
-    INVALID_PARAMS,
     NO_EXTENDED_CARD,
     NO_PUSH,
     UNKNOWN_METHOD,
-    UNSUPPORTED,
     WRONG_VERSION,
     Call,
     RpcError,
-    number,
     read_call,
-    read_message,
-    text,
 )
-from greenroom.apps.serving.served import ServedAgent, Work
+from greenroom.apps.serving.served import ServedAgent
 from greenroom.backends.a2a.cards import CARD_PATH
 from greenroom.ledger.plain import Json
 
 LARGEST = 8_000_000
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_PAGE = 50
 _CARD = {"Cache-Control": "no-cache"}
-
-Answer = Callable[[Mapping[str, Json]], Awaitable[Json]]
-Stream = Callable[[Mapping[str, Json]], Awaitable[AsyncIterator[Json]]]
 
 
 class Server:
-    """The methods of the protocol, for one agent."""
+    """The methods of the protocol, for one agent as each of its users knows it."""
 
     def __init__(
-        self, agent: ServedAgent, card: AgentCard, *, token: str = "", hosts: tuple[str, ...] = ()
+        self, agents: Mapping[str, ServedAgent], card: AgentCard, *, hosts: tuple[str, ...] = ()
     ) -> None:
-        self._agent = agent
+        self._agents = agents
+        """By the tokens of the users; by "" where whoever asks is answered."""
         self._card = card
-        self._token = token
         self._hosts = {*_LOOPBACK, (urlsplit(card.url).hostname or "").lower(), *hosts}
-        self._answers: Mapping[str, Answer] = {
-            "SendMessage": self._send,
-            "GetTask": self._get,
-            "ListTasks": self._list,
-            "CancelTask": self._cancel,
-        }
-        self._streams: Mapping[str, Stream] = {
-            "SendStreamingMessage": self._send_streaming,
-            "SubscribeToTask": self._subscribe,
-        }
 
     def app(self, on_start: Callable[[int], None] = lambda _: None) -> Starlette:
         """The ASGI app; what was under way goes on when it starts, and is kept when it ends."""
 
         @asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncGenerator[None]:
-            on_start(await self._agent.resume())
+            on_start(sum([await agent.resume() for agent in self._agents.values()]))
             yield
-            await self._agent.close()
+            for agent in self._agents.values():
+                await agent.close()
 
         path = urlsplit(self._card.url).path or "/"
         routes = [
@@ -82,27 +65,33 @@ class Server:
 
     async def _show_card(self, request: Request) -> Response:
         refused = self._refused(request)
-        return refused or JSONResponse(self._card.data(), headers=_CARD)
+        return refused or _json(self._card.data(), _CARD)
 
     async def _handle(self, request: Request) -> Response:
-        refused = self._refused(request) or self._unauthorised(request)
+        refused, agent = self._refused(request), self._agent_for(request)
         if refused is not None:
             return refused
+        if agent is None:
+            needed = {"WWW-Authenticate": "Bearer"}
+            return PlainTextResponse("a bearer token is needed", 401, needed)
         if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             return PlainTextResponse("send application/json", 415)
         body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > LARGEST:
-                return PlainTextResponse(f"the request has more than {LARGEST} bytes", 413)
+        try:
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > LARGEST:
+                    return PlainTextResponse(f"the request has more than {LARGEST} bytes", 413)
+        except ClientDisconnect:
+            return PlainTextResponse("the request broke off", 400)  # nobody hears it
         call = Call(None, "", {})
         try:
             call = read_call(bytes(body))
             _check_version(request.headers.get("a2a-version", ""))
             with _traced(request.headers):
-                return await self._called(call)
+                return await _answer(agent, call)
         except RpcError as error:
-            return JSONResponse(_error(call, error))
+            return _json(_error(call, error))
 
     def _refused(self, request: Request) -> Response | None:
         """Refuse a request for another host, or of a page of another site: a browser was misled."""
@@ -114,84 +103,31 @@ class Server:
             return PlainTextResponse("requests of other sites are refused", 403)
         return None
 
-    def _unauthorised(self, request: Request) -> Response | None:
-        if not self._token:
-            return None
-        given = request.headers.get("authorization", "")
-        if hmac.compare_digest(given.encode(), f"Bearer {self._token}".encode()):
-            return None
-        return PlainTextResponse("a bearer token is needed", 401, {"WWW-Authenticate": "Bearer"})
-
-    async def _called(self, call: Call) -> Response:
-        if call.method in self._answers:
-            result = await self._answers[call.method](call.params)
-            return JSONResponse({"jsonrpc": "2.0", "id": call.id, "result": result})
-        if call.method in self._streams:
-            stream = await self._streams[call.method](call.params)
-            return StreamingResponse(
-                _as_events(call, stream),
-                media_type="text/event-stream",
-                headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-            )
-        if "PushNotification" in call.method:
-            raise RpcError(NO_PUSH, "push notifications are not offered; subscribe to the task.")
-        if call.method == "GetExtendedAgentCard":
-            raise RpcError(NO_EXTENDED_CARD, "there is no other card than the public one.")
-        raise RpcError(UNKNOWN_METHOD, f"there is no method {call.method[:100]!r}.")
-
-    # Methods
-
-    async def _send(self, params: Mapping[str, Json]) -> Json:
-        incoming = read_message(params)
-        found = self._agent.send(incoming)
-        if isinstance(found, Work):
-            if incoming.at_once:
-                found = self._agent.task(found.task)
-            else:
-                found = await self._agent.wait(found)
-        return {"task": found.data(incoming.history)}
-
-    async def _send_streaming(self, params: Mapping[str, Json]) -> AsyncIterator[Json]:
-        found = self._agent.send(read_message(params))
-        return self._agent.follow(found) if isinstance(found, Work) else _once(found.data())
-
-    async def _subscribe(self, params: Mapping[str, Json]) -> AsyncIterator[Json]:
-        name = text(params, "id")
-        task, work = self._agent.task(name), self._agent.work(name)
-        if task.is_over:
-            raise RpcError(UNSUPPORTED, f"task {name} is over: {task.state.lower()}.")
-        return self._agent.follow(work) if work is not None else _once(task.data())
-
-    async def _get(self, params: Mapping[str, Json]) -> Json:
-        return self._agent.task(text(params, "id")).data(number(params, "historyLength"))
-
-    async def _list(self, params: Mapping[str, Json]) -> Json:
-        state = text(params, "status")
-        tasks = [
-            task
-            for task in self._agent.tasks(text(params, "contextId"))
-            if not state or f"TASK_STATE_{task.state}" == state
-        ]
-        size = min(number(params, "pageSize") or _PAGE, 100)
-        token = text(params, "pageToken") or "0"
-        if not token.isascii() or not token.isdigit():
-            raise RpcError(INVALID_PARAMS, "pageToken is none of this server's.")
-        begin, history = int(token), number(params, "historyLength") or 0
-        with_artifacts = params.get("includeArtifacts") is True
-        shown = tasks[begin : begin + size]
-        return {
-            "tasks": [task.data(history, artifacts=with_artifacts) for task in shown],
-            "nextPageToken": str(begin + size) if begin + size < len(tasks) else "",
-            "pageSize": size,
-            "totalSize": len(tasks),
-        }
-
-    async def _cancel(self, params: Mapping[str, Json]) -> Json:
-        return (await self._agent.cancel(text(params, "id"))).data()
+    def _agent_for(self, request: Request) -> ServedAgent | None:
+        """The agent as the one who asks knows it; None if the token is none of ours."""
+        if "" in self._agents:
+            return self._agents[""]
+        given = request.headers.get("authorization", "").encode()
+        found = [compare_digest(given, f"Bearer {token}".encode()) for token in self._agents]
+        return next(compress(self._agents.values(), found), None)
 
 
-async def _once(task: Json) -> AsyncIterator[Json]:
-    yield {"task": task}
+async def _answer(agent: ServedAgent, call: Call) -> Response:
+    if call.method in ANSWERS:
+        result = await ANSWERS[call.method](agent, call.params)
+        return _json({"jsonrpc": "2.0", "id": call.id, "result": result})
+    if call.method in STREAMS:
+        stream = await STREAMS[call.method](agent, call.params)
+        return StreamingResponse(
+            _as_events(call, stream),
+            media_type="text/event-stream",
+            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+        )
+    if "PushNotification" in call.method:
+        raise RpcError(NO_PUSH, "push notifications are not offered; subscribe to the task.")
+    if call.method == "GetExtendedAgentCard":
+        raise RpcError(NO_EXTENDED_CARD, "there is no card except the public one.")
+    raise RpcError(UNKNOWN_METHOD, f"there is no method {call.method[:100]!r}.")
 
 
 async def _as_events(call: Call, stream: AsyncIterator[Json]) -> AsyncIterator[str]:
@@ -200,10 +136,14 @@ async def _as_events(call: Call, stream: AsyncIterator[Json]) -> AsyncIterator[s
             yield _event({"jsonrpc": "2.0", "id": call.id, "result": update})
     except RpcError as error:
         yield _event(_error(call, error))
-    except asyncio.CancelledError:
-        raise  # the other side has gone; the work goes on
-    except Exception:  # noqa: BLE001 - what broke is in the log, not on the wire
+    except Exception:  # what broke is in the log, not on the wire
         yield _event(_error(call, RpcError(INTERNAL, "the server could not go on.")))
+        raise
+
+
+def _json(data: Json, headers: Mapping[str, str] | None = None) -> Response:
+    # Escaped: a model may say half a surrogate pair, which UTF-8 cannot hold.
+    return Response(json.dumps(data), headers=headers, media_type="application/json")
 
 
 def _event(data: Json) -> str:
@@ -217,7 +157,7 @@ def _error(call: Call, error: RpcError) -> dict[str, Json]:
 
 def _check_version(version: str) -> None:
     if version and version.partition(".")[0] != "1":
-        raise RpcError(WRONG_VERSION, f"A2A {version[:20]} is not spoken here; 1.0 is.")
+        raise RpcError(WRONG_VERSION, f"A2A {version[:20]} is not supported here; use 1.0.")
 
 
 def _hostname(url: str) -> str:

@@ -1,9 +1,9 @@
 """What other agents ask, doubted once: JSON-RPC, and the messages in it."""
 
-import json
 from base64 import b64decode
 from collections.abc import Mapping
 
+import msgspec
 from msgspec import Struct
 
 from greenroom.errors import GreenroomError
@@ -51,16 +51,19 @@ class Incoming(Struct, frozen=True):
 def read_call(body: bytes) -> Call:
     """A request; RpcError says what is wrong with it."""
     try:
-        given = json.loads(body)
+        # Strictly: half a surrogate pair in an id would be another id when it is read from disk.
+        given: Json = msgspec.json.decode(body)
     except (ValueError, RecursionError) as error:
-        raise RpcError(NOT_JSON, f"the request is no JSON: {type(error).__name__}.") from error
+        raise RpcError(NOT_JSON, f"the request is not JSON: {type(error).__name__}.") from error
     if not is_object(given) or given.get("jsonrpc") != "2.0":
-        raise RpcError(INVALID_REQUEST, "the request is no JSON-RPC 2.0.")
+        raise RpcError(INVALID_REQUEST, "the request is not JSON-RPC 2.0.")
     method, params = given.get("method"), given.get("params", {})
     if not isinstance(method, str):
         raise RpcError(INVALID_REQUEST, "the request names no method.")
     if not is_object(params):
-        raise RpcError(INVALID_PARAMS, "params is no object.")
+        raise RpcError(INVALID_PARAMS, "params is not an object.")
+    if params.get("tenant"):
+        raise RpcError(UNSUPPORTED, "there are no tenants here; each has a server of its own.")
     named = given.get("id")
     known = named if isinstance(named, str | int) and not isinstance(named, bool) else None
     return Call(known, method, params)
@@ -103,7 +106,7 @@ def read_message(params: Mapping[str, Json]) -> Incoming:
 def _take(part: Json, said: list[str], answers: dict[str, Json], files: list[Attachment]) -> None:
     """Add what a part holds: words, answers to what the agent waits for, other data, or a file."""
     if not is_object(part):
-        raise RpcError(INVALID_PARAMS, "a part of the message is no object.")
+        raise RpcError(INVALID_PARAMS, "a part of the message is not an object.")
     try:
         words, data = part.get("text"), plain(part.get("data"))
         if isinstance(words, str):
@@ -128,7 +131,7 @@ def text(given: Mapping[str, Json], name: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str) or len(value) > _LONGEST_ID:
-        raise RpcError(INVALID_PARAMS, f"{name} is no text of at most {_LONGEST_ID} characters.")
+        raise RpcError(INVALID_PARAMS, f"{name} is not a text of at most {_LONGEST_ID} characters.")
     return value
 
 
@@ -138,5 +141,5 @@ def number(given: Mapping[str, Json], name: str) -> int | None:
     if value is None:
         return None
     if type(value) is not int or value < 0:
-        raise RpcError(INVALID_PARAMS, f"{name} is no number from 0.")
+        raise RpcError(INVALID_PARAMS, f"{name} is not a number from 0.")
     return value

@@ -12,9 +12,9 @@ from contextlib import suppress
 from hashlib import blake2b
 from time import time
 from typing import Any
-from uuid import uuid4
+from uuid import UUID
 
-from msgspec import Struct, field, structs
+from msgspec import structs
 
 from greenroom.apps.serving.requests import (
     INTERNAL,
@@ -25,54 +25,29 @@ from greenroom.apps.serving.requests import (
     Incoming,
     RpcError,
 )
-from greenroom.apps.serving.tasks import ANSWER, GIVEN_UP, HEARD, ServedTask, tasks_in
+from greenroom.apps.serving.tasks import GIVEN_UP, HEARD, ServedTask, tasks_in
+from greenroom.apps.serving.work import Update, Work
 from greenroom.backends.backend import Backend
 from greenroom.errors import BadInput, BadValue, NotFound, StoreFailed
 from greenroom.ledger.events import (
     Event,
     InvocationEnded,
-    InvocationStarted,
-    ModelCalled,
-    NodeStarted,
     Noted,
     RunStarted,
-    ToolCalled,
 )
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json, as_text, plain
+from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.questions import started
-from greenroom.simulation import Restarted, perform
+from greenroom.simulation import perform
 from greenroom.store.conversations import Conversations
 from greenroom.store.store import Store
 
 _PREFIX = "a2a-"
 _TASK = re.compile(r"(a2a-[0-9a-f]{24})-[1-9][0-9]{0,5}\Z")
-_TOLD = (InvocationStarted, NodeStarted, ModelCalled, ToolCalled)
-"""Events that those who follow a task hear of, by their kinds alone."""
-
-
-class Work(Struct, eq=False):
-    """A task that this process is at work on."""
-
-    task: str
-    context: str
-    ledger: Ledger
-    is_canceled: bool = False
-    """Whether the other side wants no answer any more; else what is stopped is resumed later."""
-    doing: "asyncio.Task[None] | None" = None
-    pieces: list[str] = field(default_factory=list[str])
-    listeners: list["asyncio.Queue[dict[str, Json] | None]"] = field(
-        default_factory=list["asyncio.Queue[dict[str, Json] | None]"]
-    )
-
-    def tell(self, update: dict[str, Json]) -> None:
-        """Let all who follow hear it."""
-        for queue in self.listeners:
-            queue.put_nowait(update)
 
 
 class ServedAgent:
-    """One agent, and the conversations that others hold with it."""
+    """One agent, and the conversations that one user holds with it: those of others are unknown here."""
 
     def __init__(
         self,
@@ -81,15 +56,17 @@ class ServedAgent:
         name: str,
         options: Mapping[str, Any],
         *,
-        at_once: int = 16,
+        user: str = "",
+        places: asyncio.Semaphore | None = None,
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._agent = agent
         self._store = store
         self._kept = Conversations(store.database)
         self._app = name
+        self._user = user
         self._options = options
-        self._places = asyncio.Semaphore(at_once)
+        self._places = places or asyncio.Semaphore(16)
         self._works: dict[str, Work] = {}
         self._report = report
 
@@ -97,7 +74,7 @@ class ServedAgent:
 
     def send(self, incoming: Incoming) -> Work | ServedTask:
         """Let the agent hear a message: the work on it, or the task of one that was heard before."""
-        context = incoming.context or self._context_of(incoming.task) or str(uuid4())
+        context = incoming.context or self._context_of(incoming.task) or _new_context(incoming)
         conversation = self._conversation(context)
         ledger = self._ledger(conversation)
         tasks = [] if ledger is None else tasks_in(ledger)
@@ -113,7 +90,8 @@ class ServedAgent:
             return known
         if work is not None:
             raise RpcError(
-                UNSUPPORTED, f"task {work.task} is at work in this conversation; wait or cancel it."
+                UNSUPPORTED,
+                f"task {work.task} is still running in this conversation; wait for it, or cancel it.",
             )
         task = known.id if known is not None else self._task_for(incoming, tasks, conversation)
         if ledger is None:
@@ -128,7 +106,11 @@ class ServedAgent:
                 "answers": incoming.answers,
                 "attachments": [plain(one) for one in incoming.attachments],
             }
-            ledger.append(Noted(name=HEARD, data=data), time())
+            # The other side may be told at once that it was heard, and the turn may have to wait for its place.
+            try:
+                self._write(ledger, Noted(name=HEARD, data=data))
+            except StoreFailed as error:
+                raise self._unkept(task, error) from error
         return self._start(conversation, context, task, ledger)
 
     def _task_for(self, incoming: Incoming, tasks: list[ServedTask], conversation: str) -> str:
@@ -141,7 +123,7 @@ class ServedAgent:
                 raise RpcError(UNKNOWN_TASK, f"there is no task {incoming.task!r}.")
             if named.state != "INPUT_REQUIRED":
                 raise RpcError(
-                    UNSUPPORTED, f"task {named.id} waits for no message; leave out taskId."
+                    UNSUPPORTED, f"task {named.id} does not wait for a message; leave out taskId."
                 )
             return named.id
         # What an agent waits for must be answered before anything else; the conversation has one task.
@@ -184,8 +166,7 @@ class ServedAgent:
                 self._report(f"task {work.task}: {error}")
             raise RpcError(INVALID_PARAMS, str(error)) from error
         except StoreFailed as error:
-            self._report(f"task {work.task}: {error}")
-            raise RpcError(INTERNAL, "the conversation cannot be kept; try again later.") from error
+            raise self._unkept(work.task, error) from error
         except asyncio.CancelledError:
             if work.is_canceled:
                 self._give_up(work.ledger, "CANCELED", "")
@@ -196,7 +177,11 @@ class ServedAgent:
                 self._give_up(work.ledger, "FAILED", "")
         finally:
             del self._works[conversation]
-            self._finish(work)
+            work.finish(self._task(work.ledger, work.task))
+
+    def _unkept(self, task: str, error: StoreFailed) -> RpcError:
+        self._report(f"task {task}: {error}")
+        return RpcError(INTERNAL, "the conversation cannot be kept; try again later.")
 
     async def _take_turn(self, work: Work) -> None:
         asked = self._task(work.ledger, work.task).asked[-1]
@@ -222,56 +207,39 @@ class ServedAgent:
         return {"message": text or None, "answers": dict(answers)}
 
     async def _perform(self, work: Work, given: Mapping[str, Any]) -> None:
-        def on_delta(piece: str) -> None:
-            if isinstance(piece, Restarted):
-                work.pieces.clear()  # the next one begins the artifact anew
-            elif piece:
-                is_first = not work.pieces
-                work.pieces.append(piece)
-                work.tell(_artifact_update(work, [{"text": piece}], append=not is_first))
-
-        def on_event(event: Event) -> None:
-            if isinstance(event, _TOLD):
-                status: Json = {"state": "TASK_STATE_WORKING"}
-                told: Json = {"event": type(event).__name__}
-                work.tell(_status_update(work, status, told))
-
         await perform(
             self._agent,
             ledger=work.ledger,
             store=self._store,
             app=self._app,
-            on_delta=on_delta,
-            on_event=on_event,
+            user=self._user,
+            on_delta=work.on_delta,
+            on_event=work.on_event,
             **given,
             **self._options,
         )
 
-    def _finish(self, work: Work) -> None:
-        """Tell those who follow how it ended."""
-        task = self._task(work.ledger, work.task)
-        answer = task.artifact()
-        if answer is not None and "".join(work.pieces) != as_text(task.output):
-            work.tell(_artifact_update(work, answer["parts"], append=False, last=True))
-        work.tell(_status_update(work, task.status()))
-        for queue in work.listeners:
-            queue.put_nowait(None)
-
     def _give_up(self, ledger: Ledger, state: str, why: str) -> None:
-        """Write down that nothing more becomes of the last task, and end what was under way."""
-        held = self._kept.open(ledger, {"app": self._app, "user": ""})
+        """Write down that the last task does not go on, and end what was under way."""
+        given_up: list[Event] = [Noted(name=GIVEN_UP, data={"state": state, "why": why})]
+        begun = ledger.index_of().open_invocation
+        if begun is not None:
+            end = InvocationEnded(
+                path=begun.path,
+                outcome="failed",
+                error=f"the task was given up: {state.lower()}",
+                error_type="TaskGivenUp",
+                phase="agent",
+            )
+            given_up.append(end)
+        self._write(ledger, *given_up)
+
+    def _write(self, ledger: Ledger, *events: Event) -> None:
+        """Add what happened outside of a turn; it is on disk on return."""
+        held = self._kept.open(ledger, {"app": self._app, "user": self._user})
         try:
-            ledger.append(Noted(name=GIVEN_UP, data={"state": state, "why": why}), time())
-            begun = ledger.index_of().open_invocation
-            if begun is not None:
-                end = InvocationEnded(
-                    path=begun.path,
-                    outcome="failed",
-                    error=f"the task was given up: {state.lower()}",
-                    error_type="TaskGivenUp",
-                    phase="agent",
-                )
-                ledger.append(end, time())
+            for event in events:
+                ledger.append(event, time())
         finally:
             held.close()
 
@@ -279,43 +247,19 @@ class ServedAgent:
 
     async def wait(self, work: Work) -> ServedTask:
         """The task when it rests; RpcError if its message was refused."""
-        if work.doing is not None:
-            await asyncio.wait([work.doing])
-            self._raise_refusal(work.doing)
+        await work.rested()
         return self._task(work.ledger, work.task)
 
-    def _raise_refusal(self, doing: "asyncio.Task[None]") -> None:
-        error = None if doing.cancelled() else doing.exception()
-        if isinstance(error, RpcError):
-            raise error
-
-    def follow(self, work: Work) -> AsyncIterator[dict[str, Json]]:
-        """The task as it is now, and then what becomes of it, until it rests."""
-        queue: asyncio.Queue[dict[str, Json] | None] = asyncio.Queue()
-        work.listeners.append(queue)
-        task = self.task(work.task).data()
-        if work.pieces:
-            task["artifacts"] = [{"artifactId": ANSWER, "parts": [{"text": "".join(work.pieces)}]}]
-        return self._updates(work, queue, task)
-
-    async def _updates(
-        self, work: Work, queue: "asyncio.Queue[dict[str, Json] | None]", task: Json
-    ) -> AsyncIterator[dict[str, Json]]:
-        try:
-            yield {"task": task}
-            while (update := await queue.get()) is not None:
-                yield update
-            if work.doing is not None:
-                self._raise_refusal(work.doing)
-        finally:
-            work.listeners.remove(queue)
+    def follow(self, work: Work) -> AsyncIterator[Update]:
+        """The task as it is now, and then every change, until it rests."""
+        return work.follow(self.task(work.task))
 
     def task(self, name: str) -> ServedTask:
         """A task by its id."""
         conversation = _TASK.match(name)
         ledger = self._ledger(conversation[1]) if conversation else None
         for task in [] if ledger is None else tasks_in(ledger):
-            if task.id == name:
+            if task.id == name and self._is_mine(task):
                 return self._as_it_is(task)
         raise RpcError(UNKNOWN_TASK, f"there is no task {name!r}.")
 
@@ -334,7 +278,9 @@ class ServedAgent:
         if context:
             found = [self._conversation(context)]
         else:
-            found = [facts.id for facts in self._kept.list() if self._is_mine(facts.id, facts.app)]
+            mine = (self._app, self._user)
+            kept = [facts for facts in self._kept.list() if (facts.app, facts.user) == mine]
+            found = [facts.id for facts in kept if facts.id.startswith(_PREFIX)]
         tasks: list[ServedTask] = []
         for conversation in found:
             ledger = self._ledger(conversation)
@@ -365,10 +311,10 @@ class ServedAgent:
             ledger = self._ledger(conversation)
             task = tasks_in(ledger)[-1] if ledger is not None and tasks_in(ledger) else None
             first = None if ledger is None else started(ledger)
-            if ledger is None or task is None or task.state != "WORKING" or first is None:
+            if ledger is None or task is None or first is None or not task.is_under_way:
                 continue
-            if conversation != self._conversation(task.context):
-                continue  # another agent's
+            if not self._is_mine(task):
+                continue
             if first.digest != self._agent.digest:
                 self._give_up(ledger, "FAILED", "The agent was changed while it was at work.")
             else:
@@ -389,13 +335,15 @@ class ServedAgent:
     def _conversation(self, context: str) -> str:
         """The id of a conversation: from what strangers call it, a name that is safe for files."""
         text = f"{self._app}\0{context}".encode(errors="surrogatepass")
-        return f"{_PREFIX}{blake2b(text, digest_size=12).hexdigest()}"
+        whose = blake2b(self._user.encode()).digest() if self._user else b""
+        return f"{_PREFIX}{blake2b(text, digest_size=12, key=whose).hexdigest()}"
 
     def _context_of(self, task: str) -> str:
         return self.task(task).context if task else ""
 
-    def _is_mine(self, conversation: str, app: str) -> bool:
-        return conversation.startswith(_PREFIX) and app == self._app
+    def _is_mine(self, task: ServedTask) -> bool:
+        """Whether it is neither another agent's nor another user's: a store may be shared."""
+        return task.id.startswith(f"{self._conversation(task.context)}-")
 
     def _ledger(self, conversation: str) -> Ledger | None:
         if conversation in self._works:
@@ -408,23 +356,11 @@ class ServedAgent:
         return next(task for task in tasks_in(ledger) if task.id == name)
 
 
-def _status_update(work: Work, status: Json, told: Json = None) -> dict[str, Json]:
-    update: dict[str, Json] = {"taskId": work.task, "contextId": work.context, "status": status}
-    return {"statusUpdate": {**update, "metadata": told} if told is not None else update}
-
-
-def _artifact_update(
-    work: Work, parts: Json, *, append: bool, last: bool = False
-) -> dict[str, Json]:
-    return {
-        "artifactUpdate": {
-            "taskId": work.task,
-            "contextId": work.context,
-            "artifact": {"artifactId": ANSWER, "parts": parts},
-            "append": append,
-            "lastChunk": last,
-        }
-    }
+def _new_context(incoming: Incoming) -> str:
+    """A name for the conversation that a message begins; the same if that very message comes again."""
+    files = [plain(one) for one in incoming.attachments]
+    said = [incoming.message, incoming.text, incoming.answers, files]
+    return str(UUID(bytes=blake2b(json.dumps(said).encode(), digest_size=16).digest()))
 
 
 def _as_json(answers: Mapping[str, Json]) -> dict[str, Json]:

@@ -1,4 +1,4 @@
-"""Tasks of the A2A protocol, as the ledger of a conversation tells them. None is kept beside it."""
+"""Tasks of the A2A protocol, as the ledger of a conversation tells them. None is kept next to it."""
 
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -62,6 +62,12 @@ class ServedTask(Struct, frozen=True):
         """Whether nothing more happens to it."""
         return self.state in ("COMPLETED", "FAILED", "CANCELED")
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the agent has something to do for it, such as to hear an answer."""
+        is_answered = self.state == "INPUT_REQUIRED" and not self.asked[-1].is_heard
+        return self.state == "WORKING" or is_answered
+
     def status(self) -> dict[str, Json]:
         """Its state, with what the agent asks or why it failed."""
         at = datetime.fromtimestamp(self.at, UTC).isoformat(timespec="milliseconds")
@@ -97,7 +103,7 @@ class ServedTask(Struct, frozen=True):
         return {"artifactId": ANSWER, "parts": parts_for(self.output)}
 
     def data(self, history: int | None = None, *, artifacts: bool = True) -> dict[str, Json]:
-        """The task as the other side is told it, with its last `history` messages."""
+        """The task as the other side sees it, with its last `history` messages."""
         messages: list[Json] = [
             {
                 "messageId": one.message,
@@ -108,12 +114,12 @@ class ServedTask(Struct, frozen=True):
             }
             for one in self.asked
         ]
-        shown = messages if history is None else messages[len(messages) - history :]
+        shown = messages if history is None else messages[max(0, len(messages) - history) :]
         found: dict[str, Json] = {
             "id": self.id,
             "contextId": self.context,
             "status": self.status(),
-            "history": shown if history != 0 else [],
+            "history": shown,
         }
         answer = self.artifact() if artifacts else None
         return {**found, "artifacts": [answer]} if answer is not None else found

@@ -1,0 +1,133 @@
+"""`greenroom labels`: draw trials, grade them in the terminal, say how far people agree."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import click
+
+from greenroom.apps.cli.exits import PASSED, aside, put_out, put_out_json, telling
+from greenroom.apps.cli.report_output import open_store
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json
+from greenroom.ledger.redaction import redactor
+from greenroom.reports.transcript import retold, transcript
+from greenroom.results.labels import (
+    ANSWERS,
+    Drawn,
+    LabelSet,
+    blind,
+    draw_labels,
+    rater_name,
+)
+from greenroom.results.text import number_of
+from greenroom.store import Store
+
+
+def draw(
+    runs: Sequence[str],
+    question: str,
+    metric: str,
+    count: int,
+    seed: int,
+    output: str,
+    store: str,
+    verbose: bool,
+) -> int:
+    """Write a new label set."""
+    with telling(verbose):
+        trials = _trials(open_store(store), runs)
+        found = draw_labels(
+            output, trials, question=question, metric=metric, count=count, seed=seed
+        )
+        put_out(f"{number_of(len(found.items), 'trial')} in {found.folder}")
+        aside(
+            f"grade them: greenroom labels grade {found.folder} --rater NAME, or on the page of "
+            f"greenroom web --labels {found.folder.parent}"
+        )
+    return PASSED
+
+
+def _trials(store: Store, runs: Sequence[str]) -> Iterator[Drawn]:
+    for given in runs:
+        run = store.run(given)
+        for _, result in store.results(run.id):
+            yield Drawn(run.id, result, run.plan.metrics)
+
+
+def grade(folder: str, rater: str, verbose: bool) -> int:
+    """Show conversations and take grades until all are graded, or the person leaves."""
+    with telling(verbose):
+        labels, rater = LabelSet(folder), rater_name(rater)
+        words = "  ".join(f"{n} {answer}" for n, answer in enumerate(ANSWERS, 1))
+        while left := labels.left(rater):
+            done = len(labels.items) - len(left)
+            put_out(f"\n── {done + 1} of {len(labels.items)} ──")
+            put_out("\n".join(_blind(labels.ledger(left[0]))))
+            aside(
+                f"\n{labels.settings.question}\n{words}  (and a note, if you like)  u undo  q leave"
+            )
+            if not _take(labels, rater, left[0], click.prompt("", prompt_suffix="> ", err=True)):
+                break
+        left_over = len(labels.left(rater))
+        aside(f"{number_of(left_over, 'trial')} left" if left_over else "all are graded")
+    return PASSED
+
+
+def _blind(ledger: Ledger) -> Iterator[str]:
+    lines = [replace(line, source="") for line in transcript(blind(ledger.redacted()))]
+    return retold(lines, whole=True)
+
+
+def _take(labels: LabelSet, rater: str, item: str, typed: str) -> bool:
+    """Do what was typed; False to leave."""
+    word, _, note = typed.strip().partition(" ")
+    mine = [one.item for one in labels.grades() if one.rater == rater]
+    if word == "q":
+        return False
+    if word == "u" and mine:
+        labels.grade(mine[-1], rater, None)
+    elif word.isdecimal() and 1 <= int(word) <= len(ANSWERS):
+        labels.grade(item, rater, ANSWERS[int(word) - 1], note.strip())
+    else:
+        aside(f"type a number from 1 to {len(ANSWERS)}, u or q")
+    return True
+
+
+def show_agreement(folder: str, as_json: bool, verbose: bool) -> int:
+    """Print how far each two agree."""
+    with telling(verbose):
+        labels = LabelSet(folder)
+        found, alpha = labels.agreements(), labels.alpha()
+        if as_json:
+            put_out_json(json.dumps(redactor().value(_data(labels)), indent=2))
+            return PASSED
+        for (one, other), agreed in found.items():
+            put_out(f"{one} and {other} {agreed}")
+        if len(labels.said()) > 2 and alpha is not None:
+            put_out(f"all people together: Krippendorff's alpha {alpha:.2f}")
+        if not found:
+            aside("nobody has graded yet")
+    return PASSED
+
+
+def _data(labels: LabelSet) -> Json:
+    pairs: list[Json] = [
+        {
+            "between": [one, other],
+            "items": found.items,
+            "agreed": found.agreed,
+            "by_luck": found.luck,
+            "kappa": found.kappa if found.is_enough else None,
+            "low": found.low if found.is_enough else None,
+            "high": found.high if found.is_enough else None,
+        }
+        for (one, other), found in labels.agreements().items()
+    ]
+    return {
+        "question": labels.settings.question,
+        "metric": labels.settings.metric,
+        "items": len(labels.items),
+        "pairs": pairs,
+        "alpha": labels.alpha(),
+    }

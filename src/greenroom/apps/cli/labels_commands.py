@@ -1,0 +1,86 @@
+"""`greenroom labels`: trials that people grade blind, and how far they agree."""
+
+from typing import Any
+
+import click
+
+from greenroom.apps.cli import options
+from greenroom.apps.cli.options import FILE, examples
+
+
+@click.group("labels")
+def labels_group() -> None:
+    """Let people grade trials blind, and see how far they agree with each other and with a judge."""
+
+
+@labels_group.command(
+    "draw",
+    epilog=examples(
+        "greenroom labels draw 20260102-09 --question 'Is the agent polite?' --metric polite -o labels/polite",
+        "greenroom labels draw 20260102 20260103 --question 'Was the wish met?' --count 100 -o labels/met",
+    ),
+)
+@click.argument("runs", nargs=-1, required=True)
+@click.option("--question", required=True, metavar="TEXT", help="What people are asked.")
+@click.option(
+    "--metric",
+    default="",
+    metavar="NAME",
+    help="The metric whose verdicts theirs are compared with; else those on whole trials.",
+)
+@click.option(
+    "--count", type=click.IntRange(min=1), default=50, show_default=True, help="How many trials."
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="A different seed draws different trials.",
+)
+@click.option("-o", "--output", type=FILE, required=True, metavar="FOLDER", help="A new folder.")
+@options.stored
+@options.verbose
+def labels_draw(**given: Any) -> int:
+    """Draw random trials of RUNS into a folder, to grade them there or on the page of `greenroom web`.
+
+    Their conversations are copied, without secrets, so a run may be deleted later. At first one trial of
+    each case is drawn.
+    """
+    from greenroom.apps.cli.labels import draw
+
+    return draw(**given)
+
+
+@labels_group.command("grade", epilog=examples("greenroom labels grade labels/polite --rater ana"))
+@click.argument("folder", type=FILE)
+@click.option("--rater", required=True, metavar="NAME", help="Who you are.")
+@options.verbose
+def labels_grade(**given: Any) -> int:
+    """Grade the conversations in FOLDER one after the other; no verdict and no agent is shown.
+
+    What you have graded stays graded: leave at any time, and go on later.
+    """
+    from greenroom.apps.cli.labels import grade
+
+    return grade(**given)
+
+
+@labels_group.command(
+    "agreement",
+    epilog=examples(
+        "greenroom labels agreement labels/polite",
+        "greenroom labels agreement labels/polite --json",
+    ),
+)
+@click.argument("folder", type=FILE)
+@options.as_json
+@options.verbose
+def labels_agreement(**given: Any) -> int:
+    """Say how far the people who graded FOLDER agree with each other and with the judge.
+
+    Cohen's kappa for each two, with its 95 % interval; Krippendorff's alpha for three and more.
+    """
+    from greenroom.apps.cli.labels import show_agreement
+
+    return show_agreement(**given)

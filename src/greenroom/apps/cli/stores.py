@@ -1,0 +1,27 @@
+"""`greenroom store`: what its commands do."""
+
+import json
+
+from greenroom.apps.cli import report_output
+from greenroom.apps.cli.exits import PASSED, aside, put_out, put_out_json, telling
+
+
+def make_store(blobs: str, store: str) -> int:
+    """Make a store, or bring it up to date."""
+    with telling(verbose=False):
+        aside(report_output.open_store(store).database.upgrade(blobs))
+    return PASSED
+
+
+def check_store(store: str, as_json: bool) -> int:
+    """Print what there is to know of a store."""
+    with telling(verbose=False):
+        place = report_output.open_store(store)
+        facts = [("store", place.address), *place.database.about()]
+        if as_json:
+            put_out_json(json.dumps(dict(facts), indent=2))
+        else:
+            width = max(len(name) for name, _ in facts)
+            for name, fact in facts:
+                put_out(f"{name:<{width}}  {fact}")
+    return PASSED
