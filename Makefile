@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python3 -m pip install -qq --disable-pip-version-check -c constraints.txt
-EXTRAS := dev,adk,pydantic-ai,langgraph,openai-agents,openai,google,anthropic,watch,web,docs
+EXTRAS := dev,adk,pydantic-ai,langgraph,openai-agents,openai,google,anthropic,watch,web,postgres,docs
 
 # Compiled code is what users run, so it is what we test and time.
 unexport PYTHONDONTWRITEBYTECODE
@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # A gate that holds says nothing; one that does not says everything.
 quietly = @out=$$($(1) 2>&1) || { printf '%s\n' "$$out"; exit 1; }
 
-.PHONY: demo test test-all bench torture coverage docs gates browser wheel
+.PHONY: demo test pytest test-all bench torture coverage docs gates lint types browser postgres wheel
 
 demo: .venv/.base
 	@$(BIN)/greenroom demo
@@ -21,14 +21,19 @@ wheel: .venv/.base
 	@$(BIN)/python3 -m pip wheel -qq --disable-pip-version-check --no-deps -w dist .
 	@ls dist/*.whl
 
-test: gates browser
+# Types are checked beside the tests, since that takes a minute of one core.
+test: lint browser
+	@$(MAKE) --no-print-directory -j 2 types pytest
+
+pytest: .venv/.dev
 	@$(BIN)/pytest -q -n 2 --dist worksteal
 
-test-all: test
+test-all: test postgres
 	@$(BIN)/pytest -q -m "heavy or deep" --hypothesis-profile=deep
 	@$(BIN)/pytest -q -n 2 --dist worksteal -m "hypothesis and not heavy and not deep" --hypothesis-profile=thorough
 	@scripts/second_versions.sh
 	@scripts/ray.sh
+	@scripts/inspect.sh
 	@scripts/local_model.sh
 	@$(MAKE) --no-print-directory coverage
 
@@ -51,15 +56,23 @@ docs: .venv/.dev
 	@$(BIN)/python -m sphinx -q -n -W --keep-going -c docs -d build/trees . build/site
 	@echo "open build/site/index.html"
 
-gates: .venv/.dev
+gates: lint types
+
+lint: .venv/.dev
 	$(call quietly,$(BIN)/ruff format --check .)
 	$(call quietly,$(BIN)/ruff check .)
-	$(call quietly,$(BIN)/basedpyright)
 	$(call quietly,$(BIN)/lint-imports)
+
+types: .venv/.dev
+	$(call quietly,$(BIN)/basedpyright)
 
 # Pages are tested in a real browser; where none can be had, those tests say that they were skipped.
 browser:
 	@scripts/install_browser.sh
+
+# Stores on a server are tested on a real one; where none can be had, those tests say that they were skipped.
+postgres:
+	@scripts/install_postgres.sh
 
 # The stamps remember what was installed from which pyproject.toml and constraints.txt.
 .venv/.base: pyproject.toml constraints.txt | $(BIN)/python3

@@ -25,8 +25,11 @@ from typing import Any
 import contracts
 import durable
 import frameworks
+import large_runs
 import likeness
+import on_ray
 import races
+import server
 import spans
 import starting
 import stored
@@ -58,11 +61,14 @@ PARTS = {
     "flows": Part(races.flows, lines=races.flow_lines),
     "rouge": Part(likeness.measured, likeness.goals, likeness.lines),
     "store": Part(durable.measured, durable.goals, durable.lines),
+    "server": Part(lambda _: server.measured(), server.goals, server.lines),
     "storm": Part(lambda _: storm.weathered(), storm.goals),
     "reports": Part(lambda _: stored.measured(), stored.goals),
+    "large runs": Part(lambda _: large_runs.measured(), large_runs.goals),
     "contracts": Part(lambda _: contracts.measured(), contracts.goals),
     "costs": Part(lambda _: costs.measured(), costs.goals),
     "spans": Part(lambda _: spans.measured(), spans.goals),
+    "ray": Part(lambda _: on_ray.measured(), on_ray.goals, on_ray.lines),
     "frameworks": Part(frameworks.in_own_process, frameworks.goals, frameworks.lines),
 }
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 HERE = Path(__file__).parent
 
 # Compiled code is what users run; without it imports cost three times as much.
-SETTINGS = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 LONGEST = 600
 """Seconds that one command may take, on a machine that is busy with other things too."""
@@ -61,14 +61,13 @@ def cpu_of(command: Sequence[object]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def output(command: Sequence[object]) -> str:
+def output(command: Sequence[object], folder: str | Path = HERE) -> str:
     """What a command prints; one that fails or hangs ends the run with its own words."""
     line = [str(part) for part in command]
     try:
         done = subprocess.run(
             line,
-            cwd=HERE,
-            env=SETTINGS,
+            cwd=folder,
             capture_output=True,
             text=True,
             check=True,

@@ -90,8 +90,8 @@ def _entry(room: str, name: str) -> str:
     parts = [f"### `{name}`\n", f"```text\n{_signature(module, name, found)}\n```\n"]
     if text := _first_paragraph(module, found):
         parts.append(f"{text}\n")
-    if methods := list(_methods(found)):
-        parts.append("\n".join(["| | |", "|---|---|", *methods, ""]))
+    if methods := _methods(room, module, found):
+        parts.append("\n".join(["| | |", "|---|---|", *methods.values(), ""]))
     return "\n".join(parts)
 
 
@@ -240,7 +240,7 @@ def _default(module: str, node: ast.expr) -> str:
 
 
 def _type(node: ast.expr) -> str:
-    """An annotation without the quotes that put off its evaluation, and without notes beside a type."""
+    """An annotation without the quotes that put off its evaluation, and without notes next to a type."""
     match node:
         case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[first, *_])):
             return _type(first)
@@ -257,12 +257,19 @@ def _functions(found: ast.ClassDef) -> Iterator[Function]:
     return (f for f in found.body if isinstance(f, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
-def _methods(found: Definition) -> Iterator[str]:
+def _methods(room: str, module: str, found: Definition) -> dict[str, str]:
+    """The methods of a class by name, with those of bases that have no entry of their own."""
+    methods: dict[str, str] = {}
     if not isinstance(found, ast.ClassDef):
-        return
+        return methods
     for function in _functions(found):
-        if not function.name.startswith("_") and not _is_overload(function):
-            yield f"| `.{_called(function)}` | {_cell(_first_paragraph('', function))} |"
+        if not function.name.startswith(("_", "test_")) and not _is_overload(function):
+            shown = f"| `.{_called(function)}` | {_cell(_first_paragraph('', function))} |"
+            methods[function.name] = shown
+    for base in found.bases:
+        if isinstance(base, ast.Name) and _is_ours(module, base.id) and base.id not in _names(room):
+            methods = {**_methods(room, *_definition(module, base.id)), **methods}
+    return methods
 
 
 def _is_overload(function: Function) -> bool:

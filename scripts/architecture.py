@@ -85,7 +85,7 @@ def _box(name: str, x: float, y: float, width: float) -> list[str]:
 
 
 def counted(page: str) -> str:
-    """The page with the true number of lines beside each file of the walk."""
+    """The page with the true number of lines next to each file of the walk."""
 
     def count(row: re.Match[str]) -> str:
         lines = (SOURCE / row[1]).read_text(encoding="utf-8").splitlines()

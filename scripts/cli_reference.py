@@ -53,12 +53,12 @@ the first of `root_agent`, `agent`, `graph`, `app`; else what `create_graph`, `c
 `get_agent_async` returns. A function called `main` is never called unless you name it.
 
 **Which cases.** With CASES, those. Without, every `Case`, list of cases and `EvalSet` at the top
-level of AGENT's file, and every eval set beside it (or in `evals/` or `tests/` there) that is called
+level of AGENT's file, and every eval set next to it (or in `evals/` or `tests/` there) that is called
 like `refund.evalset.json`, `refund.test.json` or `refund.eval.yaml` and belongs to this agent: by
 its name, or because the agent is called `agent.py`. In a folder, files that are not eval sets are
 skipped with a remark. Cases with the same id get the name of their set as a prefix.
 
-**What judges them.** Their own metrics and expectations; a `test_config.json` beside their file; with
+**What judges them.** Their own metrics and expectations; a `test_config.json` next to their file; with
 `--config`, that file instead of it.
 
 **What it prints.** A table, a line for each metric, and for every case that did not pass: the reasons,

@@ -1,28 +1,15 @@
 #!/bin/sh
-# The tests of google-adk against the oldest version we play, in an environment of its own. Where
-# that cannot be installed it says so; where a test fails, it fails.
-cd "$(dirname "$0")/.." || exit 1
-folder=.envs/adk-1.25
-python=$folder/bin/python
+# The tests of google-adk against the oldest version we play, in an environment of its own.
+. "$(dirname "$0")/environment.sh"
 
 install() {
-    [ -x "$python" ] || ${PYTHON:-python3} -m venv "$folder" || return 1
-    "$python" -m pip install -qq --disable-pip-version-check 'google-adk==1.25.*' \
-        'click>=8.1' 'jsonschema-rs>=0.60' 'msgspec>=0.20' 'pydantic>=2.11' 'pyyaml>=6.0.1' 'rich>=13' \
-        'anyio>=4.5' 'httpx>=0.27' 'hypothesis>=6.100' 'pytest>=8.3' 'pytest-asyncio>=1.0' ||
-        return 1
-    # Our own dependencies were named above: the second version must not be replaced by the first.
-    "$python" -m pip install -qq --disable-pip-version-check --no-deps -e . || return 1
-    touch "$folder/.done"
+    # Our own dependencies are named: the second version must not be replaced by the first.
+    pip_install 'google-adk==1.25.*' 'click>=8.1' 'jsonschema-rs>=0.60' 'msgspec>=0.20' \
+        'pydantic>=2.11' 'pyyaml>=6.0.1' 'rich>=13' 'anyio>=4.5' 'httpx>=0.27' 'hypothesis>=6.100' \
+        'pytest>=8.3' 'pytest-asyncio>=1.0' && pip_install --no-deps -e .
 }
 
-if [ ! -e "$folder/.done" ] || [ pyproject.toml -nt "$folder/.done" ]; then
-    if ! told=$(install 2>&1); then
-        printf '%s\n' "$told" | tail -n 3 >&2
-        echo "google-adk 1.25 cannot be installed here: its tests are skipped" >&2
-        exit 0
-    fi
-fi
+prepare adk-1.25 'google-adk 1.25'
 
 # What we rely on in it is as it was kept.
 "$python" -W ignore scripts/adk_surface.py || exit 1

@@ -1,12 +1,17 @@
+import gc
 import os
+import sys
 import tomllib
+from collections.abc import Generator, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["pytester"]
+from greenroom.simulation.fence import patches
+
+pytest_plugins = ["pytester", "ray_clusters"]
 
 # Tests of the store say where theirs is; the others leave nothing behind.
 os.environ["GREENROOM_STORE"] = "off"
@@ -30,3 +35,27 @@ def pytest_configure() -> None:
                 f"pyproject.toml has changed the entry points of {group} since Greenroom was "
                 f"installed here. Run: .venv/bin/python -m pip install --no-deps -e ."
             )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays to the end: the garbage collector need not look through it."""
+    gc.disable()
+    found = yield
+    gc.freeze()
+    gc.enable()
+    return found
+
+
+@pytest.fixture(autouse=True)
+def libraries_of_this_test(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Reports note libraries with sockets of their own; what another test has loaded is no news.
+
+    Not for the tests of the fence itself, which ask for just that.
+    """
+    every = patches._OWN_SOCKETS
+    if not request.path.stem.startswith(("test_fence", "test_ray")):
+        unloaded = {name: module for name, module in every.items() if module not in sys.modules}
+        setattr(patches, "_OWN_SOCKETS", unloaded)  # noqa: B010 - it is final for everyone else
+    yield
+    setattr(patches, "_OWN_SOCKETS", every)  # noqa: B010

@@ -33,6 +33,8 @@ from types import ModuleType
 import pytest
 from packaging.requirements import Requirement
 
+import warm_python
+
 ROOT = Path(__file__).parent.parent
 PAGES = [page for page in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))] if page.exists()]
 
@@ -42,6 +44,9 @@ NOT_RUN = re.compile(r"not run: (?P<reason>.+)")
 NEEDS = re.compile(r"needs: (?P<package>.+)")
 RUNS = re.compile(r"runs(?:, exits (?P<code>\d+))?$")
 PLACE = re.compile(r"example\.py:\d+")
+OF_THE_MACHINE = re.compile(
+    r"note: (the fence cannot see connections of |.* blocked the event loop for more than a second)"
+)
 TIME = re.compile(r" *\b\d+(?:\.\d+)? ?(?:ns|µs|us|ms|s)\b *")
 
 
@@ -155,18 +160,26 @@ def printed_by(example: Example, folder: Path) -> str:
 
 def printed_by_script(blocks: tuple[Fenced, ...], path: Path) -> str:
     """What the last of these blocks prints, after the others ran in the same script."""
+    with run_script(blocks, path) as (_, printed):
+        return printed
+
+
+@contextlib.contextmanager
+def run_script(blocks: tuple[Fenced, ...], path: Path) -> Generator[tuple[ModuleType, str]]:
+    """The script of these blocks, run, and what the last of them printed."""
     pieces = [at_its_line(block) for block in blocks]
     path.write_text(all_together(pieces))
     printed = io.StringIO()
-    with script_module(path) as script, asyncio.Runner() as runner:
-        for piece in pieces:
-            printed = io.StringIO()
-            with contextlib.redirect_stdout(printed):
-                code = compile(piece, path, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-                ran = eval(code, script.__dict__)  # noqa: S307 - the page is ours
-                if inspect.iscoroutine(ran):
-                    runner.run(ran)
-    return printed.getvalue()
+    with script_module(path) as script:
+        with asyncio.Runner() as runner:
+            for piece in pieces:
+                printed = io.StringIO()
+                with contextlib.redirect_stdout(printed):
+                    code = compile(piece, path, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+                    ran = eval(code, script.__dict__)  # noqa: S307 - the page is ours
+                    if inspect.iscoroutine(ran):
+                        runner.run(ran)
+        yield script, printed.getvalue()
 
 
 def at_its_line(block: Fenced) -> str:
@@ -217,7 +230,7 @@ def printed_by_commands(
     environment: Mapping[str, str] = os.environ,
     folder: Path | None = None,
 ) -> str:
-    """What the commands of a block print, where the programs beside `python` are installed."""
+    """What the commands of a block print, where the programs next to `python` are installed."""
     *before, last = commands(block)
     run = partial(printed_by_command, python=python, environment=environment, folder=folder)
     printed = [run(command, expect=0) for command in before]
@@ -232,7 +245,8 @@ def printed_by_command(
     folder: Path | None,
 ) -> str:
     program, *arguments = command
-    done = subprocess.run(
+    run = warm_python.run if python == sys.executable else subprocess.run
+    done = run(
         [Path(python).with_name(program), *arguments],
         cwd=folder,
         capture_output=True,
@@ -264,10 +278,14 @@ def plain_terminal(environment: Mapping[str, str]) -> dict[str, str]:
 def timeless(text: str) -> list[str]:
     """The text's lines, where every duration is the same and trailing blanks do not count.
 
-    Nor does the line of an example in which an error arose: it is that of the page.
+    Nor does the line of an example in which an error arose: it is that of the page. Nor do notes
+    about this process and this machine: on libraries that earlier tests loaded, and on code that was
+    slow because the machine is busy.
     """
     lines = (TIME.sub(" <time> ", line).rstrip() for line in text.strip("\n").splitlines())
-    return [PLACE.sub("example.py:<line>", line) for line in lines]
+    return [
+        PLACE.sub("example.py:<line>", line) for line in lines if not OF_THE_MACHINE.match(line)
+    ]
 
 
 EXAMPLES = [

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import warm_python
 from test_documents import fenced_blocks, plain_terminal, timeless
 
 pytestmark = pytest.mark.e2e
@@ -21,7 +22,7 @@ PRINTS = {
 
 
 def run(program: str, *arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm_python.run(
         [Path(sys.executable).with_name(program), *map(str, arguments)],
         cwd=folder,
         capture_output=True,

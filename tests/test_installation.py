@@ -102,6 +102,6 @@ def test_deleted_runs_give_their_space_back(tmp_path: Path) -> None:
     said = ["".join(letters.choices(ascii_letters, k=20_000)) for _ in range(60)]
     rehearse(agent, [Case(f"c{n}", text) for n, text in enumerate(said)], store=str(tmp_path))
     store = Store(tmp_path)
-    size = store.database.path.stat().st_size
+    size = (store.place / "runs.db").stat().st_size
     store.delete(*(run.id for run in store.runs()))
-    assert store.database.path.stat().st_size < size / 2
+    assert (store.place / "runs.db").stat().st_size < size / 2

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import warm_python
 from test_documents import Fenced, fenced_blocks, plain_terminal, timeless
 
 pytestmark = pytest.mark.e2e
@@ -26,7 +27,7 @@ WALK = re.compile(r"walk(?:, exits (?P<code>\d+))?$")
 
 
 class Walk:
-    """A reader who types what the page says, where the programs beside `python` are installed."""
+    """A reader who types what the page says, where the programs next to `python` are installed."""
 
     def __init__(
         self,
@@ -61,7 +62,10 @@ class Walk:
         if program == "cd":
             self.folder /= arguments[0]
             return ""
-        done = subprocess.run(
+        # A pytest that finds its plug-ins itself wants to import them itself too.
+        is_warm = program == "greenroom" and self.python == sys.executable
+        run = warm_python.run if is_warm else subprocess.run
+        done = run(
             [Path(self.python).with_name(program), *arguments],
             cwd=self.folder,
             capture_output=True,

@@ -1,6 +1,6 @@
 """A stranger follows every page: the wheel and what the page says to install, in a folder of its own.
 
-`test_documents.py` runs the same examples beside Greenroom's sources and with everything installed.
+`test_documents.py` runs the same examples next to Greenroom's sources and with everything installed.
 Here each page gets an environment with what it names and nothing else, and each example is a file
 that Python runs.
 """

@@ -3,7 +3,7 @@
 GreenroomError
 ├── BadInput                    what the author wrote cannot be used (exit code 3)
 │   ├── BadAgent                an agent expression, tool or step that cannot work
-│   │   └── CannotCompile       a flow of which parts have no form in google-adk
+│   │   └── CannotCompile       a flow with parts that have no equivalent in google-adk
 │   ├── BadAttachment           bytes that are missing, too large, or not what they are said to be
 │   ├── BadCase                 a case, turn, mock, stop condition or user that cannot be run
 │   ├── BadFile                 a file that cannot be read as what it should be
@@ -20,12 +20,14 @@ GreenroomError
 │   ├── ToolRefused             a tool without a mock (the gate)
 │   ├── MetricRefused           a metric that tried to act, not only to read
 │   ├── HookRefused             a hook that called a tool
+│   ├── ReplayDrifted           an agent that asks in a replay what was not recorded
 │   ├── FenceBreach             a connection, look-up or process (the fence)
 │   └── FenceNotHeld            the fence cannot be set up here, and running without was not allowed
 ├── StoreFailed                 the store of runs cannot be read or written
 │   └── StoreRefused            it is a link, or belongs to another user
 └── RunBroke                    the run could not go on
     ├── AgentFailed             the agent under test raised
+    │   └── GuardrailTripped    a guardrail of the agent's own stopped it
     ├── ScriptExhausted         a scripted model was asked again after its last answer
     ├── ModelBroke              a model could not be asked, or gave no usable reply
     │   ├── KeyRefused          its API key is missing or was refused, with the variable to set
@@ -40,6 +42,7 @@ GreenroomError
     ├── FailedBefore            an error from before the run was cut, under its original name
     ├── InDoubt                 a live tool was cut between its call and its return
     ├── LoopLimit               a loop or an agent took more rounds than allowed
+    ├── TimeUp                  a live turn took longer than it was allowed to
     ├── MetricsHung             the metrics of a case did not finish
     ├── MiddlewareFailed        middleware raised, or answered with what cannot be used
     ├── OverBudget              a trial has used what its budget allows
@@ -67,7 +70,7 @@ class GreenroomError(Exception):
 class BadInput(GreenroomError):
     """What the author wrote cannot be used; the message says what to write instead.
 
-    Nothing has run yet, or the rest of the run is not affected. Mend what the message names and start
+    Nothing has run yet, or the rest of the run is not affected. Fix what the message names and start
     again; a command ends with exit code 3.
     """
 
@@ -81,17 +84,17 @@ class BadAgent(BadInput):
 
 
 class CannotCompile(BadAgent):
-    """A flow of which parts have no form in google-adk; `parts` has each with its place and the reason.
+    """A flow with parts that google-adk has no equivalent for; `parts` has each with its place and the reason.
 
-    The message lists all of them at once, and for each what to write instead. What has no form there can
-    still be run by Greenroom: `perform(flow, ...)`.
+    The message lists all of them at once, and for each what to write instead. What has no equivalent there
+    can still be run by Greenroom: `perform(flow, ...)`.
     """
 
     def __init__(self, parts: Sequence[tuple[str, str]]) -> None:
         self.parts = tuple(parts)
         count = "1 part has" if len(self.parts) == 1 else f"{len(self.parts)} parts have"
         lines = [f"- {place}: {why}" for place, why in self.parts]
-        super().__init__("\n".join([f"{count} no form in google-adk:", *lines]))
+        super().__init__("\n".join([f"{count} no equivalent in google-adk:", *lines]))
 
     def __reduce__(self) -> tuple[type["CannotCompile"], tuple[Any, ...]]:
         return type(self), (self.parts,)
@@ -100,8 +103,8 @@ class CannotCompile(BadAgent):
 class BadAttachment(BadInput):
     """An attachment whose bytes are missing, too large, or not what they are said to be.
 
-    A path is relative to the file that names it and stays inside its folder. Put the file there, or mend
-    its media type.
+    A path is relative to the file that names it and stays inside its folder. Put the file there, or
+    correct its media type.
     """
 
 
@@ -144,8 +147,8 @@ class BadQuery(BadInput):
 class BadTrace(BadInput):
     """A trace or log of another tool that cannot be read.
 
-    The message names the file and the place in it. Export it again if it was cut; if its format was
-    taken for another one, name the right one with --reader.
+    The message names the file and the place in it. Export it again if it was cut; if the wrong format was
+    detected, name the right one with --reader.
     """
 
 
@@ -153,7 +156,7 @@ class BadValue(BadInput):
     """A value that cannot enter a ledger, because it is not plain JSON.
 
     A ledger holds JSON only, so that it can be stored and read anywhere. Convert the value first: a date
-    to its ISO text, bytes to an attachment or text, an object to a dict; NaN and infinity have no form.
+    to its ISO text, bytes to an attachment or text, an object to a dict; NaN and infinity are not allowed.
     """
 
 
@@ -241,7 +244,7 @@ class FenceBreach(Refusal, PermissionError):
     """Code inside a rehearsal tried to connect, look up a name or start a process.
 
     Mock the tool that does this, or hand it over with the hosts it may reach:
-    `allow_tools=[live(tool, hosts=[…])]`. Models of the agent are let through by themselves.
+    `allow_tools=[live(tool, hosts=[…])]`. The agent's models are let through automatically.
     """
 
 
@@ -258,8 +261,8 @@ class StoreFailed(GreenroomError):
 
     `report` holds the results so far of a run that this stopped.
 
-    Check free space and rights of the folder that the message names, then start the same command again:
-    what had finished is not run again. Another place is chosen with `--store`.
+    Check the free space and the permissions of the folder that the message names, then start the same
+    command again: finished trials do not run again. `--store` chooses another place.
     """
 
     def __init__(self, why: str, report: Any = None) -> None:
@@ -286,7 +289,7 @@ class RunBroke(GreenroomError):
 class AgentFailed(RunBroke):
     """The agent under test raised.
 
-    Read the place in the message; `-v` shows the traceback. The trial counts as an error, not
+    The message says where; `-v` shows the traceback. The trial counts as an error, not
     as a failure: what broke was not measured.
     """
 
@@ -346,14 +349,14 @@ class RequestRefused(ModelBroke):
 class RateLimited(ModelBroke):
     """A model was asked too often; `retry_after` is how many seconds to wait, if it said so.
 
-    Lower `--max-concurrency`, or wait and go on with `--resume --retry-errors`: finished trials are kept.
+    Lower `--max-concurrency`, or wait and continue with `--resume --retry-errors`: finished trials are kept.
     """
 
 
 class ModelUnreachable(ModelBroke):
     """The connection to a model failed, or its provider reports an error of its own.
 
-    Check the network, a proxy and the base URL, then go on with `--resume --retry-errors`: finished trials
+    Check the network, a proxy and the base URL, then continue with `--resume --retry-errors`: finished trials
     are kept.
     """
 
@@ -368,7 +371,7 @@ class NoCandidate(ModelBroke):
 class ModelTimedOut(ModelBroke):
     """A model gave no reply within its time limit.
 
-    Raise the model's time limit, or go on later with `--resume --retry-errors`.
+    Raise the model's time limit, or continue later with `--resume --retry-errors`.
     """
 
 
@@ -383,7 +386,7 @@ class GarbledReply(ModelBroke):
 class CircuitOpen(ModelBroke):
     """A model failed too often in a row, and is not asked for a while.
 
-    The message names the failure that opened the circuit. Mend that first; asking starts again by itself.
+    The message names the failure that opened the circuit. Fix that first; the model is then asked again automatically.
     """
 
 
@@ -400,7 +403,7 @@ class FailedBefore(RunBroke):
 
     `ours` names the error of this module that it was, or that its type descends from.
 
-    Its message and place are those of the first time. Start the trial anew to see whether it still fails.
+    Its message and place are those of the first time. Run the trial again to see whether it still fails.
     """
 
     def __init__(self, error: str, error_type: str, phase: Phase, ours: str = "") -> None:
@@ -414,7 +417,7 @@ class InDoubt(RunBroke):
     """A live tool was cut between its call and its return, so it is not known whether it acted.
 
     Look in the other system whether the call arrived. Greenroom never repeats it by itself; answer the
-    call by hand, or start the trial anew.
+    call by hand, or start the trial over.
     """
 
 
@@ -440,7 +443,7 @@ class TimeUp(RunBroke):
 class MetricsHung(RunBroke):
     """The metrics of a case did not finish.
 
-    Raise `seconds_per_metric`, or mend the metric: a metric that waits for ever is a broken measurement,
+    Raise `seconds_per_metric`, or fix the metric: a metric that waits forever is a broken measurement,
     so the case has no verdict.
     """
 
@@ -451,7 +454,7 @@ class MiddlewareFailed(RunBroke):
     """Middleware raised in one of its hooks, or answered with what cannot be used.
 
     The message names the middleware and the hook. `greenroom.testing.MiddlewareContract` tests yours
-    before it stands around a run.
+    before it wraps a run.
     """
 
 
@@ -474,7 +477,7 @@ class SecretsLost(RunBroke):
 class WorkerDied(RunBroke):
     """A worker process died or never started; the message names its signal or exit code.
 
-    Signal 9 often means that memory ran out: use fewer workers. Finished trials are kept; go on with
+    Signal 9 often means that memory ran out: use fewer workers. Finished trials are kept; continue with
     `--resume`.
     """
 
@@ -482,8 +485,8 @@ class WorkerDied(RunBroke):
 class UserAgentFailed(RunBroke):
     """The simulated user was missing, raised, hung, or gave an unusable answer.
 
-    Give the case a user that can answer: lines (`says=`), a persona, or `UserAgents` for each question of
-    the agent.
+    Give the case a user that can answer: `user=Lines(…)`, a `SimulatedUser`, or `UserAgents` with an
+    answer for each tool that asks.
     """
 
     phase: ClassVar[Phase] = "user_agent"

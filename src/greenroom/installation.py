@@ -39,7 +39,7 @@ def local_path() -> str:
 @cache
 def _origin() -> dict[str, Any]:
     """What the installer wrote down about where it found Greenroom; empty for an index."""
-    from importlib.metadata import PackageNotFoundError, distribution  # slow, and seldom needed
+    from importlib.metadata import PackageNotFoundError, distribution  # slow, and rarely needed
 
     try:
         written = distribution(_NAME).read_text("direct_url.json")

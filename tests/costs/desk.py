@@ -86,7 +86,7 @@ def goes(ways: dict[str, float], what: str = "") -> Callable[..., str]:
 
 
 def again(share: float) -> Callable[..., bool]:
-    """A loop's end, drawn anew for each round."""
+    """A loop's end, drawn again for each round."""
 
     def is_over(input: str, state: object) -> bool:
         rounds = input.count("+")

@@ -164,7 +164,7 @@ def test_no_runs_are_nothing_to_learn_from_or_to_compare_with() -> None:
         Traffic.seen([])
     with pytest.raises(BadInput, match="no run was given to compare"):
         estimate(an("a")).beside([])
-    with pytest.raises(BadInput, match="None is no ledger; give those of runs that have kept"):
+    with pytest.raises(BadInput, match="None is not a ledger; give those of runs that have kept"):
         Traffic.seen([None])  # pyright: ignore[reportArgumentType]
     with pytest.raises(BadInput, match="traffic has no 'run_per_day'; it has runs_per_day"):
         Traffic.seen([], run_per_day=3)

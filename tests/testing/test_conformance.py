@@ -79,7 +79,7 @@ def tool_less():
 """
 
 OPEN_BYPASS = """
-Harness.bypasses = lambda self: {"beside the gate": Bypass(beside)}
+Harness.bypasses = lambda self: {"next to the gate": Bypass(beside)}
 
 def beside(desk):
     def say(request):
@@ -111,7 +111,7 @@ def test_an_honest_backend_passes(pytester: pytest.Pytester):
         (SILENT, "test_what_is_entered_is_left"),
         (BOASTING, "test_an_answer_that_is_data_is_the_turns_output"),
         (DUMB_BYPASS, "test_a_way_around_the_gate_leads_nowhere[nothing at all]"),
-        (OPEN_BYPASS, "test_a_way_around_the_gate_leads_nowhere[beside the gate]"),
+        (OPEN_BYPASS, "test_a_way_around_the_gate_leads_nowhere[next to the gate]"),
     ],
     ids=["runs bodies", "acts before it asks", "tells half", "boasts", "dumb canary", "open way"],
 )

@@ -50,7 +50,7 @@ class MetricContract:
 
     def metric(self) -> Any:
         """A fresh one: whatever can stand in `metrics=[...]`."""
-        raise NotImplementedError("give the metric that is to be tested")
+        raise NotImplementedError("give the metric to test")
 
     def good(self) -> Sample:
         """A case and a run of it that the metric passes."""

@@ -52,7 +52,7 @@ class MiddlewareContract:
 
     def middleware(self) -> Any:
         """A fresh one; a list, if several belong together."""
-        raise NotImplementedError("give the middleware that is to be tested")
+        raise NotImplementedError("give the middleware to test")
 
     def agent(self) -> Any:
         """The agent that it is put around."""

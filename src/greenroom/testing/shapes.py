@@ -1,4 +1,4 @@
-"""The suite for authors of file shapes: what passes it can be read and written beside all others.
+"""The suite for authors of file shapes: what passes it can be read and written next to all others.
 
     from greenroom.testing import ShapeContract
 
@@ -34,7 +34,7 @@ class ShapeContract:
 
     def shape(self) -> Shape:
         """The shape that is to be tested."""
-        raise NotImplementedError("give the shape that is to be tested")
+        raise NotImplementedError("give the shape to test")
 
     def samples(self) -> Sequence[Json]:
         """Data of such files, as other tools write them."""
@@ -58,7 +58,7 @@ class ShapeContract:
         shape = self.shape()
         foreign = [*_FOREIGN, *(data for name, data in _OTHERS.items() if name != shape.name)]
         for data in foreign:
-            assert not shape.recognises(deepcopy(data)), f"{data!r} is none of its files"
+            assert not shape.recognises(deepcopy(data)), f"{data!r} is not one of its files"
 
     def test_reading_is_the_same_every_time_and_changes_nothing(self) -> None:
         """Data in, an eval set with cases out."""

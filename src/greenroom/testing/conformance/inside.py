@@ -247,7 +247,7 @@ class Inside(Conformance):
         ]
         for given in allowances:
             (result,) = self.rehearse(door(self, self.inner(desk)), **given)
-            # A hook is no part of the trial, but the run has a fault.
+            # A hook is not part of the trial, but the run has a fault.
             assert result.status == ("passed" if door is in_hook else "error"), describe(result)
         assert desk.marks == []
 
