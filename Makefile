@@ -26,7 +26,7 @@ test: lint browser
 	@$(MAKE) --no-print-directory -j 2 types pytest
 
 pytest: .venv/.dev
-	@$(BIN)/pytest -q -n 2 --dist worksteal
+	@$(BIN)/pytest -q -n 2 --dist worksteal || { test $$? = 1 && $(BIN)/python scripts/tests_alone.py; }
 
 test-all: test postgres
 	@$(BIN)/pytest -q -m "heavy or deep" --hypothesis-profile=deep

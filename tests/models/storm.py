@@ -27,17 +27,20 @@ class Bucket:
 
     wording: Wording
     burst: int = BURST
+    full: bool = True
+    """At the first call; one that is empty refuses that call, however slow the machine is."""
     passed: int = 0
     refused: int = 0
     _tokens: float = BURST
-    _at: float = field(default_factory=perf_counter)
+    _at: float | None = None
 
     def __post_init__(self) -> None:
-        self._tokens = self.burst
+        self._tokens = self.burst if self.full else 0
 
     def answer(self) -> Answer:
         now = perf_counter()
-        self._tokens = min(self.burst, self._tokens + (now - self._at) * RATE)
+        since = 0.0 if self._at is None else now - self._at
+        self._tokens = min(self.burst, self._tokens + since * RATE)
         self._at = now
         if self._tokens >= 1:
             self._tokens -= 1
@@ -154,10 +157,14 @@ class Storm:
 
 
 async def storm(
-    wording: Wording = "whole", calls: int = CALLS, width: int = WIDTH, burst: int = BURST
+    wording: Wording = "whole",
+    calls: int = CALLS,
+    width: int = WIDTH,
+    burst: int = BURST,
+    full: bool = True,
 ) -> Storm:
     """So many cases of one call each, so many of them at once."""
-    bucket = Bucket(wording, burst)
+    bucket = Bucket(wording, burst, full)
     with stormy(bucket) as url:
         model = Clocked(provider_model("openai:storm", base_url=url))
         cases = [Case(f"c{n}", "Hi", expect=Expect(contains="Hello")) for n in range(calls)]

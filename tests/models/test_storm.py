@@ -12,16 +12,16 @@ from models.wire import openai, refusal, wire
 
 
 async def test_a_storm_of_calls_finds_the_pace_of_its_server():
-    found = await storm(calls=120)
+    found = await storm(calls=120, full=False)
     assert found.report.passed
     assert found.bucket.passed == 120
-    assert found.bucket.refused >= 1  # else nothing was tried
+    assert found.bucket.refused >= 1
     assert found.refusals <= 0.25
     assert found.model.impatient() == []
 
 
 async def test_every_refusal_is_in_the_ledger_of_the_case_that_met_it():
-    found = await storm(calls=48, width=48)
+    found = await storm(calls=48, width=48, full=False)
     noted = [
         event
         for result in found.report
