@@ -10,17 +10,19 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from inspect import signature
 from threading import RLock
 from types import FunctionType, ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct
 
 from greenroom.backends.registry import is_really
 from greenroom.errors import FenceNotHeld, GreenroomError
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader  # loads importlib.resources, and with that tempfile and shutil
 
 
 class Seam(Struct, frozen=True):
@@ -164,7 +166,7 @@ def _install(seam: Seam) -> None:
         )
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     """Finds what others find, and puts the seam in when a watched module has been loaded."""
 
     def find_spec(
@@ -177,15 +179,15 @@ class _Finder(MetaPathFinder):
             spec = None if finder is self else finder.find_spec(fullname, path, target)
             if spec is not None:
                 if spec.loader is not None:
-                    spec.loader = _Loader(spec.loader, seam)
+                    spec.loader = cast("Loader", _Loader(spec.loader, seam))
                 return spec
         return None
 
 
-class _Loader(Loader):
+class _Loader:
     """Loads a module as its own loader does, then puts the seam in."""
 
-    def __init__(self, real: Loader, seam: Seam) -> None:
+    def __init__(self, real: "Loader", seam: Seam) -> None:
         self._real = real
         self._seam = seam
 

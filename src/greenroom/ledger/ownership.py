@@ -7,7 +7,6 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryFile
 
 from greenroom.errors import StoreFailed, StoreRefused
 
@@ -45,6 +44,8 @@ def _user(folder: Path) -> int:
     """Who owns the files that this process writes there; some shared disks give all files one owner."""
     me = os.geteuid()
     if os.lstat(folder).st_uid != me:
+        from tempfile import TemporaryFile
+
         with suppress(OSError), TemporaryFile(dir=folder) as made:
             return os.fstat(made.fileno()).st_uid
     return me

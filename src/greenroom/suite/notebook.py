@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import copy_context
-from html import escape
 from time import monotonic
 from typing import Any
 
@@ -70,6 +69,8 @@ class NotebookProgress:
             self._show("")
 
     def _draw(self) -> None:
+        from html import escape
+
         done = self._counts.total()
         total = max(self._total, done)
         words = escape(counted(Summary.of(total, self._counts)))

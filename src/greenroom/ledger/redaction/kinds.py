@@ -10,7 +10,6 @@ from base64 import b64encode
 from binascii import a2b_base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from html import escape
 from urllib.parse import quote, quote_plus
 
 from msgspec import Struct
@@ -180,6 +179,8 @@ def kind_of(name: str, value: str) -> Kind:
 
 
 def _forms(value: str) -> Iterator[str]:
+    from html import escape
+
     yield value
     yield from (line for line in value.splitlines() if len(line) >= _LONG_LINE)
     for ascii_only in (True, False):
