@@ -43,6 +43,15 @@ class Answers:
                 return HERE
             case ["runs"]:
                 return {"runs": RUNS, "sets": ["desk"], "agents": ["agent.py:desk"], "at": 7}
+            case ["runs", _, "stop"]:
+                return {"command": "kill -INT 4711"}
+            case ["runs", _, "resume"]:
+                return {
+                    "command": f"greenroom eval run agent.py:desk --resume {RUN}",
+                    "code": ["judges.py:polite"],
+                }
+            case ["children", _]:
+                return {"id": "1", "command": "greenroom eval run", "state": "running", "run": RUN}
             case ["trend"]:
                 return {"points": POINTS}
             case ["runs", _] | ["compare"]:
@@ -104,7 +113,7 @@ class Answers:
             return {"plan": "q1", "command": command, "cases": 7, "trials": 7 * body["trials"], "cost": 0.18,
                     "cost_high": 0.25, "seconds": 120, "based_on": 300}  # fmt: skip
         if path == "/api/runs":
-            return {"run": RUN}
+            return {"id": "1", "command": "greenroom eval run", "state": "waiting"}
         if path.endswith("/mocks"):
             return {**PLAY, "mocks": body["mocks"], "missing": {}}
         if path.startswith("/api/plays"):

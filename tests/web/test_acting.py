@@ -179,9 +179,12 @@ def test_a_plan_is_acted_on_once(server: Server) -> None:
     assert server.request("/api/runs", "POST", {"plan": "made up"})[0] == 400
     until(lambda: bool(server.get("/api/here")["children"][0].get("run")))
     run = server.get("/api/here")["children"][0]["run"]
+    assert server.get(f"/api/runs/{run}/stop")["command"].startswith("kill -INT ")
     server.request(f"/api/runs/{run}/stop", "POST")
-    until(lambda: server.get("/api/here")["children"][0]["state"] == "ended")
+    until(lambda: server.get("/api/children/1")["state"] == "ended")
     assert child["id"] == "1"
+    assert server.request("/api/children/2")[0] == 404
+    assert server.request(f"/api/runs/{run}/stop")[0] == 404
     status, _ = server.request(f"/api/runs/{run}", "DELETE")
     assert status == 200
     assert server.get("/api/runs")["runs"] == []

@@ -81,9 +81,12 @@ def test_a_run_that_is_resumed_is_asked_about_too(
         NAMED.partition("cases:")[0] + "cases:" + file.read_text().partition("cases:")[2]
     )
     resume = f"/api/runs/{interrupted['id']}/resume"
+    shown = server.get(resume)
+    assert shown["code"] == ["evil.py:judge"]
     status, found = server.request(resume, "POST", {})
     assert (status, found["code"]) == (400, ["evil.py:judge"])
-    assert server.request(resume, "POST", {"code": found["code"]})[0] == 200
+    status, child = server.request(resume, "POST", {"code": found["code"]})
+    assert (status, child["command"]) == (200, shown["command"])
 
 
 @pytest.mark.parametrize(

@@ -27,3 +27,15 @@ def test_a_set_deleted_while_it_is_edited_takes_nothing_else_along(tmp_path: Pat
         sets.save("refunds", opened.text, opened.digest)
     (tmp_path / "refunds.yaml").write_text(opened.text)
     assert sets.save("refunds", f"{opened.text}\n", opened.digest).text.endswith("\n\n")
+
+
+def test_a_set_is_found_by_what_it_calls_itself(tmp_path: Path) -> None:
+    (tmp_path / "second-draft.yaml").write_text(
+        "version: 1\nid: refunds\ncases: [{id: a, says: hi}]\n"
+    )
+    (tmp_path / "torn.yaml").write_text("cases: [")
+    sets = SetFiles([str(tmp_path)])
+    assert sets.called("refunds").id == "second-draft"
+    assert [line.evalset for line in sets.lines()] == ["refunds", ""]
+    with pytest.raises(NotFound, match="second-draft"):
+        sets.called("second-draft")

@@ -11,7 +11,7 @@ import pytest
 from browser.chromium import Heard, chromium, opened, until
 from browser.hostile import PAYLOADS
 from browser.sample_reports import rich_report
-from browser.served_pages import HERE, OTHER, PLAY, RUN, TEXT, TOKEN, Answers, served_pages
+from browser.served_pages import HERE, OTHER, PLAY, RUN, RUNS, TEXT, TOKEN, Answers, served_pages
 from greenroom.reports.html import render_html
 
 pytestmark = pytest.mark.slow
@@ -215,8 +215,55 @@ def test_what_a_run_will_cost_is_shown_before_it_begins_with_its_command(browser
         assert "about $0.1800, up to $0.2500" in page.inner_text(".plan")
         assert not any(path == "/api/runs" for _, path, _ in answers.acts)
         page.get_by_role("button", name="Begin").click()
-        until(page, f"location.pathname === '/runs/{RUN}'")
+        page.wait_for_url(f"**/runs/{RUN}", timeout=600_000)
     assert ("POST", "/api/runs", {"plan": "q1"}) in answers.acts
+
+
+def test_every_action_shows_its_command_before_it_is_done(browser, server, monkeypatch):
+    address, answers = server
+    monkeypatch.setitem(RUNS[1], "state", "interrupted")
+    with looked_at(browser, f"{address}/runs") as (page, heard):
+        ready(page)
+        command, confirm = page.locator("dialog .command code"), page.get_by_role("dialog")
+        page.get_by_role("button", name="Stop…").click()
+        assert command.inner_text() == "$ kill -INT 4711"
+        confirm.get_by_role("button", name="Stop").click()
+        confirm.wait_for(state="detached")
+        page.get_by_role("button", name="Resume…").click()
+        assert command.inner_text() == f"$ greenroom eval run agent.py:desk --resume {RUN}"
+        assert confirm.get_by_role("button", name="Resume").is_disabled()  # it would import code
+        page.get_by_label("I know this code").check()
+        confirm.get_by_role("button", name="Resume").click()
+        confirm.wait_for(state="detached")
+        page.get_by_role("button", name="Delete…").last.click()
+        assert command.inner_text() == f"$ greenroom runs delete {OTHER} --store .greenroom"
+        confirm.get_by_role("button", name="Delete").click()
+        confirm.wait_for(state="detached")
+        page.goto(f"{address}/sets/desk")
+        ready(page)
+        edited = "$ $EDITOR desk.yaml && greenroom eval-set validate desk.yaml"
+        assert page.locator(".command code").inner_text() == edited
+        assert heard.errors == []
+    assert answers.acts == [
+        ("POST", f"/api/runs/{RUN}/stop", {}),
+        ("POST", f"/api/runs/{OTHER}/resume", {"code": ["judges.py:polite"]}),
+        ("DELETE", f"/api/runs/{OTHER}", {}),
+    ]
+
+
+def test_a_command_that_begins_no_run_says_why(browser, server, monkeypatch):
+    address, answers = server
+    usual = answers.get
+    ended = {"id": "1", "command": "x", "state": "ended", "exit_code": 3, "said": "no such case"}
+    monkeypatch.setattr(
+        answers, "get", lambda path, query: ended if "children" in path else usual(path, query)
+    )
+    with looked_at(browser, f"{address}/runs") as (page, _):
+        ready(page)
+        page.get_by_role("button", name="Rehearse…").click()
+        page.get_by_role("button", name="Begin").click()
+        page.get_by_text("No run was begun.").wait_for()
+        assert page.locator("dialog pre").inner_text() == "no such case"
 
 
 def test_another_trial_of_the_baseline_is_put_beside(browser, server):

@@ -25,6 +25,7 @@ from greenroom.apps.web.answers import (
     text_in,
     whole_number,
 )
+from greenroom.apps.web.children import command_line
 from greenroom.apps.web.live import Feed
 from greenroom.apps.web.run_index import RunIndex
 from greenroom.apps.web.run_pages import lines_of
@@ -37,7 +38,7 @@ from greenroom.errors import BadInput, GreenroomError
 from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.html import render_html
-from greenroom.reports.page.shapes import WORST, AgentLine, Here, Query, Rows, Sort
+from greenroom.reports.page.shapes import WORST, AgentLine, Command, Here, Query, Rows, Sort
 from greenroom.results.files import report_parts
 from greenroom.store import Store
 
@@ -89,7 +90,7 @@ def routes(site: Site, feed: Feed) -> list[BaseRoute]:
     if site.settings.read_only:
         return read
     plays = [*_playing(site), *_about_plays(site)]
-    return [*read, *_acting(site), *plays, *label_routes.grading_routes(site)]
+    return [*read, *_acting(site), *_stopping(site), *plays, *label_routes.grading_routes(site)]
 
 
 def _lists(site: Site) -> list[BaseRoute]:
@@ -254,12 +255,8 @@ def _acting(site: Site) -> list[BaseRoute]:
         await run_in_threadpool(site.sets.check_code, planned.queue, body.get("code"))
         return site.children.start(planned.argv, planned.queue).data()
 
-    async def stop(request: Request, _: dict[str, Json]) -> object:
-        return site.children.stop(_run(request)).data()
-
-    async def resume(request: Request, body: dict[str, Json]) -> object:
-        argv, queue = await run_in_threadpool(site.resumption, _run(request), body)
-        return site.children.start(argv, queue).data()
+    def child(request: Request) -> object:
+        return site.children.child(str(request.path_params["child"])).data()
 
     async def delete(request: Request, _: dict[str, Json]) -> object:
         await run_in_threadpool(site.store.delete, _run(request))
@@ -270,9 +267,34 @@ def _acting(site: Site) -> list[BaseRoute]:
         Route("/api/sets/{set}/cases", acting(add), methods=["POST"]),
         Route("/api/runs/plan", acting(plan), methods=["POST"]),
         Route("/api/runs", acting(begin), methods=["POST"]),
-        Route("/api/runs/{run}/stop", acting(stop), methods=["POST"]),
-        Route("/api/runs/{run}/resume", acting(resume), methods=["POST"]),
+        Route("/api/children/{child}", reading(child)),
         Route("/api/runs/{run}", acting(delete), methods=["DELETE"]),
+    ]
+
+
+def _stopping(site: Site) -> list[BaseRoute]:
+    """Stop and resume: what the command is, and doing it."""
+
+    def stop_command(request: Request) -> object:
+        return Command(command=site.children.under_way(_run(request)).stop_command)
+
+    async def stop(request: Request, _: dict[str, Json]) -> object:
+        return site.children.stop(_run(request)).data()
+
+    def resume_command(request: Request) -> object:
+        argv, evalset = site.resumption(_run(request))
+        return Command(command=command_line(argv), code=site.sets.code(evalset))
+
+    async def resume(request: Request, body: dict[str, Json]) -> object:
+        argv, evalset = await run_in_threadpool(site.resumption, _run(request))
+        await run_in_threadpool(site.sets.check_code, evalset, body.get("code"))
+        return site.children.start(argv, evalset).data()
+
+    return [
+        Route("/api/runs/{run}/stop", reading(stop_command)),
+        Route("/api/runs/{run}/stop", acting(stop), methods=["POST"]),
+        Route("/api/runs/{run}/resume", reading(resume_command)),
+        Route("/api/runs/{run}/resume", acting(resume), methods=["POST"]),
     ]
 
 

@@ -46,6 +46,11 @@ class Started:
         """The line to type for the same."""
         return command_line(self.argv)
 
+    @property
+    def stop_command(self) -> str:
+        """The line that stops it from a terminal; none while it waits for its turn."""
+        return "" if self.process is None else f"kill -INT {self.process.pid}"
+
     def data(self) -> Child:
         """As the page shows it."""
         state = "waiting" if self.process is None else "running"
@@ -112,11 +117,13 @@ class Children:
                     env={**os.environ, **self.store.database.environment()},
                     start_new_session=True,  # Ctrl-C for the server is passed on by it, once
                 )
-            while child.exit_code is None:
+            code = None
+            while code is None:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(0.5):
-                        child.exit_code = await child.process.wait()
+                        code = await child.process.wait()
                 child.run = child.run or await asyncio.to_thread(self._run_of, child)
+            child.exit_code = code  # last: a child that has ended says whether it began a run
 
     def _run_of(self, child: Started) -> str:
         """The run that a child has begun or resumed; there is one child of a set at a time."""
@@ -126,16 +133,27 @@ class Children:
         taken = {other.run for other in self.all.values()}
         return next((one for one in new if one not in taken), "")
 
+    def child(self, number: str) -> Started:
+        """The child with this number."""
+        if number not in self.all:
+            raise NotFound(f"this server has started no command {number!r}. Reload the page.")
+        return self.all[number]
+
     def mine(self) -> list[str]:
         """The runs that this server's children have under way."""
         return [child.run for child in self.all.values() if child.run and child.exit_code is None]
 
     def stop(self, run_id: str) -> Started:
         """Tell the child that plays this run, or that has this number, to stop; its run can be resumed."""
+        child = self.under_way(run_id)
+        child.is_stopped = True
+        self._tell(child)
+        return child
+
+    def under_way(self, run_id: str) -> Started:
+        """The child that plays this run, or that has this number."""
         for child in self.all.values():
             if run_id in (child.run, child.id) and child.exit_code is None:
-                child.is_stopped = True
-                self._tell(child)
                 return child
         raise NotFound(
             f"run {run_id!r} was not started here, or has ended. Stop it where it was started: Ctrl-C."

@@ -10,7 +10,7 @@ from typing import Any
 
 from greenroom.apps.web.children import check_model, command_line
 from greenroom.apps.web.runs_page import evalset_of
-from greenroom.apps.web.sets_page import SetFiles, cases_in, code_in
+from greenroom.apps.web.sets_page import SetFiles, cases_in, code_in, evalset_in
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json, is_array
 from greenroom.ledger.text_files import text_of
@@ -51,7 +51,7 @@ class Plans:
         known = [case.id for case in cases_in(file, text)]
         chosen = wish.cases(known)
         argv = wish.argv(chosen, str(file), len(known))
-        found = self._learnt(wish.set_id)
+        found = self._learnt(evalset_in(file, text))
         trials = len(chosen) * wish.trials
         prices = [cost for cost in found.costs if cost is not None]
         is_priced = bool(prices) and len(prices) == len(found.costs)
@@ -81,10 +81,10 @@ class Plans:
             raise BadInput("this estimate is older than ten minutes. Ask for it again.")
         return planned
 
-    def _learnt(self, set_id: str) -> "_Learnt":
+    def _learnt(self, evalset: str) -> "_Learnt":
         """What trials of this set cost and took lately."""
         found = _Learnt()
-        runs = [run for run in self.store.runs() if run.done and evalset_of(run) == set_id]
+        runs = [run for run in self.store.runs() if run.done and evalset_of(run) == evalset]
         for run in runs[:_LEARNT_FROM]:
             found.seconds = found.seconds or run.seconds / run.done
             found.costs += [cost for _, cost in self.store.costs(run.id)]

@@ -1,6 +1,7 @@
 """Eval sets as files: found when the server starts, read, checked, saved. The file is the truth."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -8,10 +9,11 @@ from threading import Lock
 
 from greenroom.cases import Case, EvalSet, Problem
 from greenroom.cases.files.added import add_cases
-from greenroom.cases.files.documents import SUFFIXES, opened_text
+from greenroom.cases.files.documents import SUFFIXES, Document, opened_text
 from greenroom.cases.files.load import chosen_shape, read_as
 from greenroom.cases.files.readable import ReadablePart
 from greenroom.cases.files.save import save_text
+from greenroom.cases.files.shapes import Shape
 from greenroom.errors import BadFile, BadInput, NotFound
 from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.ledger.text_files import text_of
@@ -91,6 +93,14 @@ class SetFiles:
             raise NotFound(f"there is no set {set_id!r} among those this server was started with.")
         return found
 
+    def called(self, evalset_id: str) -> SetFile:
+        """The file of the set that calls itself so, as runs do."""
+        for one in self.all().values():
+            with suppress(BadFile):
+                if evalset_id and evalset_in(one.path, text_of(one.path)) == evalset_id:
+                    return one
+        raise NotFound(f"there is no set {evalset_id!r} among those this server was started with.")
+
     def lines(self) -> list[SetLine]:
         """All sets, for the list."""
         return [self._line(one) for one in self.all().values()]
@@ -105,6 +115,7 @@ class SetFiles:
             id=one.id,
             name=str(one.path),
             cases=len(cases_in(one.path, text)),
+            evalset=evalset_in(one.path, text),
             problems=len(flaws),
             writable=one.path.suffix in _EDITABLE,
         )
@@ -141,10 +152,14 @@ class SetFiles:
 
     def check_code(self, set_id: str, allowed: Json) -> None:
         """Refuse a run of a set that names code which nobody has looked at: any page could have saved it."""
-        file = self.file(set_id).path
         seen = allowed if is_array(allowed) else []
-        if unseen := [one for one in code_in(file, text_of(file)) if one not in seen]:
-            raise NamesCode(file, unseen)
+        if unseen := [one for one in self.code(set_id) if one not in seen]:
+            raise NamesCode(self.file(set_id).path, unseen)
+
+    def code(self, set_id: str) -> list[str]:
+        """The Python code that a run of this set would import."""
+        file = self.file(set_id).path
+        return code_in(file, text_of(file))
 
     def add(self, set_id: str, case: Case, expected: str = "") -> SetText:
         """Put one more case at the end of the file; all else in it stays."""
@@ -215,21 +230,17 @@ def _shape(path: Path, text: str) -> str:
         return ""
 
 
+def evalset_in(path: Path, text: str) -> str:
+    """What a set calls itself; empty if that cannot be read."""
+    found = _readable(path, text)
+    return "" if found is None else found[2].id
+
+
 def cases_in(path: Path, text: str) -> list[SetCase]:
     """The cases that can be read, each with the line it begins at."""
-    try:
-        document = opened_text(path, text)
-        shape, _ = chosen_shape(document)
-    except BadFile:
+    if (found := _readable(path, text)) is None:
         return []
-    read = read_as(document, shape)
-    if isinstance(read, EvalSet):
-        evalset, numbers = read, list(range(len(read)))
-    else:
-        part = ReadablePart(document, shape, read)
-        if part.evalset is None:
-            return []
-        evalset, numbers = part.evalset, part.places
+    document, shape, evalset, numbers = found
     places = [Problem(shape.place(f"cases[{number}]"), "") for number in numbers]
     lines = {place.where: place.line for place in document.located(places)}
     return [
@@ -241,3 +252,17 @@ def cases_in(path: Path, text: str) -> list[SetCase]:
         )
         for case, place in zip(evalset, places, strict=False)
     ]
+
+
+def _readable(path: Path, text: str) -> tuple[Document, Shape, EvalSet, list[int]] | None:
+    """What can be read of a set in spite of what is wrong with it, and the place of each case in the file."""
+    try:
+        document = opened_text(path, text)
+        shape, _ = chosen_shape(document)
+    except BadFile:
+        return None
+    read = read_as(document, shape)
+    if isinstance(read, EvalSet):
+        return document, shape, read, list(range(len(read)))
+    part = ReadablePart(document, shape, read)
+    return None if part.evalset is None else (document, shape, part.evalset, part.places)

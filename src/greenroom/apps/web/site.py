@@ -10,7 +10,7 @@ from greenroom.apps.web.plans import Plans
 from greenroom.apps.web.plays import Plays
 from greenroom.apps.web.run_index import RunIndex
 from greenroom.apps.web.run_pages import RunPages
-from greenroom.apps.web.runs_page import Rates, agent_of
+from greenroom.apps.web.runs_page import Rates, agent_of, evalset_of
 from greenroom.apps.web.sets_page import SetFiles
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
@@ -88,8 +88,8 @@ class Site:
         """What a run would cost, and which command it is."""
         return self.plans.plan(asked, self.sets)
 
-    def resumption(self, run_id: str, asked: Mapping[str, Json]) -> tuple[list[str], str]:
-        """The command that resumes an interrupted run of an agent and a set of this server."""
+    def resumption(self, run_id: str) -> tuple[list[str], str]:
+        """The command that resumes an interrupted run of an agent and a set of this server, and that set."""
         run = self.store.run(run_id)
         agent = agent_of(run)
         if agent not in self.settings.agents:
@@ -97,8 +97,7 @@ class Site:
                 f"run {run.id!r} is of {agent or 'an agent without a name'!r}, which this server "
                 f"was not started with. Resume it in the terminal: greenroom eval run … --resume {run.id}."
             )
-        chosen = self.sets.file(str(asked.get("set") or run.plan.evalset_id))
-        self.sets.check_code(chosen.id, asked.get("code"))
+        chosen = self.sets.called(evalset_of(run))
         spent, _ = self.store.spent(run.id)
         argv = ["eval", "run", agent, str(chosen.path), "--resume", run.id]
         argv += ["--trials", str(run.plan.trials), "--budget", f"{spent + self.settings.budget:g}"]

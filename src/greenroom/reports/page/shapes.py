@@ -469,6 +469,8 @@ class SetLine(Shape):
     id: str
     name: str
     cases: int
+    evalset: str = ""
+    """What the set calls itself: its runs have this name."""
     problems: int = 0
     writable: bool = True
     why: str = ""
@@ -484,7 +486,7 @@ class AgentLine(Shape):
 
 
 class Child(Shape):
-    """A command that the server runs or has run."""
+    """A command that the server runs or has run: `GET /api/children/{id}`, and what starting one answers."""
 
     id: str
     command: str
@@ -572,6 +574,14 @@ class Estimated(Shape):
     warnings: list[str] = []
     code: list[str] = []
     """Python code that the set names and the run would import; `POST /api/runs` must name it too."""
+
+
+class Command(Shape):
+    """`GET /api/runs/{run}/stop` and `…/resume`: the command for what `POST` on the same route does."""
+
+    command: str
+    code: list[str] = []
+    """Python code that the set names and the run would import; `POST` must name it too."""
 
 
 class Waiting(Shape):

@@ -37,12 +37,12 @@ export function notice(element, error) {
   fill(element, words && make("p", { class: error instanceof Error ? "remark bad-remark" : "remark", role: "alert" }, words, error?.next && ` ${error.next}`));
 }
 
-// The command line that a button stands for, to copy.
 // Words as they are typed in a terminal, each in quotes that needs them.
 export function typed(...words) {
   return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${String(word).replaceAll("'", `'"'"'`)}'`)).join(" ");
 }
 
+// The command line that a button stands for, to copy.
 export function commandLine(text) {
   return make("p", { class: "command" }, make("code", null, `$ ${text}`), " ",
     button("Copy", (event) => { navigator.clipboard?.writeText(text); fill(event.currentTarget, "Copied"); }, { class: "quiet" }));

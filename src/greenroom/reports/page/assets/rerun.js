@@ -1,10 +1,10 @@
 // Rehearse: which cases, how often, with which model; what it will cost is asked first, and its command is shown.
 import { asked } from "./api.js";
-import { choice, commandLine, dialogOf, field, notice } from "./bar.js";
+import { choice, commandLine, confirmed, dialogOf, field, notice } from "./bar.js";
 import { button, fill, make } from "./elements.js";
 import { counted, duration, money } from "./words.js";
 
-// given: {agent, set, cases: [ids], trials, baseline}
+// given: {agent: its reference, evalset: what a set calls itself, set: id, cases: [ids], trials, baseline}
 export function rehearse(here, given = {}) {
   if (!here.agents?.length || !here.sets?.length) {
     return dialogOf("Rehearse", (close) => [
@@ -13,7 +13,8 @@ export function rehearse(here, given = {}) {
       make("div", { class: "buttons" }, button("Close", () => close(null), { class: "quiet" }))]);
   }
   const wish = {
-    agent: given.agent ?? here.agents[0].n, set: given.set ?? here.sets[0].id, cases: given.cases ?? [], trials: given.trials ?? 1,
+    agent: (here.agents.find((one) => one.ref === given.agent) ?? here.agents[0]).n,
+    set: given.set ?? (here.sets.find((one) => one.evalset === given.evalset) ?? here.sets[0]).id, cases: given.cases ?? [], trials: given.trials ?? 1,
     model: "", budget: here.budget ?? 1, ...(given.baseline ? { baseline: given.baseline } : {}),
   };
   return dialogOf(wish.cases.length ? `Rehearse ${counted(wish.cases.length, "case")}` : "Rehearse", (close) => {
@@ -43,7 +44,9 @@ export function rehearse(here, given = {}) {
     async function start() {
       begin.disabled = true;
       try {
-        close(await asked("/runs", { method: "POST", body: { plan: planned.plan, ...(planned.code ? { code: planned.code } : {}) } }));
+        const child = await asked("/runs", { method: "POST", body: { plan: planned.plan, ...(planned.code ? { code: planned.code } : {}) } });
+        close(null);
+        showStart(child);
       } catch (error) {
         notice(trouble, error);
         estimate();
@@ -68,6 +71,47 @@ export function rehearse(here, given = {}) {
       make("div", { class: "buttons" }, begin, button("Cancel", () => close(null), { class: "quiet" })),
     ];
   });
+}
+
+// A run begins some time after its command: the reader waits here for it, and learns why if it never does.
+async function showStart(child) {
+  const state = make("p", { role: "status" }, "Starting…");
+  const said = make("div");
+  let isOpen = true;
+  dialogOf("Rehearse", (close) => [state, said, commandLine(child.command),
+    make("div", { class: "buttons" }, button("Close", () => close(null), { class: "quiet" }))]).then(() => { isOpen = false; });
+  while (isOpen && !child.run && child.state !== "ended") {
+    await new Promise((wake) => setTimeout(wake, 300));
+    child = await asked(`/children/${encodeURIComponent(child.id)}`).catch((error) => ({ ...child, state: "ended", said: error.message }));
+    fill(state, child.state === "waiting" ? "It begins when the other run of this set has ended." : "Starting…");
+  }
+  if (!isOpen) return;
+  if (child.run) location.assign(`/runs/${encodeURIComponent(child.run)}`);
+  else {
+    fill(state, "No run was begun.");
+    fill(said, make("pre", { tabindex: 0 }, child.said || `exit code ${child.exit_code}`));
+  }
+}
+
+// Stop or resume a run, once the reader has seen the command for it; true if it was done.
+export async function stopRun(id) {
+  const path = `/runs/${encodeURIComponent(id)}/stop`;
+  const { command } = await asked(path);
+  const sure = await confirmed("Stop this run?", "What is done stays; the run can be resumed.", command, "Stop");
+  if (sure) await asked(path, { method: "POST", body: {} });
+  return Boolean(sure);
+}
+
+export async function resumeRun(id) {
+  const path = `/runs/${encodeURIComponent(id)}/resume`;
+  const { command, code = [] } = await asked(path);
+  const sure = await dialogOf("Resume this run?", (close) => {
+    const resume = button("Resume", () => close(true), { class: "quiet strong", disabled: code.length > 0 });
+    return [make("p", null, "Trials that are done do not run again."), namedCode(code, (agreed) => { resume.disabled = !agreed; }), commandLine(command),
+      make("div", { class: "buttons" }, resume, button("Cancel", () => close(null), { class: "quiet" }))];
+  });
+  if (sure) await asked(path, { method: "POST", body: { code } });
+  return Boolean(sure);
 }
 
 // What a set names is imported by its run, so somebody looks at it first.

@@ -15,7 +15,7 @@ const HELP = [
   ["Esc", "close"], ["y", "copy the address"], ["t", "light, dark or system theme"], ["?", "this help"],
 ];
 
-// more: what the web adds: {nav, tools, above(head), caseTools(row, trial), keys, help}
+// more: what the web adds: {nav, tools, above(head), caseTools(row, trial, head), keys, help}
 export async function runPage(source, more = {}) {
   let query = queryFrom(location.hash);
   let head = await source.head();
@@ -30,7 +30,7 @@ export async function runPage(source, more = {}) {
 
   const list = caseList(section, source, { query: () => query, head: () => head, ask, open: (id) => openCase(id) });
   const opening = openedCase(document.getElementById("opened"), source, {
-    query: () => query, ask, close: closeCase, go: step, settle: () => list.stand(), tools: more.caseTools,
+    query: () => query, ask, close: closeCase, go: step, settle: () => list.stand(), tools: (row, trial) => more.caseTools?.(row, trial, head),
   });
 
   function ask(change, { list: down = false } = {}) {

@@ -1,9 +1,9 @@
 // All runs, the latest first, and how their pass rate went from run to run.
 import { asked, followed } from "./api.js";
-import { choice, confirmed, notice } from "./bar.js";
+import { choice, confirmed, notice, typed } from "./bar.js";
 import { button, draw, fill, make } from "./elements.js";
 import { price, scrolled } from "./overview.js";
-import { rehearse } from "./rerun.js";
+import { rehearse, resumeRun, stopRun } from "./rerun.js";
 import { counted, duration, level, moment, money, percent } from "./words.js";
 
 const MARK_OF = { running: "●", interrupted: "■", finished: "" };
@@ -49,10 +49,7 @@ export async function runsPage(main, here, live) {
       choice("set", option(found.sets, "every set"), given().set ?? "", (set) => ask({ set })),
       choice("agent", option(found.agents, "every agent"), given().agent ?? "", (agent) => ask({ agent })),
       make("span", { class: "space" }), compareButton(),
-      !here.read_only && button("Rehearse…", async () => {
-        const begun = await rehearse(here);
-        if (begun?.run) location.assign(`/runs/${encodeURIComponent(begun.run)}`);
-      }, { class: "quiet strong" }));
+      !here.read_only && button("Rehearse…", () => rehearse(here), { class: "quiet strong" }));
   }
 
   function compareButton() {
@@ -98,14 +95,16 @@ export async function runsPage(main, here, live) {
   }
 
   function doing(run) {
-    const act = (path, method = "POST") => asked(`/runs/${encodeURIComponent(run.id)}${path}`, { method, body: method === "DELETE" ? undefined : {} }).then(refresh, (error) => notice(trouble, error));
-    if (run.state === "running") return run.mine ? button("Stop", () => act("/stop"), { class: "quiet", title: "It can be resumed" }) : make("span", { class: "dim" }, "begun elsewhere");
-    return [
-      run.state === "interrupted" && button("Resume", () => act("/resume"), { class: "quiet" }), " ",
-      button("Delete…", async () => {
-        const sure = await confirmed("Delete this run?", `${run.name || run.id} of ${moment(run.begun)} with all its trials.`, `greenroom runs delete ${run.id}`, "Delete");
-        if (sure) act("", "DELETE");
-      }, { class: "quiet" })];
+    const act = (name, does) => button(name, () => does(run.id).then((done) => done && refresh(), (error) => notice(trouble, error)), { class: "quiet" });
+    if (run.state === "running") return run.mine ? act("Stop…", stopRun) : make("span", { class: "dim" }, "begun elsewhere");
+    return [run.state === "interrupted" && act("Resume…", resumeRun), " ", act("Delete…", () => deleteRun(run))];
+  }
+
+  async function deleteRun(run) {
+    const command = typed("greenroom", "runs", "delete", run.id, "--store", here.store);
+    const sure = await confirmed("Delete this run?", `${run.name || run.id} of ${moment(run.begun)} with all its trials.`, command, "Delete");
+    if (sure) await asked(`/runs/${encodeURIComponent(run.id)}`, { method: "DELETE", body: {} });
+    return sure;
   }
 
   window.addEventListener("hashchange", refresh);

@@ -1,6 +1,6 @@
 // Eval sets: the text of a file is the truth. It is checked as it is typed, and a conflict loses nothing.
 import { asked, followed } from "./api.js";
-import { choice, commandLine, dialogOf, field, isConflict, notice } from "./bar.js";
+import { choice, commandLine, dialogOf, field, isConflict, notice, typed } from "./bar.js";
 import { button, fill, make } from "./elements.js";
 import { panel, scrolled } from "./overview.js";
 import { rehearse } from "./rerun.js";
@@ -52,8 +52,8 @@ export async function setPage(main, here, id, live) {
   if (!writable) text.setAttribute("readonly", "");
   fill(main,
     make("div", { class: "page-bar" }, make("h2", null, kept.name), state, make("span", { class: "space" }), writable && save,
-      !here.read_only && button("Rehearse these…", () => rehearse(here, { set: id }).then((begun) => begun?.run && location.assign(`/runs/${encodeURIComponent(begun.run)}`)), { class: "quiet" })),
-    !writable && make("p", { class: "remark" }, kept.why || "Read only."), trouble,
+      !here.read_only && button("Rehearse these…", () => rehearse(here, { set: id }), { class: "quiet" })),
+    writable ? commandLine(`$EDITOR ${typed(kept.name)} && ${typed("greenroom", "eval-set", "validate", kept.name)}`) : make("p", { class: "remark" }, kept.why || "Read only."), trouble,
     make("div", { class: "editor" },
       make("nav", { class: "cases-nav", "aria-label": "Cases" }, search, cases),
       make("div", { class: "text" }, make("div", { class: "numbered" }, gutter, text), problems)));

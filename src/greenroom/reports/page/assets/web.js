@@ -1,13 +1,13 @@
 // The page of the web: which page an address means, and what it needs.
 import { agentPage } from "./agent.js";
 import { Refused, asked, downloaded, takeToken } from "./api.js";
-import { GO_HELP, confirmed, dialogOf, goKeys, liveMark, navigation, notice, typed } from "./bar.js";
+import { GO_HELP, dialogOf, goKeys, liveMark, navigation, notice, typed } from "./bar.js";
 import { button, fill, make } from "./elements.js";
 import { frame, listenToKeys, nextTheme } from "./frame.js";
 import { LABEL_HELP, labelPage, labelsPage } from "./label.js";
 import { playPage, playsPage } from "./play.js";
 import { THEMES, queryFrom } from "./query.js";
-import { rehearse } from "./rerun.js";
+import { rehearse, resumeRun, stopRun } from "./rerun.js";
 import { runPage } from "./run.js";
 import { runsPage } from "./runs.js";
 import { servedCompare, servedRun } from "./served.js";
@@ -68,7 +68,7 @@ function oneRun(here, id, live) {
       button("Report ⬇", () => downloaded(`/runs/${encodeURIComponent(id)}/report.html`, `${id}.html`), { class: "quiet" }),
       make("a", { class: "quiet", href: `/agent?run=${encodeURIComponent(id)}` }, "Agent")],
     above: (head) => underWay(here, id, head, source.going),
-    caseTools: (row, trial) => !here.read_only && caseTools(here, id, row, trial),
+    caseTools: (row, trial, head) => !here.read_only && caseTools(here, { ...head, run: id }, row, trial),
   });
 }
 
@@ -90,32 +90,28 @@ function runLink(id) {
 // What a run that is not finished is doing, and what can be done about it.
 function underWay(here, id, head, going) {
   const state = head.state ?? "finished";
-  const act = (path, body = {}) => asked(`/runs/${encodeURIComponent(id)}${path}`, { method: "POST", body }).then(() => location.reload(), async (error) => {
-    const code = error.data?.code;
-    const agreed = code && !body.code && await confirmed("Import this code?", `The text of the set names Python code, which the run would import: ${code.join(", ")}`, null, "Import it");
-    if (agreed) act(path, { code });
-    else notice(trouble, error);
-  });
   const trouble = make("div");
-  const again = !here.read_only && button("Rerun…", () => rehearse(here, { baseline: id }).then((begun) => begun?.run && location.assign(`/runs/${encodeURIComponent(begun.run)}`)), { class: "quiet" });
+  const act = (name, does) => button(name, () => does(id).then((done) => done && location.reload(), (error) => notice(trouble, error)), { class: "quiet" });
+  const again = !here.read_only && button("Rerun…", () => rehearse(here, { agent: head.agent, evalset: head.evalset, baseline: id }), { class: "quiet" });
   const trials = [...going.values()].slice(0, 8);
   return [make("div", { class: "page-bar" },
     state !== "finished" && make("b", { class: `state ${state}` }, state === "running" ? "● running" : "■ interrupted"),
     trials.length > 0 && make("span", { class: "dim" }, "under way: ", trials.map((one) => [make("a", { href: `#case=${encodeURIComponent(one.case)}` }, one.case), ` (${one.events} events) `])),
     make("span", { class: "space" }),
-    !here.read_only && state === "running" && button("Stop", () => confirmed("Stop this run?", "What is done stays; it can be resumed.", null, "Stop").then((sure) => sure && act("/stop")), { class: "quiet" }),
-    !here.read_only && state === "interrupted" && button("Resume", () => act("/resume"), { class: "quiet" }),
+    !here.read_only && state === "running" && act("Stop…", stopRun),
+    !here.read_only && state === "interrupted" && act("Resume…", resumeRun),
     again), trouble];
 }
 
-function caseTools(here, id, row, trial) {
+function caseTools(here, head, row, trial) {
+  const id = head.run;
   const event = queryFrom(location.hash).event;
   const going = trial.status === "going";
   return [
     !going && here.sets?.some((one) => one.writable !== false) && button("Add to set…", () => addToSet(here, { run: id, case: row.id, trial: trial.n }), { class: "quiet" }),
     !going && here.agents?.length > 0 && button(event === null ? "Play on" : `Play from event ${event}`, () => playFrom({ run: id, case: row.id, trial: trial.n, at: event }),
       { class: "quiet", title: "Continue this conversation by hand, as a rehearsal; what was recorded stays as it is" }),
-    button("Rerun…", () => rehearse(here, { cases: [row.id], trials: 5, baseline: id }).then((begun) => begun?.run && location.assign(`/runs/${encodeURIComponent(begun.run)}`)), { class: "quiet" }),
+    button("Rerun…", () => rehearse(here, { agent: head.agent, evalset: head.evalset, cases: [row.id], trials: 5, baseline: id }), { class: "quiet" }),
     button("Ledger ⬇", () => downloaded(`/runs/${encodeURIComponent(id)}/ledger.jsonl`, `${row.id}.jsonl`, { case: row.id, trial: trial.n }), { class: "quiet" })];
 }
 
