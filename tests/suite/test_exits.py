@@ -1,6 +1,7 @@
 """Code that is played cannot end the process: an exit code of 0 would look like a pass."""
 
 import asyncio
+import gc
 import sys
 from dataclasses import replace
 from typing import Any
@@ -88,8 +89,25 @@ async def async_failing_check(ledger: Ledger) -> float:
     raise Outcome("not polite")
 
 
+def closing_metric(ledger: Ledger) -> float:
+    raise GeneratorExit
+
+
+async def async_closing_metric(ledger: Ledger) -> float:
+    await asyncio.sleep(0)
+    raise GeneratorExit
+
+
 @pytest.mark.parametrize(
-    "metric", [exit_metric, async_exit_metric, failing_check, async_failing_check]
+    "metric",
+    [
+        exit_metric,
+        async_exit_metric,
+        failing_check,
+        async_failing_check,
+        closing_metric,
+        async_closing_metric,
+    ],
 )
 def test_a_metric_that_exits_measures_nothing_and_ends_nothing_else(metric: Any) -> None:
     agent = Agent("a", model=Scripted("Hello."))
@@ -106,6 +124,18 @@ def test_what_ends_the_loop_itself_is_no_report_but_an_error() -> None:
     agent = Agent("a", model=Scripted("Hello."))
     with pytest.raises(RunBroke, match=r"tried to end the process \(SystemExit\(0\)\)"):
         rehearse(agent, [HI], on_case_start=starts)
+
+
+def test_an_interruption_from_inside_is_raised_and_not_logged_too(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def interrupting(ledger: Ledger) -> float:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rehearse(Agent("a", model=Scripted("Hello.")), [HI], metrics=[interrupting])
+    gc.collect()  # a task whose exception nobody saw is logged as it goes
+    assert not caplog.records
 
 
 async def test_no_real_tool_acts_after_the_run_is_over() -> None:

@@ -155,12 +155,17 @@ def cancelling(*_: Any) -> None:
     raise asyncio.CancelledError
 
 
+def closing(*_: Any) -> None:
+    raise GeneratorExit
+
+
 @pytest.mark.parametrize(
     "hook, note",
     [
         (awaiting, "the hook 'awaiting' is async and was not awaited; make it a function"),
         (raising, "the hook 'raising' raised LookupError('no terminal')"),
         (cancelling, "the hook 'cancelling' raised CancelledError()"),
+        (closing, "the hook 'closing' raised GeneratorExit()"),
     ],
 )
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ async def _measured(
     attempts: int,
 ) -> Outcome:
     """What a metric found, tried again while it meets what may pass and there is time left."""
-    until, attempt = monotonic() + seconds, 1
+    until, attempt, task = monotonic() + seconds, 1, asyncio.current_task()
     while True:
         try:
             guard = limit if guarded() else await_in_time
@@ -124,7 +124,7 @@ async def _measured(
         except BaseException as error:  # noqa: BLE001 - the one place: a broken metric is not a number
             pause = _FIRST_PAUSE * 2 ** (attempt - 1)
             if attempt == attempts or not may_pass(error) or monotonic() + pause >= until:
-                return _broken(error, attempt)
+                return _broken(error, attempt, task)
         await asyncio.sleep(pause)
         attempt += 1
 
@@ -220,21 +220,27 @@ def _by_name(given: Iterable[MetricLike], where: str) -> dict[str, Metric]:
     return found
 
 
-def _broken(error: BaseException, attempts: int = 1) -> Unmeasured:
-    """The outcome of a metric that failed; an error that is not the metric's own is raised again."""
-    if isinstance(error, Refusal):
+def _broken(error: BaseException, attempts: int, task: asyncio.Task[object] | None) -> Unmeasured:
+    """The outcome of a metric that failed in `task`; an error that is not the metric's own is raised again."""
+    if isinstance(error, Refusal | KeyboardInterrupt | Interruption):
         raise error
+    if isinstance(error, GeneratorExit) and not _runs(task):
+        raise error  # work that hangs is closed, from outside its task
     if isinstance(error, asyncio.CancelledError):
         # Only a cancellation of this task is meant for us; any other leaked from the metric.
-        task = asyncio.current_task()
         if task is None or task.cancelling():
             raise error
         return Unmeasured("CancelledError: something the metric awaited was cancelled")
-    if isinstance(error, KeyboardInterrupt | GeneratorExit | Interruption):
-        raise error
     # A failed check of pytest's or a call of sys.exit() too: it is the metric's, and not the run's.
     often = f"failed after {attempts} attempts: " if attempts > 1 else ""
     return Unmeasured(f"{often}{summarize_error(error)}")
+
+
+def _runs(task: asyncio.Task[object] | None) -> bool:
+    try:
+        return asyncio.current_task() is task
+    except RuntimeError:  # no loop is running
+        return False
 
 
 def _of_unseen_facts(

@@ -102,11 +102,14 @@ def on_own_loop(work: Callable[[], Awaitable[T]]) -> T:
 
     # Not the result of the task: `asyncio.run` has Python describe that, and so every report in full.
     found: list[T] = []
+    ended: list[BaseException] = []
 
     async def main() -> None:
         asyncio.get_running_loop().set_default_executor(FencedExecutor())
         try:
             found.append(await work())
+        except (KeyboardInterrupt, SystemExit) as error:
+            ended.append(error)  # asyncio would also log what a task raises of these
         finally:
             # What swallows its cancellation would keep the loop, and the caller, waiting forever.
             await _sweep_all()
@@ -116,6 +119,8 @@ def on_own_loop(work: Callable[[], Awaitable[T]]) -> T:
 
     try:
         asyncio.run(main())
+        if ended:
+            raise ended[0]
         return found[0]
     except SystemExit as error:
         raise RunBroke(

@@ -168,8 +168,8 @@ class Hooks:
             raise
         except Overdue:
             self._count_cut(moment, listener)
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - kept from the results
-            # Nothing is awaited here, so a cancellation is the hook's own invention.
+        except (Exception, asyncio.CancelledError, GeneratorExit) as error:  # noqa: BLE001 - kept from the results
+            # Nothing is awaited here, so nobody has cancelled or closed it: the hook raised that itself.
             self.note(f"{name} raised {error!r}")
         else:
             if not inspect.iscoroutine(returned):
