@@ -170,6 +170,30 @@ async def test_all_shards_of_a_run_must_agree_on_how_many_there_are(tmp_path: Pa
         await run(tmp_path, resume_or_new=None, resume=report.id)
 
 
+@pytest.mark.parametrize(
+    "before, how", [({"shard": "1/2"}, "with 2 shards"), ({"shard": ""}, "without shards")]
+)
+async def test_a_name_that_begins_again_with_another_number_of_shards_is_noted(
+    tmp_path: Path, before: dict[str, Any], how: str
+) -> None:
+    first = Asked(lambda request: f"Answer to {request.last}", cut=1)
+    await run(tmp_path, first, cancel=first.cancel, **before)
+    [begun] = Store(tmp_path).runs()
+    reports = [await run(tmp_path, shard=f"{n}/3") for n in (1, 2, 3)]
+    expected = f"run '{begun.id}' is also called 'nightly', was begun {how} and is not finished"
+    for report in reports:
+        assert sum(expected in note for note in report.notes) == 1
+    assert sum(expected in note for note in Store(tmp_path).run(reports[0].id).notes) == 1
+
+
+async def test_a_name_whose_last_run_is_finished_begins_again_without_a_note(
+    tmp_path: Path,
+) -> None:
+    await run(tmp_path)
+    reports = [await run(tmp_path, shard=f"{n}/2") for n in (1, 2)]
+    assert not reports[1].notes
+
+
 def renamed() -> EvalSet:
     return EvalSet("set", [Case(f"c{n}", f"Other {n}") for n in range(7)])
 

@@ -96,7 +96,7 @@ async def resume_run(
         places = positions(done, plan, cases.digests)
         run = await writer.do(lambda connection: store.resume(before, plan, places, connection))
         failpoint("resume.read")
-        notes = changed_cases(done.items(), cases.digests)
+        notes = [*changed_cases(done.items(), cases.digests), *_other_shards(store, before)]
         allowed: Collection[Any] = options["allow_tools"]
         return StoredRun(store, writer, run, journal, cases, known, cut, notes, allowed)
     except BaseException:
@@ -126,6 +126,22 @@ def _check_shards(run: Run) -> None:
             else "--resume"
         )
         raise BadInput(f"run {run.id!r} {shared}; resume it with {how}.")
+
+
+def _other_shards(store: Store, run: Run) -> list[str]:
+    """A note on each unfinished run that differs from this shared one only in how many share it."""
+    if not run.shard:
+        return []
+    set_and_name = run.plan.evalset_id, run.plan.name, run.plan.called
+    return [
+        f"run {other.id!r} is also called {run.plan.called!r}, was begun "
+        f"{f'with {other.plan.shards} shards' if other.plan.shards else 'without shards'} and is not finished. "
+        f"This is another run, with {run.plan.shards}: give every shard the same number, or delete the run that "
+        f"is not needed (greenroom runs delete)."
+        for other in store.runs(unfinished=True)
+        if (other.plan.evalset_id, other.plan.name, other.plan.called) == set_and_name
+        and other.plan.shards != run.plan.shards
+    ]
 
 
 def _check_same_cases(
