@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import tracemalloc
 from contextlib import aclosing
 from pathlib import Path
 
@@ -100,3 +101,18 @@ async def test_nothing_piles_up_in_a_long_stream(tmp_path: Path) -> None:
     # Those under way, on their way to the disk and to the reader.
     assert 0 < results < 150
     assert 0 < tasks < 150
+
+
+async def test_trials_are_made_when_they_run_and_not_all_before(tmp_path: Path) -> None:
+    async def peak(trials: int) -> int:
+        results = stream(HELLO, cases(1), trials=trials, store=tmp_path / str(trials))
+        tracemalloc.start()
+        try:
+            async with aclosing(results):
+                await anext(results)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    await peak(2)  # whatever is loaded on the way
+    assert await peak(100_000) - await peak(100) < 2_000_000

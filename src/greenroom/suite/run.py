@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import product
 from time import perf_counter, time
 
 from greenroom.backends.backend import Backend
@@ -17,7 +16,6 @@ from greenroom.results.text import replacements
 from greenroom.results.trial_verdict import REPLAYED, UNSEEN, broken, skipped
 from greenroom.simulation.fence import strays
 from greenroom.simulation.watchdog import cut_all
-from greenroom.store.runs import Key
 from greenroom.suite.adaptive import Adaptive
 from greenroom.suite.budget import cost_so_far
 from greenroom.suite.cancel import Cancel
@@ -128,11 +126,8 @@ class ActiveRun:
 
     async def _run_all(self) -> None:
         """Every trial that is due; then those of cases that seem to have got worse."""
-        pairs = product(self.evalset.cases, range(1, self.evalset.trials + 1))
-        trials = [Trial(position, case, number) for position, (case, number) in enumerate(pairs)]
-        mine = _part_of(self.evalset.ids, self.shard)
-        due = [t for t in trials if t.case.id in mine and not self.recorder.is_done(t)]
-        self.unfinished = 0 if self.adaptive else len(due)
+        due = sum(1 for _ in self._due())
+        self.unfinished = 0 if self.adaptive else due
         # Thousands of earlier results take time to read; only what depends on them waits for that.
         reads_first = bool(self.adaptive or self.settings.budget or self.suspects)
         self.recorder.listen(self._cut)
@@ -140,20 +135,20 @@ class ActiveRun:
         try:
             async with watched(self.settings.hooks.note, self.cancel):
                 if reads_first:
-                    self._read_earlier(trials)
+                    self._read_earlier()
                 async with self._open(due):
                     if self.adaptive is not None:
                         await self._run_rounds(self.adaptive)
                         self.notes.append(str(self.adaptive.spending))
                     else:
-                        await self._run_side_by_side(due)
+                        await self._run_side_by_side(self._due(), due)
                     if due:
                         await self._confirm()
                 if not due:  # an earlier process ran every case, and was cut after that
-                    async with self._open(self._suspected()):
+                    async with self._open(len(self._suspected())):
                         await self._confirm()
                 if not reads_first:
-                    self._read_earlier(trials)
+                    self._read_earlier()
                 await self.recorder.flush()
                 await asyncio.gather(*self._hook_calls)
         finally:
@@ -167,24 +162,38 @@ class ActiveRun:
             except GreenroomError as error:
                 self.notes.append(str(error))
 
-    def _open(self, due: Sequence[Trial]) -> AbstractAsyncContextManager[object]:
+    def _due(self) -> Iterator[Trial]:
+        """The trials that no earlier process finished, made one by one: there may be a million."""
+        mine = _part_of(self.evalset.ids, self.shard)
+        position = 0
+        for case in self.evalset.cases:
+            for number in range(1, self.evalset.trials + 1):
+                trial = Trial(position, case, number)
+                if case.id in mine and not self.recorder.is_done(trial):
+                    yield trial
+                position += 1
+
+    def _open(self, due: int) -> AbstractAsyncContextManager[object]:
         """The place where trials run, while any is due."""
         if not due or self._stop_reason:
             return nullcontext()
-        return self.executor.for_trials(len(due))
+        return self.executor.for_trials(due)
 
-    def _read_earlier(self, trials: Sequence[Trial]) -> None:
+    def _read_earlier(self) -> None:
         """Put the results of earlier processes in their places."""
-        budget, by_key = self.settings.budget, dict[Key, Trial]()
+        budget, trials = self.settings.budget, self.evalset.trials
+        places: dict[str, int] = {}
         if budget is not None:
             budget.add_earlier(*self.recorder.spent)
         for key, result in self.recorder.earlier():
-            # Most runs were not begun before, and may have a million trials.
-            by_key = by_key or {Key(t.case.id, t.number): t for t in trials}
-            if self.suspects is not None and key.trial > self.evalset.trials:
+            # Most runs were not begun before, and may have a million cases.
+            places = places or {case.id: place for place, case in enumerate(self.evalset.cases)}
+            if self.suspects is not None and key.trial > trials:
                 trial = self.suspects.trial_of(key)
             else:
-                trial = by_key[key]
+                place = places[key.case_id]
+                position = place * trials + key.trial - 1
+                trial = Trial(position, self.evalset.cases[place], key.trial)
             if budget is not None:
                 budget.learn(result, cost_so_far(result))
             self._add(trial.position, replace(result, asked=trial.case))
@@ -208,18 +217,18 @@ class ActiveRun:
         while not self._stop_reason and (due := rounds.due()):
             fresh = [trial for trial in due if not self.recorder.is_done(trial)]
             self.unfinished += len(fresh)
-            await self._run_side_by_side(fresh)
+            await self._run_side_by_side(fresh, len(fresh))
             await self.recorder.flush()
             for trial in due:
                 rounds.add(self.results[trial.position])
         if self._stop_reason:
             self.unfinished += len(rounds.due())  # there is more to do if the run is resumed
 
-    async def _run_side_by_side(self, due: Sequence[Trial]) -> None:
-        """All of these trials, at most `concurrency` at once."""
+    async def _run_side_by_side(self, due: Iterable[Trial], count: int) -> None:
+        """All of these trials, `count` of them, at most `concurrency` at once."""
         waiting = iter(due)
         at_once = self.settings.concurrency or self.executor.usual_concurrency
-        width = max(1, min(at_once, len(due)))
+        width = max(1, min(at_once, count))
         lanes = [asyncio.ensure_future(self._run_in_turn(waiting)) for _ in range(width)]
         try:
             await asyncio.gather(*lanes)
