@@ -166,7 +166,7 @@ async def test_ledgers_and_reports_are_the_same_here_in_processes_and_on_ray(sho
     assert {result.status for result in there.results} == {"passed", "failed", "error"}
     for ours, theirs in zip(here.results, there.results, strict=True):
         assert events(theirs.ledger) == events(ours.ledger)
-    assert relays() == []
+    await wait_until(lambda: not relays())  # Ray ends them in its own time
 
 
 async def test_an_agent_of_a_framework_runs_on_ray(shop: Path) -> None:

@@ -2,13 +2,17 @@
 
 import base64
 import json
+import re
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from greenroom import Agent, Case, Scripted, Turn, call, rehearse, tool
@@ -102,6 +106,33 @@ def test_protobuf_json_lines_and_the_sdk_s_own_json_say_the_same(rehearsal, tmp_
     tempo.write_text(json.dumps({"batches": whole["resourceSpans"]}))
     for path in (binary, lines, sdk, tempo):
         assert facts(one(path).ledger) == facts(ledger), path.name
+
+
+def test_what_the_console_exporters_print_is_read_spans_and_metrics_mixed(rehearsal, tmp_path):
+    found, ledger = rehearsal
+    out = StringIO()
+    meters = InMemoryMetricReader()
+    MeterProvider([meters]).get_meter("shop").create_counter("orders").add(1)
+    measured = meters.get_metrics_data()
+    assert measured is not None
+    for part in (found[:2], found[2:]):
+        ConsoleMetricExporter(out).export(measured)
+        ConsoleSpanExporter(out=out).export(part)
+    path = tmp_path / "console.txt"
+    path.write_text(out.getvalue())
+    assert facts(one(path).ledger) == facts(ledger)
+
+
+def test_a_cut_among_printed_spans_is_named_by_its_line(rehearsal, tmp_path):
+    found, _ = rehearsal
+    path = tmp_path / "console.txt"
+    whole = found[0].to_json() + "\n"
+    path.write_text(whole + found[1].to_json()[:-20] + "\n" + whole)
+    with pytest.raises(BadTrace) as raised:
+        list(read_traces(path))
+    lines = whole.count("\n")
+    named = int(re.findall(r"line (\d+)", str(raised.value))[0])
+    assert lines < named <= 2 * lines + 1
 
 
 async def test_metrics_say_the_same_of_a_trace_as_of_the_rehearsal(rehearsal, tmp_path):

@@ -5,20 +5,15 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import pytest
 
 import warm_python
-from greenroom.apps.cli.trace_watch import Receiver
 from greenroom.cases import EvalSet
-from greenroom.errors import BadInput
 from greenroom.ledger.questions import turns
 from greenroom.models import ModelReply
 from greenroom.results import Report
@@ -27,7 +22,6 @@ from greenroom.results.streams import Drift, StreamRate
 from greenroom.suite.trace_cases import add_failure
 from greenroom.suite.trace_watch import TraceWatch, baseline_rates, is_sampled
 from greenroom.traces import Imported, LedgerWriter
-from warm_python import WarmPython
 
 
 def talk(name: str, said: str = "It is in Lyon.", user: str = "Where is order 7?") -> str:
@@ -263,12 +257,12 @@ asyncio.run(watch.look())
     assert done.returncode == -signal.SIGKILL
     assert not (folder / "state" / "conversations.jsonl").exists()
     place = folder / "failed.json"
-    added: list[bool] = []
+    added: list[str] = []
     again = watch(
         folder, before_counting=lambda one, result: added.append(add_failure(one, place, []))
     )
     asyncio.run(again.look())
-    assert (added, again.rates["passing"].total) == ([False], 1)
+    assert (added, again.rates["passing"].total) == ([""], 1)
     assert len(EvalSet.load(place)) == 1
 
 
@@ -297,7 +291,7 @@ def test_a_failure_is_added_once_and_no_other_is_taken_for_it(folder):
     other = failure("+49 30 7654321", "I am bob@shop.com. Where is order 8?")
     # Both ids become phone-1; and what is written again after a crash may come in another order.
     added = [add_failure(one, place, []) for one in (first, other, other, first)]
-    assert added == [True, True, False, False]
+    assert added == ["phone-1", "phone-1-2", "", ""]
     assert [case.script[0].says for case in EvalSet.load(place)] == [
         "I am user-1@example.com. Where is order 7?",
         "I am user-1@example.com. Where is order 8?",
@@ -366,7 +360,9 @@ def test_failures_become_cases_without_personal_data(folder, monkeypatch):
     (folder / "names.txt").write_text("Ann Lee\n")
     words = ["traces", "watch", "--folder", "in", "--once", "-m", "contains:Lyon"]
     words += ["--state", "state", "--failures", "failed.json", "--redact", "names.txt"]
-    assert CliRunner().invoke(main, words).exit_code == 0
+    first = CliRunner().invoke(main, words)
+    assert first.exit_code == 0
+    assert "bad: written to failed.json as bad\n" in first.output
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
     assert "passing 50.0 % of 2" in done.output
@@ -375,6 +371,21 @@ def test_failures_become_cases_without_personal_data(folder, monkeypatch):
     assert "Ann Lee" not in text
     (case,) = EvalSet.load(folder / "failed.json")
     assert case.script[0].says == "I am user-1@example.com, Person 1."
+
+
+def test_a_folder_that_is_not_there_is_an_error_and_not_an_empty_one(folder, monkeypatch):
+    from click.testing import CliRunner
+
+    from greenroom.apps.cli import main
+
+    monkeypatch.chdir(folder)
+    (folder / "traces").mkdir()
+    (folder / "a.json").write_text("{}")
+    words = ["traces", "watch", "--once", "-m", "contains:Rome", "--folder"]
+    done = CliRunner().invoke(main, [*words, "trace"])
+    assert (done.exit_code, "Did you mean 'traces'?" in done.output) == (3, True)
+    assert not (folder / "trace").exists()
+    assert CliRunner().invoke(main, [*words, "a.json"]).exit_code == 3
 
 
 def test_what_could_not_be_measured_is_no_failure(folder, monkeypatch):
@@ -389,68 +400,3 @@ def test_what_could_not_be_measured_is_no_failure(folder, monkeypatch):
     assert done.exit_code == 0, done.output
     assert "c: error" in done.output
     assert not (folder / "failed.json").exists()
-
-
-@pytest.mark.parametrize(
-    "body, headers",
-    [
-        (b"no gzip", {"Content-Encoding": "gzip", "Content-Type": "application/json"}),
-        (b'{"resourceSpans": NaN}', {"Content-Type": "application/json"}),
-        (b"\xff", {"Content-Type": "application/json"}),
-    ],
-)
-def test_a_request_that_cannot_be_read_is_refused_and_not_kept(body, headers, tmp_path):
-    with Receiver.at("127.0.0.1:0", tmp_path) as receiver:
-        asked = Request(f"http://{receiver.place}/v1/traces", body, headers)
-        with pytest.raises(HTTPError) as refused:
-            urlopen(asked, timeout=10)
-        refused.value.close()
-    assert refused.value.code == 400
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_page_in_a_browser_cannot_say_what_happened_in_production(tmp_path):
-    body, json_type = b'{"resourceSpans": []}', {"Content-Type": "application/json"}
-    with Receiver.at("127.0.0.1:0", tmp_path) as receiver:
-        url = f"http://{receiver.place}/v1/traces"
-        for origin in ("https://evil.example", "null", url):
-            with pytest.raises(HTTPError) as refused:
-                urlopen(Request(url, body, {**json_type, "Origin": origin}), timeout=10)
-            refused.value.close()
-            assert refused.value.code == 403
-        assert list(tmp_path.iterdir()) == []
-        urlopen(Request(url, body, json_type), timeout=10).close()
-    assert len(list(tmp_path.iterdir())) == 1
-
-
-def test_a_port_that_there_cannot_be_is_refused(tmp_path):
-    with pytest.raises(BadInput, match="cannot be used"):
-        Receiver.at("127.0.0.1:99999", tmp_path)
-
-
-@pytest.mark.slow
-def test_a_receiver_that_is_killed_counts_nothing_twice_and_loses_nothing(tmp_path):
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.trace.export import SpanExportResult
-
-    from traces.test_readers import recorded
-
-    spans, _ = recorded()
-    command = [sys.executable, "-m", "greenroom", "traces", "watch", "--otlp", "127.0.0.1:0"]
-    command += ["-m", "turns_within:2", "--state", str(tmp_path), "--settle", "0.1"]
-    for _ in range(2):
-        process = WarmPython(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path)
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        place = line.split("takes OTLP at ")[1].strip()
-        assert OTLPSpanExporter(place).export(spans) is SpanExportResult.SUCCESS
-        journal = tmp_path / "conversations.jsonl"
-        until = monotonic() + 600
-        while not journal.exists() and monotonic() < until:
-            sleep(0.1)
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
-    done = warm_python.run(
-        [*command, "--once"], capture_output=True, text=True, cwd=tmp_path, check=False
-    )
-    assert "passing 100.0 % of 1" in done.stdout, done.stderr

@@ -146,7 +146,7 @@ def _check(ledger: Ledger, id: str, expect: bool) -> None:
         why = end.reason if end is not None else "no end"
         raise BadCase(
             f"case {id!r} cannot be harvested from a session that was cut short ({why}), so its "
-            f"result is not something to expect. harvest(..., expect=False) takes the rest."
+            f"result is not something to expect. expect=False or --no-expect takes the rest."
         )
     if end is not None and end.reason == "completed" and index.pending:
         raise BadCase(

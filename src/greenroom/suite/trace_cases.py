@@ -40,19 +40,19 @@ def evalset_at(place: Path) -> EvalSet:
     return EvalSet.load(place) if place.exists() else EvalSet(place.name.split(".")[0], [])
 
 
-def add_failure(found: Imported, place: Path, names: Iterable[str]) -> bool:
-    """Add a failed conversation to an eval set, without expecting what went wrong.
+def add_failure(found: Imported, place: Path, names: Iterable[str]) -> str:
+    """Add a failed conversation to an eval set, without expecting what went wrong; the case's id.
 
-    False if it is there already: a watch may have been killed after it wrote it. Each case has stand-ins
+    Empty if it is there already: a watch may have been killed after it wrote it. Each case has stand-ins
     of its own, so the same conversation always becomes the same case.
     """
     evalset = evalset_at(place)
     case = case_of(found, evalset.ids, StandIns(names), expect=False)
     # Ids alone do not decide: two that are personal data may have the same stand-in.
     if _content(case) in map(_content, evalset):
-        return False
+        return ""
     add_cases(place, case)
-    return True
+    return case.id
 
 
 def _content(case: Case) -> tuple[str, list[str]]:

@@ -1,7 +1,7 @@
 """A file of traces: its bytes, and the JSON documents in it."""
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -60,10 +60,11 @@ class TraceFile:
 
     @cached_property
     def documents(self) -> tuple[Document, ...]:
-        """Its JSON: one value, or one on each line; none if it is not JSON at all.
+        """Its JSON: one value, one on each line, or several as they are printed, each from a line that
+        begins with a bracket; none if it is not JSON at all.
 
-        BadTrace says where it is cut or broken. Of JSON lines, those that can be read are read, and
-        the others are `flaws`.
+        BadTrace says where it is cut or broken. Of several values, those that can be read are read,
+        and the others are `flaws`.
         """
         if not self.is_text:
             return ()
@@ -74,21 +75,24 @@ class TraceFile:
             raise BadTrace(f"{self.source}, line {line}: not UTF-8 ({error.reason}).") from error
         lines = [line for line in text.splitlines() if line.strip()]
         if len(lines) > 1 and _is_whole(lines[0]):
-            return tuple(self._lines(text))
+            return tuple(self._each(enumerate(text.split("\n"), start=1)))
         try:
             return (Document(parsed_json(text)),)
         except Unreadable as error:
+            printed = _printed(text)
+            if len(printed) > 1 and _is_whole(printed[0][1]):
+                return tuple(self._each(printed))
             raise BadTrace(f"{_placed(self.source, error)}: {error}.") from error
 
-    def _lines(self, text: str) -> Iterator[Document]:
-        for number, line in enumerate(text.split("\n"), start=1):
-            if not line.strip():
+    def _each(self, texts: Iterable[tuple[int, str]]) -> Iterator[Document]:
+        for number, text in texts:
+            if not text.strip():
                 continue
             try:
-                yield Document(parsed_json(line), f"line {number}")
+                yield Document(parsed_json(text), f"line {number}")
             except Unreadable as error:
                 column = f", column {error.column}" if error.column else ""
-                place = f"line {number}{column}"
+                place = f"line {number + (error.line or 1) - 1}{column}"
                 self.flaws.append(Flaw(place=place, why=f"{error}.", source=self.source))
 
     @property
@@ -103,10 +107,20 @@ class TraceFile:
         return {}
 
 
-def _is_whole(line: str) -> bool:
-    """Whether a first line is JSON by itself, so that others may follow it."""
+def _printed(text: str) -> list[tuple[int, str]]:
+    """The text cut where a line begins with a bracket, each piece with the number of its first line."""
+    pieces: list[tuple[int, list[str]]] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.startswith(("{", "[")) or not pieces:
+            pieces.append((number, []))
+        pieces[-1][1].append(line)
+    return [(number, "\n".join(lines)) for number, lines in pieces]
+
+
+def _is_whole(text: str) -> bool:
+    """Whether the first line or piece is JSON by itself, so that others may follow it."""
     try:
-        parsed_json(line)
+        parsed_json(text)
     except Unreadable:
         return False
     return True

@@ -14,7 +14,8 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_array, is_object
 
 _RULES: Final = {
-    "email": r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    # It begins where a word does, or a long word would be read again from each of its letters.
+    "email": r"(?<![\w.+-])[\w.+-]+@(?:(?:[\w-]+\.)+[^\W\d_][\w-]*|\d+(?:\.\d+){3})",
     "iban": r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b",
     "phone": r"(?<![\w./-])(?:"
     r"(?:\+|00[ -])\d{1,3}(?:[ ./-]?\(?\d{1,4}\)?){2,5}"  # with the country

@@ -94,7 +94,13 @@ def content_of(path: Path, format: str = "") -> FileContent:
         reader = reader_of(file, format)
         found = _checked(reader, file)
     except BadInput as error:
-        why = str(error).removeprefix(str(path)).lstrip(",: ")
+        # A flaw names its file itself.
+        why = (
+            str(error)
+            .removeprefix(str(path))
+            .lstrip(",: ")
+            .replace(f"not found: {path}.", "not found.")
+        )
         return FileContent(str(path), "", [Flaw(place="", why=why, source=str(path))])
     if not found:
         why = f"there is nothing in it that the reader {reader.name!r} knows."

@@ -107,8 +107,7 @@ def _harvested(ledger: Ledger, wanted: str, where: str, *, expect: bool) -> Case
     try:
         return harvest(ledger, wanted, expect=expect)
     except BadCase as error:
-        message = str(error).replace("harvest(..., expect=False) takes", "--no-expect takes")
-        raise BadFile(f"{where}: {message}") from error
+        raise BadFile(f"{where}: {error}") from error
 
 
 def free_id(wanted: str, evalset: EvalSet) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ from greenroom.apps.cli.metric_names import metrics_named
 from greenroom.apps.cli.report_output import read_report
 from greenroom.apps.cli.trace_cases import names_in
 from greenroom.cases.files.json_text import parsed_json
-from greenroom.errors import BadCase, BadInput, BadLedger
+from greenroom.errors import BadCase, BadFile, BadInput, BadLedger
+from greenroom.ledger.text_files import similar_file
 from greenroom.results.result import CaseResult
 from greenroom.suite.trace_cases import add_failure
 from greenroom.suite.trace_watch import RATES, TraceWatch, is_failure
@@ -56,8 +58,7 @@ def watch_traces(asked: WatchRequest) -> int:
     """Score what comes in until Ctrl-C; with `once`, what is there."""
     with telling(asked.verbose):
         state = Path(asked.state)
-        folder = Path(asked.folder) if asked.folder else state / "inbox"
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = _folder(asked, state)
         names = names_in(asked.names)
         watch = TraceWatch(
             folder=folder,
@@ -78,6 +79,20 @@ def watch_traces(asked: WatchRequest) -> int:
             if server is not None:
                 put_out(f"takes OTLP at http://{server.place}/v1/traces")
             return _loop(watch, asked)
+
+
+def _folder(asked: WatchRequest, state: Path) -> Path:
+    """Where traces come in. A folder that is not there may be misspelt, and nothing would ever fail in it."""
+    if asked.folder and not Path(asked.folder).is_dir():
+        raise BadFile(
+            f"there is no folder {asked.folder!r}.{similar_file(Path(asked.folder))} Name the one that traces "
+            f"are written to, or create it."
+        )
+    if asked.folder:
+        return Path(asked.folder)
+    inbox = state / "inbox"
+    inbox.mkdir(parents=True, exist_ok=True)
+    return inbox
 
 
 def _loop(watch: TraceWatch, asked: WatchRequest) -> int:
@@ -113,8 +128,8 @@ def _tell(one: Imported, result: CaseResult, failures: str, names: Sequence[str]
     if not failures or not is_failure(result):
         return
     try:
-        if add_failure(one, Path(failures), names):
-            put_out(f"{result.case_id}: written to {failures}")
+        if added := add_failure(one, Path(failures), names):
+            put_out(f"{one.conversation}: written to {failures} as {added}")
     except (BadCase, BadLedger) as error:
         click.echo(f"greenroom: {one.conversation} is not a case: {error}", err=True)
 
@@ -151,7 +166,7 @@ class Receiver:
             place = folder
 
         try:
-            return cls(ThreadingHTTPServer((host, int(port)), Handler))
+            return cls(_Server((host, int(port)), Handler))
         except (OSError, OverflowError) as error:  # no port is so large
             why = getattr(error, "strerror", "") or error
             raise BadInput(f"--otlp {given} cannot be used: {why}.") from error
@@ -171,19 +186,32 @@ class Receiver:
         self._server.server_close()
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - as inherited
+        """Say in a line what went wrong; an exporter that hangs up is no matter."""
+        error = sys.exception()
+        if not isinstance(error, ConnectionError):
+            click.echo(f"greenroom: a request to --otlp failed: {error!r}", err=True)
+
+
 class _Handler(BaseHTTPRequestHandler):
     """One request of an exporter."""
 
     place: Path
+    timeout = 30.0
+    """Seconds without a byte after which a connection is given up."""
 
     def do_POST(self) -> None:
         """Keep the spans, then say so."""
         if self.headers.get("Origin") is not None:
             self._answer(403)  # a page in a browser on this machine, and no exporter
             return
-        length = int(self.headers.get("Content-Length") or 0)
-        if self.path != "/v1/traces" or not 0 < length <= _LARGEST:
-            self._answer(404 if self.path != "/v1/traces" else 413)
+        typed = self.headers.get("Content-Length") or ""
+        if self.path != "/v1/traces" or not typed.isdecimal():
+            self._answer(404 if self.path != "/v1/traces" else 411)
+            return
+        if not 0 < (length := int(typed)) <= _LARGEST:
+            self._answer(413)
             return
         raw = self.rfile.read(length)
         try:
@@ -191,14 +219,21 @@ class _Handler(BaseHTTPRequestHandler):
         except (BadInput, ValueError):
             self._answer(400)
             return
-        path = self.place / f"{time_ns()}-{id(raw)}.json"
-        part = path.with_name(f".{path.name}.part")
+        try:
+            self._keep(data, f"{time_ns()}-{id(raw)}.json")
+        except OSError as error:
+            click.echo(f"greenroom: spans cannot be kept in {self.place}: {error}", err=True)
+            self._answer(503)  # so exporters try again
+            return
+        self._answer(200)
+
+    def _keep(self, data: Any, name: str) -> None:
+        part = self.place / f".{name}.part"
         with part.open("w") as file:
             json.dump(data, file)
             file.flush()
             os.fsync(file.fileno())
-        part.replace(path)
-        self._answer(200)
+        part.replace(self.place / name)
 
     def _read(self, raw: bytes) -> Any:
         if self.headers.get("Content-Encoding") == "gzip":

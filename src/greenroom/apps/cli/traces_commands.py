@@ -168,7 +168,7 @@ def traces_watch(**given: Any) -> int:
     what could not be measured are rates of their own, with alarms of their own.
     """
     if bool(given["folder"]) == bool(given["otlp"]):
-        raise click.UsageError("say what to watch: --folder or --otlp.")
+        raise click.UsageError("say what to watch: either --folder or --otlp.")
     from greenroom.apps.cli.trace_watch import WatchRequest, watch_traces
 
     return watch_traces(WatchRequest(**given))

@@ -10,25 +10,34 @@ from greenroom.traces.values import moment, obj, text
 
 
 class SdkJson:
-    """Reads a list of spans, or one on each line."""
+    """Reads a list of spans, one on each line, or one after another."""
 
     name = "sdk"
 
     def recognises(self, file: TraceFile) -> bool:
         """Whether its first entry is a span with its context."""
-        context = file.first.get("context")
-        return is_object(context) and "trace_id" in context and "parent_id" in file.first
+        first = next((one for _, one in _entries(file)), None)
+        if not is_object(first):
+            return False
+        context = first.get("context")
+        return is_object(context) and "trace_id" in context and "parent_id" in first
 
     def read(self, file: TraceFile) -> Iterator[Found]:
         """Each span."""
-        for document in file.documents:
-            entries = document.data if is_array(document.data) else [document.data]
-            for number, one in enumerate(entries):
-                place = document.at(f"[{number}]")
-                try:
-                    yield _span(obj(one, "a span"), place)
-                except BadTrace as error:
-                    yield Flaw(place=place, why=str(error), source=file.source)
+        for place, one in _entries(file):
+            try:
+                yield _span(obj(one, "a span"), place)
+            except BadTrace as error:
+                yield Flaw(place=place, why=str(error), source=file.source)
+
+
+def _entries(file: TraceFile) -> Iterator[tuple[str, Json]]:
+    """What may be spans, each with its place; metrics, which are printed among them, are none."""
+    for document in file.documents:
+        entries = document.data if is_array(document.data) else [document.data]
+        for number, one in enumerate(entries):
+            if not (is_object(one) and "resource_metrics" in one):
+                yield document.at(f"[{number}]"), one
 
 
 def _span(span: dict[str, Json], place: str) -> Span:
