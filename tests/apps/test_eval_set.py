@@ -44,6 +44,21 @@ def test_create_writes_an_empty_set_and_never_over_another(greenroom):
     assert EvalSet.load("deep/er/other.yaml").id == "other"
 
 
+def test_create_takes_a_file_in_place_of_a_name(greenroom):
+    for file in ("late.yaml", "deep/late.evalset.json"):
+        result = greenroom("eval-set", "create", file)
+        assert result.stdout == f"created {file}\n"
+        assert EvalSet.load(file).id == "late"
+
+
+def test_validate_names_an_empty_file_once_and_says_what_to_do(greenroom):
+    for file in ("none.jsonl", "none.yaml", "none.csv"):
+        Path(file).touch()
+        checked = greenroom("eval-set", "validate", file)
+        assert checked.exit_code == 3
+        assert checked.stdout.startswith(f"{file}: the file is empty. Write a case into it")
+
+
 def test_create_refuses_a_name_that_is_a_path(greenroom):
     result = greenroom("eval-set", "create", "../evil")
     assert result.exit_code == 3

@@ -30,6 +30,18 @@ def test_an_unknown_error_is_answered_with_the_nearest(greenroom):
     assert "Did you mean ToolRefused?" in result.stderr
 
 
+def test_a_part_of_a_name_finds_the_errors_that_have_it(greenroom):
+    assert "Did you mean BadFile?" in greenroom("explain", "file").stderr
+    found = greenroom("explain", "bad").stderr
+    assert "Did you mean BadInput or " in found
+    assert all(name in found for name in ERRORS if name.startswith("Bad"))
+
+
+def test_a_name_that_is_like_no_other_is_not_guessed(greenroom):
+    result = greenroom("explain", "Unmocked")
+    assert result.stderr.startswith("greenroom: no error is called 'Unmocked'. `greenroom explain`")
+
+
 def test_a_command_that_stops_says_where_more_is_said(greenroom, tmp_path):
     result = greenroom("eval", "run", tmp_path / "gone.py")
     assert result.exit_code == 3

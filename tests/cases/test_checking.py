@@ -328,3 +328,11 @@ def test_whatever_a_file_says_repairs_make_ids_unique_and_are_done_when_done_onc
     ids = [case["id"] for case in mended["cases"] if isinstance(case, dict)]
     texts = [given for given in ids if isinstance(given, str)]
     assert len(set(texts)) == len(texts)
+
+
+def test_each_expected_tool_without_a_mock_has_a_place_of_its_own() -> None:
+    case = Case("c", says="Hi", expect=Expect(tools=["look", "refund"]))
+    assert [problem.where for problem in check([case])] == [
+        "cases[0].expect.tools[0]",
+        "cases[0].expect.tools[1]",
+    ]

@@ -320,9 +320,18 @@ def test_a_date_in_yaml_is_a_text(tmp_path: Path) -> None:
 
 
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:
-    for name in ("set.yaml", "set.json", "set.csv"):
-        with pytest.raises(BadFile, match=f"{name} is empty"):
+    for name in ("set.yaml", "set.json", "set.csv", "set.jsonl"):
+        with pytest.raises(BadFile, match=rf"{name} is empty\. Write a case into it"):
             reading(tmp_path, " \n", name)
+    with pytest.raises(BadFile, match=r"set\.yml is empty"):
+        reading(tmp_path, "---\n# to be written\n", "set.yml")
+
+
+def test_a_set_without_cases_is_not_written_as_a_table(tmp_path: Path) -> None:
+    for name in ("set.csv", "set.jsonl"):
+        with pytest.raises(BadFile, match=r"each row is a case, and the set has none\. Write"):
+            write_evalset(EvalSet("set"), tmp_path / name, lossy=True)
+        assert not (tmp_path / name).exists()
 
 
 def test_a_tab_in_yaml_is_named(tmp_path: Path) -> None:

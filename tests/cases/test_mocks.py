@@ -361,7 +361,10 @@ async def test_a_mock_that_keeps_what_it_gave_out_cannot_change_what_was_recorde
     assert results(ledger) == [{"n": 0, "again": True}, {"n": 1, "again": True}]
 
 
-async def test_a_misspelt_mock_is_refused_before_the_run() -> None:
-    case = Case("typo", "Weather?", mocks={"wether": "sunny"})
-    with pytest.raises(BadCase, match=r"mocks tool 'wether', but the agent offers \['weather'\]"):
+async def test_misspelt_mocks_are_refused_before_the_run() -> None:
+    case = Case("typo", "Weather?", mocks={"wether": "sunny", "weathr": "wet"})
+    with pytest.raises(BadCase) as refused:
         await simulate(case, caller(weather, PARIS))
+    for name, line in zip(case.mocks, str(refused.value).splitlines(), strict=True):
+        assert f"mocks tool {name!r}, but the agent offers ['weather']" in line
+        assert "Did you mean 'weather'?" in line

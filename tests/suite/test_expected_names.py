@@ -34,6 +34,16 @@ def test_a_misspelt_expected_tool_is_found_before_anything_runs() -> None:
     assert "case 'c'" not in message
 
 
+def test_misspelt_mocks_are_named_with_the_misspelt_expected_tools() -> None:
+    case = Case("a", "Pay", expect=Expect(tools=["refnd"]), mocks={"reffund": 1, "refundd": 2})
+    with pytest.raises(BadCase) as refused:
+        rehearse(clerk(), [case])
+    expected, first, second = str(refused.value).splitlines()
+    assert "expects a call of 'refnd'" in expected
+    assert "mocks tool 'reffund', but the agent offers ['refund']. Did you mean 'refund'?" in first
+    assert "mocks tool 'refundd'" in second
+
+
 def test_a_tool_that_was_not_called_is_another_matter() -> None:
     [result] = rehearse(clerk("No."), [Case("a", "Pay", expect=Expect(tools=["refund"]))])
     assert not result.passed

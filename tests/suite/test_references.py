@@ -134,7 +134,7 @@ async def test_a_module_without_an_agent_says_what_it_could_be_called(tmp_path: 
 
 async def test_a_file_that_is_no_python_is_refused(tmp_path: Path) -> None:
     (tmp_path / "agent.txt").write_text("hello")
-    with pytest.raises(BadFile, match=r"agent\.txt is not a Python file"):
+    with pytest.raises(BadFile, match=r"agent\.txt is not a Python file.* eval sets from \.json"):
         await load_agent(str(tmp_path / "agent.txt"))
 
 

@@ -193,12 +193,12 @@ def _tool_problems(case: Case, where: str) -> Iterator[Problem]:
                     message = (
                         f"the tool {name!r} is expected, but has no mock and is not allowed to run"
                     )
-                    place = f"{place}.expect.tools[{index}]"
                     near = near_words([name], answered)
                     meant = f"Did you mean {near[0]!r}? " if near else ""
                     fix = f"{meant}Allow it for the run, or give the case a mock:"
                     example: Json = {"mocks": {name: {"value": "..."}}}
-                    yield Problem(place, message, fix, hint=True, example=example)
+                    at_call = f"{place}.expect.tools[{index}]"
+                    yield Problem(at_call, message, fix, hint=True, example=example)
     barred = bool(case.script) and all(t.expect and t.expect.tools == [] for t in case.script)
     for index, metric in enumerate(case.metrics) if barred and case.user is None else ():
         if (tool := _wanted_tool(metric)) is not None:

@@ -20,6 +20,7 @@ from greenroom.agents.tools import Tool
 from greenroom.backends.backend import ToolFacts
 from greenroom.cases.case import Case
 from greenroom.cases.mocks import Live
+from greenroom.cases.problems import as_yaml_line
 from greenroom.errors import BadCase, GreenroomError, ReplayDrifted, ToolRefused
 from greenroom.ledger.events import Event, Noted, ToolBlocked
 from greenroom.ledger.ledger import Ledger
@@ -362,5 +363,7 @@ def _explained(request: ToolRequest, case: Case, lacking: list[ToolFacts]) -> st
     return (
         f"tool {request.tool!r} was called in case {case.id!r}, but has no mock, so it was not run.\n"
         f"  called with: {dict(request.args)!r}\n  say what the tools answer:\n"
-        f"    mocks={{\n{mocks}\n    }}\n  or{instead}."
+        f"    mocks={{\n{mocks}\n    }}\n"
+        f"  in an eval-set file: {as_yaml_line({'mocks': {request.tool: {'value': '...'}}})}\n"
+        f"  or{instead}."
     )

@@ -28,24 +28,31 @@ _ALIKE = 0.75
 def check_names(
     case: Case, backend: Backend, allowed: Collection[Any], approved: Collection[str] = ()
 ) -> None:
-    """Refuse a name that can be no tool's: nothing brings more tools, or it is nearly one of them.
+    """Refuse all names that can be no tool's: nothing brings more tools, or they are nearly one's.
 
     `approved` are tools that wait for an approval, though they do not say so themselves.
     """
     offered = backend.tools
     if offered is None:
         return
-    for name, given in _named(case, allowed):
-        if name not in offered and (
-            is_all(case, backend, allowed) or _is_misspelt(name, offered, case.mocks)
-        ):
-            raise BadCase(_unknown(case, given, "the agent offers", offered))
+    wrong = list(unknown_names(case, offered, allowed, is_all=is_all(case, backend, allowed)))
+    if wrong:
+        raise BadCase("\n".join(wrong))
     for name in answered_by_user(case) if isinstance(backend, NativeBackend) else ():
         if name in offered and not offered[name].yields and name not in approved:
             raise BadCase(
                 f"the user of case {case.id!r} answers tool {name!r}, but it never waits for an "
                 f"answer. Declare it with tool(yields=True), or mock it."
             )
+
+
+def unknown_names(
+    case: Case, offered: Collection[str], allowed: Collection[Any], *, is_all: bool = False
+) -> Iterator[str]:
+    """What is wrong with each name that is nearly a tool's, or no tool's if these `is_all` there are."""
+    for name, given in _named(case, allowed):
+        if name not in offered and (is_all or _is_misspelt(name, offered, case.mocks)):
+            yield _unknown(case, name, given, "the agent offers", offered)
 
 
 def check_names_after(
@@ -59,9 +66,13 @@ def check_names_after(
     seen = {*(offered or ()), *_seen(ledger)}
     called = {event.tool for event in ledger.of(ToolCalled, ToolBlocked, voice=None)}
     has_all_run = offered is not None and called.issuperset(_bringing(case, allowed))
-    for name, given in names:
-        if name not in seen and (has_all_run or _is_misspelt(name, seen, case.mocks)):
-            raise BadCase(_unknown(case, given, "the trial showed", seen))
+    wrong = [
+        _unknown(case, name, given, "the trial showed", seen)
+        for name, given in names
+        if name not in seen and (has_all_run or _is_misspelt(name, seen, case.mocks))
+    ]
+    if wrong:
+        raise BadCase("\n".join(wrong))
 
 
 def _named(case: Case, allowed: Collection[Any]) -> Iterator[tuple[str, str]]:
@@ -119,8 +130,11 @@ def _seen(ledger: Ledger) -> Iterator[str]:
         yield wait.tool
 
 
-def _unknown(case: Case, given: str, where: str, tools: Iterable[str]) -> str:
+def _unknown(case: Case, name: str, given: str, where: str, tools: Iterable[str]) -> str:
+    listed = sorted(tools)
+    near = get_close_matches(name, listed, 1, _ALIKE)
+    meant = f"Did you mean {near[0]!r}? " if near else ""
     return (
-        f"{given}, but {where} {sorted(tools)}. Rename it, or add the tool to the agent of case "
+        f"{given}, but {where} {listed}. {meant}Rename it, or add the tool to the agent of case "
         f"{case.id!r}."
     )

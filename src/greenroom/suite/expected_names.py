@@ -1,6 +1,6 @@
 """Expected tools and scopes that look misspelt, found before the first case runs."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 
 from greenroom.backends.backend import Backend
@@ -9,6 +9,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.checks import scope_problems
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import BadCase
+from greenroom.simulation.mock_names import unknown_names
 
 _ALIKE = 0.8
 _HANDOVERS = ("transfer_to_", "transfer_")
@@ -22,22 +23,22 @@ def check_expected(backend: Backend | None, cases: EvalSet) -> list[str]:
     it fails as usual, and says that the agent has no such tool.
     """
     misspelt: list[str] = []
+    others: list[str] = []
     notes: dict[str, None] = {}
     for case in cases:
-        misspelt += _misspelt_tools(
-            backend if case.agent is None else backend_for(case.agent), case
-        )
+        runs_it = backend if case.agent is None else backend_for(case.agent)
+        offered = None if runs_it is None else runs_it.tools
+        if offered is not None:
+            misspelt += _misspelt_tools(offered, case)
+            others += unknown_names(case, offered, case.allow_tools)
         for problem in scope_problems(case, f"case {case.id!r}"):
             notes[f"{problem.where}: {problem.message}. {problem.fix}"] = None
-    if misspelt:
-        raise BadCase("\n".join(misspelt))
+    if misspelt:  # alone, misspelt mocks are errors of their cases
+        raise BadCase("\n".join([*misspelt, *others]))
     return list(notes)
 
 
-def _misspelt_tools(backend: Backend | None, case: Case) -> Iterator[str]:
-    offered = None if backend is None else backend.tools
-    if offered is None:
-        return
+def _misspelt_tools(offered: Collection[str], case: Case) -> Iterator[str]:
     # An agent inside a tool or a step may have a tool of a similar name: a case that says what it
     # answers knows of it, and whether that is misspelt is looked at with the names of mocks.
     named = {*case.mocks, *(name for name in case.allow_tools if isinstance(name, str))}

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from greenroom.backends.makers import per_case
+from greenroom.cases.files.documents import SUFFIXES
 from greenroom.errors import BadFile, FenceBreach, ImportRefused, NotFound, ToolRefused
 from greenroom.ledger.text_files import similar_file
 from greenroom.plugins import suggest
@@ -120,7 +121,10 @@ def load_module(where: str, kind: str = "path") -> ModuleType:
 def _from_file(path: Path) -> ModuleType:
     """The module of a file, loaded once; its folder is importable, as when the file is run."""
     if path.suffix != ".py":
-        raise BadFile(f"{path.name} is not a Python file; agents live in .py files.")
+        raise BadFile(
+            f"{path.name} is not a Python file. Agents and cases in code are read from .py files, eval "
+            f"sets from {', '.join(SUFFIXES[:-1])} and {SUFFIXES[-1]}."
+        )
     for module in list(sys.modules.values()):
         # Asking a lazy module for an attribute would load it, so only what it has is looked at.
         if vars(module).get("__file__") == str(path) and module.__name__ != "__main__":

@@ -1,6 +1,7 @@
 """Runs as OpenTelemetry spans and metrics, while they go. Needs the extra `otel`."""
 
 from greenroom.errors import MissingExtra
+from greenroom.installation import how_to_install
 
 try:
     from greenroom.telemetry.exporters import FencedExporter
@@ -8,7 +9,7 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtra(
         f"greenroom.telemetry needs OpenTelemetry, which cannot be imported: {error}. Install it with "
-        f"pip install 'greenroom[otel]'."
+        f"{how_to_install('otel')}."
     ) from error
 
 __all__ = ["FencedExporter", "console", "otlp", "spans"]

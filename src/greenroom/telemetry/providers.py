@@ -21,6 +21,7 @@ from opentelemetry.sdk.trace.export import (
 from opentelemetry.trace import TracerProvider
 
 from greenroom.errors import BadInput, MissingExtra
+from greenroom.installation import how_to_install
 from greenroom.telemetry.exporters import FencedExporter, FencedMetricExporter
 from greenroom.world.threads import in_thread
 
@@ -145,7 +146,7 @@ def _otlp(signal: str) -> Any:
     except ImportError as error:
         raise MissingExtra(
             f"the OTLP exporter cannot be imported: {error}. Install it with "
-            f"pip install 'greenroom[otel]'."
+            f"{how_to_install('otel')}."
         ) from error
 
 

@@ -21,7 +21,7 @@ def evalset_group() -> None:
 @options.output(help="The file to write (default: NAME.evalset.json).")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def create(**given: Any) -> int:
-    """Write an empty eval set called NAME."""
+    """Write an empty eval set called NAME, which may be a file: refunds.yaml."""
     from greenroom.apps.cli import evalsets
 
     return evalsets.create(**given)

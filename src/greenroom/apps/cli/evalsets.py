@@ -29,6 +29,7 @@ from greenroom.cases import (
 from greenroom.cases import from_template as new_case
 from greenroom.cases.files import read_evalset, write_evalset
 from greenroom.cases.files.added import add_cases
+from greenroom.cases.files.documents import SUFFIXES, stem_of
 from greenroom.cases.files.save import save_text
 from greenroom.cases.names import id_trouble
 from greenroom.errors import BadCase, BadFile, BadInput
@@ -49,9 +50,12 @@ _HEADERS = ("id", "name", "turns", "tags")
 def create(name: str, description: str, output: str, force: bool) -> int:
     """Write an empty set."""
     with telling(verbose=False):
-        if trouble := id_trouble(name):
-            raise BadInput(f"{trouble}. Give the set a plain name, such as 'refunds'.")
         path = Path(output or f"{name}.evalset.json")
+        if name.endswith(SUFFIXES):  # the file is given in place of its name
+            path = Path(output or name)
+            name = stem_of(Path(name))
+        if trouble := id_trouble(name):
+            raise BadInput(f"{trouble}. Give the set a plain name, such as 'refunds', or its file.")
         if path.exists() and not force:
             raise BadFile(f"{path} already exists; give another --output, or --force.")
         write_evalset(EvalSet(name, name=name, description=description), path)

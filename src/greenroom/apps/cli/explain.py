@@ -16,6 +16,10 @@ ERRORS: dict[str, type[GreenroomError]] = {
 """Every named error, in the order of their list."""
 
 
+_LEAST = 3
+_NEAR = 0.75
+
+
 def explained_name(error: BaseException) -> str:
     """The name to ask `explain` about: the error's own, or that of the nearest it descends from."""
     return next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in ERRORS), "")
@@ -31,8 +35,11 @@ def explain(name: str) -> int:
     by_small_letters = {known.lower(): known for known in ERRORS}
     known = by_small_letters.get(name.lower())
     if known is None:
-        near = get_close_matches(name.lower(), by_small_letters, n=1)
-        hint = f"Did you mean {by_small_letters[near[0]]}? " if near else ""
+        meant = name.lower()
+        near = [small for small in by_small_letters if len(meant) >= _LEAST and meant in small]
+        near = near or get_close_matches(meant, by_small_letters, n=1, cutoff=_NEAR)
+        listed = " or ".join(by_small_letters[small] for small in near)
+        hint = f"Did you mean {listed}? " if near else ""
         raise NotFound(f"no error is called {name!r}. {hint}`greenroom explain` lists them all.")
     click.echo(f"{known}\n\n{inspect.cleandoc(ERRORS[known].__doc__ or '')}")
     return 0

@@ -28,6 +28,7 @@ from greenroom.ledger.text_files import text_of
 _LINES = (".jsonl", ".ndjson")
 TABLES = (*_LINES, ".csv", ".tsv")
 SUFFIXES = (".json", ".yaml", ".yml", *TABLES)
+_YAML = (".yaml", ".yml")
 _MOST_BROKEN = 20
 _ENDINGS = (".evalset", ".test", ".scenarios")
 
@@ -47,10 +48,7 @@ class Document:
     @property
     def stem(self) -> str:
         """The file's name without its endings: what an eval set without an id is called."""
-        stem = self.source.stem
-        for ending in _ENDINGS:
-            stem = stem.removesuffix(ending)
-        return stem or self.source.stem
+        return stem_of(self.source)
 
     @property
     def is_table(self) -> bool:
@@ -70,9 +68,17 @@ class Document:
             line, column = position_of(problem.where, found)
         fix = problem.fix
         if problem.example is not None:
-            written = as_yaml_line if self.source.suffix in (".yaml", ".yml") else as_json
+            written = as_yaml_line if self.source.suffix in _YAML else as_json
             fix = f"{fix} {written(problem.example)}"
         return replace(problem, line=line, column=column, fix=fix, example=None)
+
+
+def stem_of(source: Path) -> str:
+    """A file's name without its endings."""
+    stem = source.stem
+    for ending in _ENDINGS:
+        stem = stem.removesuffix(ending)
+    return stem or source.stem
 
 
 def parsed(source: Path) -> Document:
@@ -107,10 +113,8 @@ def sound(document: Document) -> Document:
 
 def _opened(source: Path, text: str) -> Document:
     kind = source.suffix
-    if not text.strip() and kind not in _LINES:  # no line is no case
-        raise BadFile(f"{source} is empty.")
     try:
-        return _READERS[kind](source, text)
+        document = _READERS[kind](source, text) if text.strip() else None
     except Unreadable as error:
         why = f"Invalid {_NAMES[kind]}: {error}"
         rest = "What follows was not read" if error.line else ""
@@ -121,6 +125,10 @@ def _opened(source: Path, text: str) -> Document:
         raise BadFile(message, [*error.flaws, last]) from error
     except BadFile as error:
         raise BadFile(f"{source}: {error}", error.problems) from error
+    if document is None or (document.data is None and kind in _YAML and not document.flaws):
+        problem = Problem("", "the file is empty", f"Write a case into it{_EXAMPLES.get(kind, '')}")
+        raise BadFile(f"{source} is empty. {problem.fix}.", [problem])
+    return document
 
 
 def _json(source: Path, text: str) -> Document:
@@ -198,4 +206,7 @@ _READERS: dict[str, Callable[[Path, str], Document]] = {
     ".csv": _csv,
     ".tsv": _csv,
 }
+_ROWS = "; the first line names the columns, such as `id` and `says`"
+_LINE = """, a line for each: {"id": "first", "says": "..."}"""
+_EXAMPLES = {".csv": _ROWS, ".tsv": _ROWS, ".jsonl": _LINE, ".ndjson": _LINE}
 _NAMES = {suffix: suffix.strip(".").upper() for suffix in SUFFIXES} | {".yml": "YAML"}

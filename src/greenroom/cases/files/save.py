@@ -47,6 +47,11 @@ def evalset_text(
 ) -> str:
     """What `write_evalset` puts into a file."""
     chosen = _chosen(target, shape)
+    if chosen.name == TABLE and not evalset.cases:
+        raise BadFile(
+            f"{target} is a table, in which each row is a case, and the set has none. Write the set to a "
+            f".yaml or .json file."
+        )
     kept = settled(_judged_alike(evalset, chosen))
     text = _text(plain(chosen.write(kept), str(target)), target)
     if not lossy:

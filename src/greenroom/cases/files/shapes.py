@@ -191,11 +191,12 @@ CASE_LISTS = ("cases", "eval_cases", "data", "sessions", "scenarios")
 def _seen(data: Json) -> str:
     match data:
         case {**fields}:
-            return f"it is a mapping with {', '.join(map(repr, list(fields)[:8])) or 'nothing'}"
+            names = ", ".join(map(repr, list(fields)[:8]))
+            return f"it is a mapping with {names}" if names else "it is an empty mapping"
         case [first, *_] if isinstance(first, Mapping):
             names = list(cast("Mapping[str, Any]", first))[:8]
             return f"it is a list of mappings with {', '.join(map(repr, names)) or 'nothing'}"
         case [*items]:
-            return f"it is a list of {len(items)} values"
+            return f"it is a list of {len(items)} values" if items else "it is an empty list"
         case _:
-            return f"it is {type(data).__name__ if data is not None else 'nothing'}"
+            return f"it is {type(data).__name__ if data is not None else 'null'}"
