@@ -300,6 +300,30 @@ def test_a_reason_is_told_once_and_then_the_conversation(browser, rich):
         assert told.index("Conversation") < told.index("What was met")
 
 
+def test_a_score_that_a_hook_replaced_is_marked_where_it_is_shown(browser, folder):
+    scores = {"exact": Score(1.0), "polite": Unmeasured("the judge was off"), "short": Score(1.0)}
+    replaced = {
+        "exact": "by the hook 'mild'; it was 0.00",
+        "polite": "by the hook 'mild'; it was 1.00",
+    }
+    result = CaseResult(
+        case_id="a", status="passed", ended="completed", scores=scores, replaced=replaced
+    )
+    page_file = written(folder / "replaced.html", render_html(Report([result])))
+    with opened(browser, page_file) as (page, _):
+        page.locator(".rows .row").click()
+        until_opened(page, "a")
+        marks = {
+            name: page.locator(".score", has_text=name).locator(".replaced").all_inner_texts()
+            for name in scores
+        }
+    assert marks == {
+        "exact": ["replaced by the hook 'mild'; it was 0.00"],
+        "polite": ["replaced by the hook 'mild'; it was 1.00"],
+        "short": [],
+    }
+
+
 def test_metrics_with_other_arguments_are_one_row(browser, folder):
     scores = {"called('a')": Score(1.0), "called('b', times=2)": Score(0.0, reason="never")}
     result = CaseResult(case_id="a", status="failed", ended="completed", scores=scores)

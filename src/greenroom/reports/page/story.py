@@ -50,10 +50,13 @@ def story_of(
     story = Story(
         ended=result.ended,
         error=trimmer.json(problem_data(result.error)),
-        notes=[trimmer.text(note) for note in [*result.notes, *_replaced(result)]],
+        notes=[trimmer.text(note) for note in result.notes],
         trace=(result.trace_id, result.trace_link) if result.trace_id else None,
         blame=None if blame is None else (blame.whom, list(map(trimmer.text, blame.evidence))),
-        scores=[(name, _outcome(outcome, trimmer)) for name, outcome in ranked],
+        scores=[
+            (name, _outcome(outcome, result.replaced.get(name, ""), trimmer))
+            for name, outcome in ranked
+        ],
         differences=_differences(result, trimmer),
         before=[_before(earlier, trimmer) for earlier in before],
         spent=spent_data(result) if result.ended is not None else [],
@@ -89,8 +92,8 @@ def _leaves(place: str, value: Json) -> Iterator[tuple[str, Json]]:
         yield place, value
 
 
-def _outcome(outcome: Outcome, trimmer: Trimmer) -> Json:
-    data = outcome_data(outcome)
+def _outcome(outcome: Outcome, replaced: str, trimmer: Trimmer) -> Json:
+    data = {**outcome_data(outcome), "replaced": replaced}
     return trimmer.json({key: value for key, value in data.items() if value not in _EMPTY})
 
 
@@ -157,7 +160,3 @@ def _case(result: CaseResult, trimmer: Trimmer) -> Json:
     except BadInput:
         # A case that is not JSON was not run either; its error says why.
         return None
-
-
-def _replaced(result: CaseResult) -> list[str]:
-    return [f"{name} was replaced {how}" for name, how in result.replaced.items()]

@@ -29,15 +29,16 @@ function earlier(run, name) {
 }
 
 function scoreCard(name, found, before, sides) {
-  if (found.not_applicable !== undefined) return quietCard(name, "n/a", "not applicable", found.not_applicable);
-  if (found.unmeasured !== undefined) return quietCard(name, "unmeasured", "unmeasured", found.unmeasured);
-  if (found.score === undefined) return quietCard(name, "unmeasured", "left out", "see the run's ledger");
+  if (found.not_applicable !== undefined) return quietCard(name, "n/a", "not applicable", found.not_applicable, found);
+  if (found.unmeasured !== undefined) return quietCard(name, "unmeasured", "unmeasured", found.unmeasured, found);
+  if (found.score === undefined) return quietCard(name, "unmeasured", "left out", "see the run's ledger", found);
   return make("article", { class: `score ${found.passed ? "good" : "bad"}` },
     make("header", null,
       pill(found.passed ? "passed" : "failed"), make("h4", null, name),
       make("span", { class: "value" }, found.score.toFixed(2)),
       found.threshold !== undefined && make("span", { class: "dim" }, `of ${found.threshold.toFixed(2)} needed`),
       gauge(found), change(found.score, before)),
+    replacedBy(found),
     sides || (found.reason && make("p", { class: "reason" }, found.reason)),
     grounds(found, !found.passed && !sides && isJudged(found.details)));
 }
@@ -47,9 +48,15 @@ function isJudged(details) {
   return details !== null && typeof details === "object" && ["reasoning", "votes", "rubrics", "claims", "goals", "judges", "dimensions"].some((key) => key in details);
 }
 
-function quietCard(name, kind, label, why) {
+// A hook put this in the place of what the metric had found.
+function replacedBy(found) {
+  return found.replaced && make("p", { class: "replaced" }, make("b", null, "replaced"), ` ${found.replaced}`);
+}
+
+function quietCard(name, kind, label, why, found) {
   return make("article", { class: `score ${kind === "n/a" ? "silent" : "unmeasured"}` },
     make("header", null, make("span", { class: `pill ${kind === "n/a" ? "skipped" : "terminated"}` }, `${kind === "n/a" ? "–" : "?"} ${label}`), make("h4", null, name)),
+    replacedBy(found),
     make("p", { class: "reason" }, why));
 }
 
