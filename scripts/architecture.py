@@ -34,6 +34,7 @@ PURPOSES = {
     "results": "verdicts, comparisons, the gate",
     "cases": "what is asked, and its files",
     "ledger": "what happened, in events",
+    "project": "settings in pyproject.toml",
     "plugins": "the door for entry points",
     "installation": "how it was installed",
     "errors": "every exception",

@@ -250,6 +250,14 @@ def test_settings_that_cannot_be_meant_are_refused(project: Project, text: str, 
     assert (result.ret, told in said(result)) == (pytest.ExitCode.USAGE_ERROR, True), said(result)
 
 
+def test_all_wrong_settings_are_named_at_once_with_their_lines(project: Project) -> None:
+    project.settings('agnet = "a.py"\ntrials = 0')
+    told = said(project.run("--greenroom-min-pass-rate=7"))
+    assert "pyproject.toml, line 5: [tool.greenroom.pytest] has no option 'agnet'" in told
+    assert "pyproject.toml, line 6: trials=0 should be" in told
+    assert "greenroom: min_pass_rate=7 should be" in told
+
+
 def test_a_pattern_outside_the_project_is_refused(project: Project) -> None:
     project.settings('files = ["/etc/*.json"]')
     project.cases(GOOD)

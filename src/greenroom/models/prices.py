@@ -23,6 +23,7 @@ from greenroom.errors import BadAgent, BadFile
 from greenroom.models.model import Model
 from greenroom.models.scripted import SCRIPT, Scripted
 from greenroom.models.standing import Chooser
+from greenroom.project import nearest_project, project_in
 
 _UNITS: Final = {"million": 1_000_000, "thousand": 1_000}
 _FIELDS: Final = frozenset({"input", "output", "cached_input", "per"})
@@ -66,37 +67,33 @@ class Price(Struct, frozen=True):
 
 def own_prices(folder: Path | None = None) -> Mapping[str, Price]:
     """The prices in the nearest `pyproject.toml`, at `folder` (here) or above; BadFile if wrong."""
-    start = (folder or Path.cwd()).resolve()
-    for place in (start, *start.parents):
-        path = place / "pyproject.toml"
-        if path.is_file():
-            return _read(path, path.stat().st_mtime_ns)
-    return {}
+    project = nearest_project(folder)
+    return {} if project is None else _read(project.file, project.changed)
 
 
 @lru_cache(maxsize=16)
 def _read(path: Path, _changed: int) -> Mapping[str, Price]:
-    import tomllib
+    project = project_in(path)
+    given = project.settings.get("prices", {})
+    if not isinstance(given, dict):
+        raise BadFile(f"{project.place('prices')}: prices is {given!r}, not a table of models.")
+    entries = cast("dict[str, Any]", given)
+    name = f"pyproject.toml {blake2b(repr(entries).encode(), digest_size=4).hexdigest()}"
+    found: dict[str, Price] = {}
+    wrong: list[str] = []
+    for model, entry in entries.items():
+        place = project.place(model, "tool.greenroom.prices")
+        try:
+            found[model] = _price(place, model, entry, name)
+        except BadFile as error:
+            wrong.append(str(error))
+    if wrong:
+        raise BadFile("\n".join(wrong))
+    return found
 
-    try:
-        text = path.read_text(encoding="utf-8")
-        data: Any = tomllib.loads(text)
-    except ValueError as error:
-        raise BadFile(f"{path} cannot be read as TOML: {error}") from error
-    given = cast("dict[str, Any]", data)
-    for step in ("tool", "greenroom", "prices"):
-        found: Any = given.get(step, {})
-        if not isinstance(found, dict):
-            raise BadFile(
-                f"{path}: {step!r} is {found!r}, not [tool.greenroom.prices] or above it."
-            )
-        given = cast("dict[str, Any]", found)
-    name = f"pyproject.toml {blake2b(repr(given).encode(), digest_size=4).hexdigest()}"
-    return {model: _price(path, model, entry, name) for model, entry in given.items()}
 
-
-def _price(path: Path, model: str, entry: Any, table: str) -> Price:
-    where = f"{path}: the price of {model!r}"
+def _price(place: str, model: str, entry: Any, table: str) -> Price:
+    where = f"{place}: the price of {model!r}"
     usual = '{ input = 0.15, output = 0.60, per = "million" }'
     if not isinstance(entry, dict):
         raise BadFile(f"{where} is {entry!r}; write {usual}.")

@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Collection, Mapping
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from greenroom.errors import BadFile, BadInput
+from greenroom.project import nearest_project
 
 PLACE = ".greenroom"
 PLACE_VARIABLE = "GREENROOM_STORE"
@@ -63,35 +63,13 @@ def without(names: Collection[str], environment: Mapping[str, str]) -> dict[str,
 
 def configured_place() -> str:
     """`store` in `[tool.greenroom]` of the nearest pyproject.toml, here or above; empty without one."""
-    try:
-        start = Path.cwd()
-    except OSError:  # the folder is gone, and its pyproject with it
+    project = nearest_project()
+    place = None if project is None else project.settings.get("store")
+    if project is None or place is None:
         return ""
-    for folder in (start, *start.parents):
-        path = folder / "pyproject.toml"
-        if path.is_file():
-            return _place_in(path, path.stat().st_mtime_ns)
-    return ""
-
-
-@lru_cache(maxsize=16)
-def _place_in(path: Path, _changed: int) -> str:
-    raw = path.read_bytes()
-    if b"greenroom" not in raw:
-        return ""
-    import tomllib
-
-    try:
-        data: Any = tomllib.loads(raw.decode())
-    except ValueError as error:
-        raise BadFile(f"{path} cannot be read as TOML: {error}") from error
-    for step in ("tool", "greenroom", "store"):
-        data = cast("dict[str, Any]", data).get(step) if isinstance(data, dict) else None
-    if data is None:
-        return ""
-    if not isinstance(data, str) or not data:
+    if not isinstance(place, str) or not place:
         raise BadFile(
-            f"{path}: store in [tool.greenroom] is {data!r}; name a folder, or the address of a "
-            f'server: store = "postgresql://db/evals".'
+            f"{project.place('store')}: store in [tool.greenroom] is {place!r}; name a folder, or the "
+            f'address of a server: store = "postgresql://db/evals".'
         )
-    return data if "://" in data or data == OFF else str(path.parent / data)
+    return place if "://" in place or place == OFF else str(project.file.parent / place)

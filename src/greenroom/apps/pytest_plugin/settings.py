@@ -145,17 +145,23 @@ def place_of_runs(config: pytest.Config) -> Path | str | bool:
 
 def read_settings(config: pytest.Config) -> Settings:
     """The settings of this run, remembered in its config; a wrong one is a usage error."""
-    given = _section(config.rootpath / "pyproject.toml")
+    given, places = _section(config.rootpath / "pyproject.toml")
     if (baseline := config.getini(BASELINE_INI)) and "baseline" not in given:
         given["baseline"] = baseline
     for name, option in _KNOWN.items():
         typed = config.getoption(f"greenroom_{name}", None)
         if typed is not None:
+            places.pop(name, None)
             is_value = option.flag is not None and option.flag.kind == "value"
             given[name] = as_number(typed) if is_value else typed
+    wrong = [
+        f"greenroom: {places.get(name, '')}{problem}"
+        for name, value in given.items()
+        if (problem := _problem(name, value))
+    ]
+    if wrong:
+        raise pytest.UsageError("\n".join(wrong))
     for name, value in given.items():
-        if problem := _problem(name, value):
-            raise pytest.UsageError(f"greenroom: {problem}")
         if isinstance(value, list):
             given[name] = tuple(cast("list[Any]", value))
     own = {one.name for one in fields(Settings)}
@@ -193,20 +199,22 @@ def _anchored(name: str, value: Any, root: Path) -> Any:
     return anchored(value, root) if flag.kind == "file" else [anchored(v, root) for v in value]
 
 
-def _section(file: Path) -> dict[str, Any]:
-    try:
-        raw = file.read_bytes()
-    except OSError:
-        return {}
-    if b"greenroom" not in raw:
-        return {}
-    import tomllib
+def _section(file: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """The plug-in's own settings in a project's file, and where each stands."""
+    if not file.is_file() or b"greenroom" not in file.read_bytes():
+        return {}, {}
+    from greenroom.errors import BadFile  # no room is loaded in projects that do not rehearse
+    from greenroom.project import project_in
 
-    match tomllib.loads(raw.decode()):
-        case {"tool": {"greenroom": {"pytest": {**given}}}}:
-            return cast("dict[str, Any]", given)
-        case _:
-            return {}
+    try:
+        project = project_in(file)
+    except BadFile as error:
+        raise pytest.UsageError(f"greenroom: {error}") from error
+    given = project.settings.get("pytest", {})
+    if not isinstance(given, dict):
+        raise pytest.UsageError(f"greenroom: {file}: pytest is {given!r}; write {_SECTION}.")
+    settings = {**cast("dict[str, Any]", given)}
+    return settings, {name: f"{project.place(name, _SECTION[1:-1])}: " for name in settings}
 
 
 def _problem(name: str, value: Any) -> str:

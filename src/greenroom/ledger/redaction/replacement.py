@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from hashlib import sha256
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from greenroom.errors import BadFile
@@ -36,6 +35,7 @@ from greenroom.ledger.redaction.kinds import (
     well_known,
 )
 from greenroom.ledger.redaction.looks import DENSE
+from greenroom.project import nearest_project
 
 if TYPE_CHECKING:
     from logging import LogRecord
@@ -314,35 +314,16 @@ def _made(known: tuple[tuple[str, str], ...]) -> Redactor:
 
 
 def _named_here() -> tuple[str, ...]:
-    try:
-        start = Path.cwd()
-    except OSError:  # the folder is gone, and its pyproject with it
+    """`redact_env` of the project: more variables whose values are secrets."""
+    project = nearest_project()
+    named = None if project is None else project.settings.get("redact_env")
+    if project is None or named is None:
         return ()
-    for place in (start, *start.parents):
-        path = place / "pyproject.toml"
-        if path.is_file():
-            return _named_in(path, path.stat().st_mtime_ns)
-    return ()
-
-
-@lru_cache(maxsize=16)
-def _named_in(path: Path, _changed: int) -> tuple[str, ...]:
-    """`redact_env` under `[tool.greenroom]`: more variables whose values are secrets."""
-    import tomllib
-
-    try:
-        data: Any = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadFile(f"{path} cannot be read as TOML: {error}") from error
-    for step in ("tool", "greenroom", "redact_env"):
-        data = cast("dict[str, Any]", data).get(step) if isinstance(data, dict) else None
-    names = cast("list[Any]", data) if isinstance(data, list) else None
-    if data is None:
-        return ()
+    names = cast("list[Any]", named) if isinstance(named, list) else None
     if names is None or not all(isinstance(name, str) for name in names):
         raise BadFile(
-            f"{path}: redact_env in [tool.greenroom] is {data!r}; list the names of environment "
-            f'variables: redact_env = ["CRM_LOGIN"].'
+            f"{project.place('redact_env')}: redact_env in [tool.greenroom] is {named!r}; list the names "
+            f'of environment variables: redact_env = ["CRM_LOGIN"].'
         )
     return tuple(names)
 
