@@ -508,6 +508,34 @@ def test_what_is_printed_is_not_cut(browser, server, name):
         assert heard.errors == []
 
 
+def test_an_opened_case_is_what_is_printed(browser, server):
+    with looked_at(browser, server[0] + PAGES["case"]) as (page, _):
+        ready(page)
+        page.emulate_media(media="print")
+        assert page.locator("#opened .timeline").is_visible()
+        assert page.locator("main").is_hidden()
+
+
+def test_what_paper_needs_is_read_before_it_is_printed(browser, server):
+    with looked_at(browser, server[0] + PAGES["run"]) as (page, _):
+        ready(page)
+        page.evaluate("() => { window.print = () => dispatchEvent(new Event('beforeprint')); }")
+        page.keyboard.press("Control+p")
+        until(page, "document.querySelectorAll('#print article').length > 0")
+
+
+@pytest.mark.parametrize("name", ["runs", "run"])
+def test_a_phone_shows_charts_and_tables_whole(browser, server, name):
+    with looked_at(browser, server[0] + PAGES[name]) as (page, _):
+        page.set_viewport_size({"width": 390, "height": 800})
+        ready(page)
+        until(
+            page,
+            """[...document.querySelectorAll("main .scroll")].every((one) => one.scrollWidth <= one.clientWidth)""",
+        )
+        assert page.locator("main .scroll").count() > 0
+
+
 # Hostile
 
 _ACTIVE = (

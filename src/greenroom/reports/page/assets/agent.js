@@ -16,7 +16,7 @@ export async function agentPage(main, here, chosen) {
   fill(main,
     make("div", { class: "page-bar" }, make("h2", null, found.name), found.ref !== found.name && make("code", { class: "dim" }, found.ref),
       !run && here.agents.length > 1 && choice("agent", here.agents.map((one) => [String(one.n), one.name]), String(chosen ?? here.agents[0].n), (value) => location.assign(`/agent/${value}`))),
-    found.why && make("p", { class: "remark" }, found.why),
+    found.why && make("p", { class: run ? "dim" : "remark" }, found.why),
     panel("graph", "Graph", picture),
     !run && !found.why && panel("issues", "Contracts", found.issues?.length ? make("ul", { class: "reasons" }, found.issues.map((one) => make("li", null,
       make("b", null, one.code ?? ""), " ", one.text, one.place && make("span", { class: "dim" }, ` at ${one.place}`), one.hint && make("span", { class: "dim" }, ` ${one.hint}`))))

@@ -16,7 +16,7 @@ export function graphPicture(part) {
 export function partBox(part) {
   const below = part.parts ?? [];
   const plain = below.length > 0 && !part.model;
-  return make("li", { class: `part ${plain ? "structure" : "node"} ${part.kind}${part.visits ? " visited" : ""}${part.trouble ? " bad" : ""}` },
+  return make("li", { class: `part ${plain ? "structure" : "node"} ${part.kind}${part.visits ? " visited" : ""}${part.trouble?.includes("failed") ? " bad" : ""}` },
     part.key && make("span", { class: "key-word" }, part.key),
     make("div", { class: "part-head" },
       make("b", null, plain ? structureName(part) : part.name || part.kind),

@@ -34,5 +34,13 @@ export function printing(source, head) {
   window.addEventListener("afterprint", () => fill(document.getElementById("print")));
   // A run that is followed changes; a file is read once.
   if (!source.live) (window.requestIdleCallback ?? setTimeout)(prepare);
-  else window.addEventListener("beforeprint", () => { if (!ready.length) prepare(); });
+  else {
+    window.addEventListener("beforeprint", () => { if (!ready.length) prepare(); });
+    // Paper does not wait for the server, so what it needs is read before it is asked for.
+    window.addEventListener("keydown", (event) => {
+      if (!(event.ctrlKey || event.metaKey) || event.key !== "p" || ready.length) return;
+      event.preventDefault();
+      prepare().finally(() => window.print());
+    });
+  }
 }

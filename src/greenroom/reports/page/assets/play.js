@@ -23,7 +23,7 @@ export async function playsPage(main, here) {
   fill(main, make("section", { class: "panel", "aria-labelledby": "begin-title" },
     make("h2", { id: "begin-title" }, "A new conversation"),
     make("p", { class: "dim" }, "A rehearsal: no tool body runs. You say what a tool answers."),
-    here.agents?.length ? make("div", { class: "fields" },
+    here.agents?.length ? make("div", { class: "begin" },
       field("agent", choice("agent", here.agents.map((one) => [String(one.n), one.name]), String(agent), (value) => { agent = Number(value); })),
       field("start state", state), button("Begin", begin, { class: "quiet strong" }))
       : make("p", { class: "remark" }, "No agent was named when the page was started: greenroom web agent.py:agent"), trouble),

@@ -18,6 +18,7 @@ export async function runsPage(main, here, live) {
   let next = "";
   let found = {};
   let due = null;
+  let drawTrend = () => null;
 
   fill(main, make("h2", { class: "unseen" }, "Runs"), trouble, above, table);
 
@@ -35,7 +36,8 @@ export async function runsPage(main, here, live) {
       next = found.next ?? "";
       const set = given().set || runs[0]?.evalset || runs[0]?.name;
       const trend = set ? await asked("/trend", { query: { set } }) : { points: [] };
-      fill(above, bar(), trendPanel(set, trend.points ?? []));
+      drawTrend = () => fill(above, bar(), trendPanel(set, trend.points ?? [], above.clientWidth));
+      drawTrend();
       paint();
       notice(trouble, "");
     } catch (error) {
@@ -60,7 +62,7 @@ export async function runsPage(main, here, live) {
   }
 
   function paint() {
-    const heads = ["run", "choose", "pass rate", "trials", "set", "agent", "cost in all", "time", ...(here.read_only ? [] : ["do"])];
+    const heads = ["run", "choose", "pass rate", "trials", "set", "agent", "cost in all", "time", ...(here.read_only ? [] : ["actions"])];
     fill(table, runs.length ? scrolled("run-rows", heads, runs.map(runLine)) : make("p", { class: "empty" }, "No run yet. `greenroom eval run` makes one."),
       next && button("Earlier runs", more, { class: "quiet" }));
   }
@@ -108,6 +110,7 @@ export async function runsPage(main, here, live) {
   }
 
   window.addEventListener("hashchange", refresh);
+  window.addEventListener("resize", () => drawTrend());
   await refresh();
   followed({}, found.at ?? null, (change) => {
     if (change.kind !== "going") due ??= setTimeout(() => { due = null; refresh(); }, 400);
@@ -126,9 +129,9 @@ function countWords(counts) {
 }
 
 // The pass rate from run to run with its interval. A changed set breaks the line: other questions are no trend.
-function trendPanel(set, points) {
+function trendPanel(set, points, room) {
   if (points.length < 2) return null;
-  const [width, height, left, base] = [720, 120, 34, 100];
+  const [width, height, left, base] = [Math.max(room - 36, 240), 150, 44, 130];  // 36: the edges of the panel
   const shown = points.slice(-60);
   const x = (place) => left + 10 + (place * (width - left - 20)) / Math.max(shown.length - 1, 1);
   const y = (share) => base - share * (base - 10);
@@ -149,7 +152,7 @@ function trendPanel(set, points) {
   const says = [
     shown.some((point) => point.low !== undefined) && "Bars are 95 % intervals.",
     shown.some((point, place) => place && point.digest !== shown[place - 1].digest) && "● the agent changed.",
-    shown.some((point, place) => place && point.set_digest !== shown[place - 1].set_digest) && "▲ the set changed: no line, because the questions are others.",
+    shown.some((point, place) => place && point.set_digest !== shown[place - 1].set_digest) && "▲ the set changed: no line, because the questions are different.",
   ].filter(Boolean);
   const costs = shown.filter((point) => point.cost !== undefined).map((point) => point.cost);
   return make("section", { class: "panel", "aria-label": "Trend" },

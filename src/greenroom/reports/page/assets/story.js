@@ -1,6 +1,6 @@
 // Everything about one trial: why it fell short, then what happened, then the rest.
 import { besideView } from "./beside.js";
-import { button, leadingTo, make, pill } from "./elements.js";
+import { MARKS, button, leadingTo, make, pill } from "./elements.js";
 import { graphPicture, sizeOf, wayWords } from "./graph.js";
 import { price } from "./overview.js";
 import { otherCards, unmetCards } from "./scores.js";
@@ -65,7 +65,7 @@ function withoutRepeats(run) {
 
 function blameLine(run) {
   if (!run.blame) return null;
-  const told = [run.error?.message ?? "", ...(run.scores ?? []).map(([, found]) => found.reason ?? "")].join("\n");
+  const told = [run.error?.message ?? "", ...(run.scores ?? []).map(([name, found]) => `${name}: ${found.reason ?? ""}`)].join("\n");
   const lines = run.blame[1].filter((line) => !told.includes(line));
   return make("div", { class: "blame" }, make("p", null, make("span", { class: "label" }, "whose failure"), " ", make("b", null, BLAMED[run.blame[0]] ?? run.blame[0])),
     lines.length > 0 && make("ul", null, lines.map((line) => make("li", null, line))));
@@ -82,15 +82,15 @@ function spending(run) {
 function beforeLine(run, look) {
   if (!run.before?.length) return null;
   return make("p", { class: "facts" }, make("span", { class: "label" }, "baseline"), " ",
-    run.before.map((trial) => [baselineTrial(trial, run, look), " "]), run.before[0].why && make("span", { class: "dim" }, run.before[0].why),
-    run.earlier && look?.compare && [" ", look.compare]);
+    run.before.map((trial) => [baselineTrial(trial, run, look), " "]), run.earlier && look?.compare && [" ", look.compare],
+    run.before[0].why && make("span", { class: "baseline-why" }, run.before[0].why));
 }
 
 // Which trial of the baseline stands next to this one can be chosen, where there are several.
 function baselineTrial(trial, run, look) {
   if (!look?.baseline || run.before.length < 2 || !run.earlier) return pill(trial.status);
-  return button([pill(trial.status), ` trial ${trial.n}`], () => look.baseline(trial.n),
-    { class: "chip", "aria-pressed": String(look.beside && run.earlier.n === trial.n), title: "Compare with this trial of the baseline" });
+  return button(`${MARKS[trial.status]} trial ${trial.n}`, () => look.baseline(trial.n),
+    { class: `chip ${trial.status}`, "aria-pressed": String(look.beside && run.earlier.n === trial.n), title: "Compare with this trial of the baseline" });
 }
 
 function graphSection(run) {
