@@ -6,13 +6,13 @@ write, what is locked, and where trials under way are recorded.
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from math import inf
 from pathlib import Path
-from threading import Event
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, Literal, Protocol, TypeVar
 
 from greenroom.errors import StoreFailed
-from greenroom.ledger.events import Event as LedgerEvent
+from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.store.cut_trials import CutTrial
 from greenroom.store.runs import Key
@@ -23,6 +23,8 @@ Settled = Callable[[StoreFailed | None], None]
 Holdable = Literal["journals", "conversations"]
 """What one process at a time may work on: a run, or a conversation."""
 _LONGEST_PAUSE = 1.0
+_CLOSING = 5.0
+"""Seconds for which a lost connection is opened again once the run is being closed."""
 
 
 class Rows(Protocol):
@@ -123,11 +125,11 @@ class TrialEntry(Protocol):
         """Record what an earlier process had recorded; whether it is safe now."""
         ...
 
-    def agent(self, event: LedgerEvent) -> None:
+    def agent(self, event: Event) -> None:
         """Record an event of the run."""
         ...
 
-    def judge(self, event: LedgerEvent) -> None:
+    def judge(self, event: Event) -> None:
         """Record an event of the measuring."""
         ...
 
@@ -274,7 +276,7 @@ class Reconnecting:
         self._opened = opened
         self._connection: Connection | None = None
         self._was_open = False
-        self._stopping = Event()
+        self._latest = inf
 
     def do(self, work: Callable[[Connection], T]) -> T:
         """What `work` comes to."""
@@ -289,8 +291,9 @@ class Reconnecting:
                 if not self._was_open:
                     raise  # it may never have been there
                 until = until or monotonic() + self._database.patience
-                if monotonic() + pause > until or self._stopping.wait(pause):
+                if monotonic() + pause > min(until, self._latest):
                     raise
+            sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _open(self) -> Connection:
@@ -312,5 +315,6 @@ class Reconnecting:
             connection.close()
 
     def stop_waiting(self) -> None:
-        """Be patient no more; for any thread."""
-        self._stopping.set()
+        """Be patient only for a moment from now on; for any thread."""
+        # Not for none at all: the server may notice a moment later that a connection before this one is gone.
+        self._latest = monotonic() + _CLOSING
