@@ -24,6 +24,8 @@ _PLACING: Final = 600.0
 """Seconds in which the cluster has to find room for a relay."""
 _LEAVING: Final = 5.0
 _SILENT: Final = 3 * BEAT
+_BREATH: Final = 0.01
+"""Seconds between two calls that carry lines: one costs the driver as much as a whole trial."""
 
 
 class Station:
@@ -43,6 +45,7 @@ class Station:
         self._hearing: asyncio.Task[None] | None = None
         self._out: list[tuple[int, bytes]] = []
         self._turn = 0
+        self._said_at = 0.0
         self._known: set[str] = set()
 
     async def start(self, number: int, parcel: bytes, env: dict[str, str]) -> None:
@@ -60,13 +63,14 @@ class Station:
             self._hearing = asyncio.create_task(self._hear())
 
     def say(self, number: int, line: bytes) -> None:
-        """Send a line to a process, together with all others of this moment."""
+        """Send a line to a process: soon, or together with all others until the last ones have had time."""
         if not self.lost:
             if not self._out:
-                asyncio.get_running_loop().call_soon(self._flush)
+                asyncio.get_running_loop().call_at(self._said_at + _BREATH, self._flush)
             self._out.append((number, line))
 
     def _flush(self) -> None:
+        self._said_at = asyncio.get_running_loop().time()
         lines, self._out = self._out, []
         if lines and not self.lost:
             text = b"".join(line for _, line in lines).decode()
