@@ -58,6 +58,7 @@ def post(server: Server, path: str, body: object = None, wanted: int = 200) -> d
 def test_a_play_rests_forks_and_becomes_a_case_that_passes(server: Server) -> None:
     play = post(server, "/api/plays", {"agent": 1})
     place = f"/api/plays/{play['id']}"
+    assert (play["tools"], play["asking"]) == (["look_up", "approve"], ["approve"])
     stuck = post(server, f"{place}/say", {"text": "a refund please"})
     assert list(stuck["missing"]) == ["look_up"]
     waits = post(server, f"{place}/mocks", {"mocks": {"look_up": {"value": {"state": "ok"}}}})[

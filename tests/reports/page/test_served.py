@@ -513,6 +513,7 @@ def test_an_opened_case_is_what_is_printed(browser, server):
         ready(page)
         page.emulate_media(media="print")
         assert page.locator("#opened .timeline").is_visible()
+        assert page.locator("#opened").get_by_role("button", name="Close").count() == 0
         assert page.locator("main").is_hidden()
 
 

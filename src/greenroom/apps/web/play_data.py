@@ -38,6 +38,7 @@ def play_data(play: Rehearsal, rest: Rest, agent: Any) -> Play:
         waits=[_waiting(wait) for wait in rest.waits],
         mocks=as_object(case_data(play.case).get("mocks") or {}),
         tools=list(tools),
+        asking=[name for name, facts in tools.items() if facts.yields],
         missing=dict[str, Json](lacking),
         error=rest.error,
         cost=cost(ledger) if len(ledger) else None,

@@ -613,6 +613,8 @@ class Play(Shape):
     waits: list[Waiting] = []
     mocks: dict[str, Json] = {}
     tools: list[str] = []
+    asking: list[str] = []
+    """Those of them that leave their answer to the user."""
     missing: dict[str, Json] = {}
     """Tools that were refused for want of a mock, each with one that would do."""
     error: str = ""

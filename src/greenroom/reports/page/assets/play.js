@@ -158,7 +158,7 @@ export async function playPage(main, here, id, live) {
     return make("section", { class: "panel", "aria-labelledby": "mocks-title" }, make("h3", { id: "mocks-title" }, "Mocks"),
       make("p", { class: "dim" }, "They apply from the next call on."),
       names.map((name) => {
-        const text = make("textarea", { class: "code", rows: 2, spellcheck: "false", placeholder: "no mock: a call is refused" });
+        const text = make("textarea", { class: "code", rows: 2, spellcheck: "false", placeholder: play.asking?.includes(name) ? "no mock: you are asked" : "no mock: a call is refused" });
         text.value = name in (play.mocks ?? {}) ? JSON.stringify(play.mocks[name]) : "";
         return field(name, text, button("Apply", () => {
           if (text.value.trim()) return parsed(text, (value) => change("mocks", { mocks: { ...play.mocks, [name]: value } }));
