@@ -173,6 +173,10 @@ def test_the_page_can_name_nothing_that_was_not_given(
 
 
 def test_a_plan_is_acted_on_once(server: Server) -> None:
+    # Only the stop ends this run, however slow the machine is.
+    (server.folder / "shop.py").write_text(
+        "import asyncio\n\nasync def agent(text: str) -> str:\n    await asyncio.Event().wait()\n"
+    )
     plan = post(server, "/api/runs/plan", {"agent": 0, "set": "refunds", "trials": 2})
     assert shlex.split(plan["command"])[:4] == ["greenroom", "eval", "run", "shop.py:agent"]
     child = post(server, "/api/runs", {"plan": plan["plan"]})
