@@ -31,7 +31,11 @@ def own(tmp_path):
 async def test_a_config_tells_all_its_bad_criteria_each_with_its_line(own):
     with pytest.raises(BadFile) as raised:
         await evaluate(CLERK, SET, config=own, store=False)
-    assert lines(raised.value) == [(3, "metrics[0]"), (4, "metrics[1]"), (6, "metrics[2]")]
+    assert lines(raised.value) == [
+        (3, "metrics[0]"),
+        (5, "metrics[1].txts"),
+        (6, "metrics[2]"),
+    ]
     told = str(raised.value)
     assert "3 problems" in told
     assert [line[:9] for line in told.splitlines()[1:]] == ["- line 3,", "- line 4,", "- line 6,"]
@@ -95,7 +99,7 @@ def test_a_set_that_cannot_be_read_tells_its_bad_criteria_too(tmp_path):
     assert lines(raised.value) == [
         (3, "metrics[0]"),
         (6, "cases[0].turns[0].expext"),
-        (8, "cases[0].metrics[0]"),
+        (9, "cases[0].metrics[0].txts"),
     ]
     path.write_text(path.read_text().replace(", expext: 1", ""))
     with pytest.raises(BadFile) as raised:

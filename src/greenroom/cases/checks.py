@@ -10,7 +10,7 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.cases.filters import near_words
 from greenroom.cases.names import id_trouble
 from greenroom.cases.parts import MetricLike
-from greenroom.cases.problems import Problem
+from greenroom.cases.problems import Problem, at
 from greenroom.cases.templates import BLANK
 from greenroom.cases.users import never_speaks
 from greenroom.errors import BadValue
@@ -270,7 +270,13 @@ def metric_problems(
             message = f"the threshold of {metric.name!r} is {metric.threshold!r}"
             yield Problem(f"{place}.threshold", message, "Give a number from 0 to 1")
         elif problem is not None and (message := problem(metric)):
-            yield Problem(place, message)
+            yield Problem(place_in_metric(place, metric, message), message)
+
+
+def place_in_metric(place: str, metric: MetricLike, message: str) -> str:
+    """The place of the option that a message is about, or of the whole metric."""
+    options = list(metric.options) if isinstance(metric, Criterion) else []
+    return next((at(place, name) for name in options if f"no option {name!r}" in message), place)
 
 
 def _is_threshold(given: object) -> bool:

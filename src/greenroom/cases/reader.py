@@ -29,7 +29,7 @@ from greenroom.cases.names import is_expectation, meant_by, near_name, unknown_f
 from greenroom.cases.problems import at, keys_of, mapping_at, shown, wrong
 from greenroom.cases.users import Lines, SimulatedUser, UserAgents, user_from
 from greenroom.cases.wire import RecordReader, list_of, read_mapping, read_text
-from greenroom.ledger.changes import Change, Operation, WithStateChange
+from greenroom.ledger.changes import BUILT_IN_SCOPES, Change, Operation, WithStateChange
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json, as_array, is_array, is_object
 
@@ -252,7 +252,7 @@ def _metric_from(data: Json, where: str) -> Criterion:
     return found
 
 
-metrics_from = list_of(_metric_from)
+metrics_from = list_of(_metric_from, of_names=True)
 """The metrics that a list names."""
 
 
@@ -281,6 +281,7 @@ def _mock_from(data: Any, where: str) -> Any:
     if not is_object(data) or not any(near_name(key, MOCK_FIELDS) for key in data):
         message = f"{shown(data)} is not a mock: it may have {', '.join(MOCK_FIELDS)}"
         raise wrong(where, message, "Write", example={"value": data})
+    _check_answers(data, where)
     match dict(_only(data, MOCK_FIELDS, where)):
         case {"value": value, "changes": [*changes], **rest} if not rest:
             return WithStateChange(value, tuple(_change_from(c, where) for c in changes))
@@ -299,6 +300,14 @@ def _mock_from(data: Any, where: str) -> Any:
             raise wrong(
                 where, f"{shown(other)} is not a mock", "Give value, in_turn, by_args or fault"
             )
+
+
+def _check_answers(mock: Mapping[str, Json], where: str) -> None:
+    for kind in ("in_turn", "by_args"):
+        if kind in mock and not is_array(mock[kind]):
+            raise wrong(at(where, kind), f"{shown(mock[kind])} should be a list")
+    if "fault" in mock:
+        mapping_at(at(where, "fault"), mock["fault"], FAULT_FIELDS)
 
 
 def _change_from(data: Any, where: str) -> Change:
@@ -327,6 +336,20 @@ def _pair_from(pair: Any, where: str) -> tuple[Mapping[str, Any], Any]:
             raise wrong(where, message, "Write", example=example)
 
 
+def _state_of(data: Any, where: str) -> Mapping[str, Any]:
+    """The state that a case begins with: keys by scope."""
+    given, problems = mapping_at(where, data), ProblemList()
+    for scope, content in given.items():
+        if not isinstance(content, Mapping):
+            key = "key" if scope in BUILT_IN_SCOPES else scope
+            message = f"{scope!r} is {shown(content)} and has no keys; group by scope"
+            example: Json = {"state": {"session": {key: content}}}
+            place = at(where, scope)
+            problems.add(wrong(place, message, "Write", example=example), place)
+    problems.settle()
+    return given
+
+
 # The fields of each part that go by more than their type. What code was is refused before it is read.
 _CASE = RecordReader(
     Case,
@@ -335,7 +358,8 @@ _CASE = RecordReader(
         "expect": expect_from,
         "turns": _turns_from,
         "mocks": _mocks_from,
-        "allow_tools": list_of(_tool_name),
+        "allow_tools": list_of(_tool_name, of_names=True),
+        "state": _state_of,
         "stop": _stop_from,
         "metrics": metrics_from,
         "user": _user_from,
@@ -364,7 +388,7 @@ _EXPECT = RecordReader(
         "intermediate": texts_from,
         "state": state_from,
         "state_after": states_from,
-        "tools": list_of(_call_from),
+        "tools": list_of(_call_from, of_names=True),
         "extra": extra_from,
     },
 )

@@ -54,10 +54,17 @@ def read_mapping(data: Json, where: str) -> Mapping[str, Json]:
     return mapping_at(where, data)
 
 
-def list_of(read: Callable[[Json, str], T]) -> Callable[[Json, str], list[T]]:
-    """A reader of lists of what `read` reads, which raises all that is wrong in them at once."""
+def list_of(
+    read: Callable[[Json, str], T], *, of_names: bool = False
+) -> Callable[[Json, str], list[T]]:
+    """A reader of lists of what `read` reads, which raises all that is wrong in them at once.
+
+    `of_names` says that each item may be a text: one that stands alone lacks its brackets.
+    """
 
     def read_list(data: Json, where: str) -> list[T]:
+        if isinstance(data, str) and of_names:
+            raise wrong(where, f"{shown(data)} should be a list", "Write", example=[data])
         problems = ProblemList()
         found = problems.each(data, where, read)
         problems.settle()
@@ -71,7 +78,7 @@ _BY_TYPE: dict[Any, Reader] = {
     bool: read_flag,
     int: read_whole,
     float: read_number,
-    Sequence: list_of(read_text),
+    Sequence: list_of(read_text, of_names=True),
     Mapping: read_mapping,
 }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from greenroom.cases.case import Case
+from greenroom.cases.checks import place_in_metric
 from greenroom.cases.criteria import counted_as_adk
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import Metric, MetricLike
@@ -139,8 +140,12 @@ def problem_with(
 
 
 def _problems(metrics: Placed, folder: Path | None = None) -> list[Problem]:
-    found = ((place, problem_with(metric, folder)) for place, metric in metrics)
-    return [Problem(place, problem) for place, problem in found if problem]
+    found = ((place, metric, problem_with(metric, folder)) for place, metric in metrics)
+    return [
+        Problem(place_in_metric(place, metric, problem), problem)
+        for place, metric, problem in found
+        if problem
+    ]
 
 
 def check_config(path: str | Path, unread: BadFile | None = None) -> None:
@@ -191,11 +196,15 @@ def _check_file(
     problems = _problems(criteria(document.data), Path(path).parent)
     found = [one for one in problems if one.where not in known]
     if found:
-        problems = sorted([*earlier, *document.located(found)], key=lambda one: one.line or 0)
+        problems = sorted([*earlier, *document.located(found)], key=_position)
         count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         raise BadFile(f"{path} has {count}:\n{_list(problems)}", problems)
     if unread is not None:
         raise unread
+
+
+def _position(problem: Problem) -> tuple[int, int]:
+    return problem.line or 0, problem.column or 0
 
 
 def _list(problems: Sequence[Problem]) -> str:

@@ -49,6 +49,8 @@ def _case_problems(
     """What is wrong with cases that can be read, where it stands in their file."""
     places, has_rows = part.places, in_cells is not None
     for problem in check(evalset, metric_problem=in_cells):
+        if problem.where == "cases" and part.is_partial:
+            continue  # there are cases, though none that can be read
         where = _CASE.sub(lambda found: f"cases[{places[int(found[1])]}]", problem.where)
         if has_rows or "metrics[" not in where or not where.endswith(".threshold"):
             place = part.spelt(part.shape.place(where))

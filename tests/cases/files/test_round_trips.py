@@ -299,7 +299,7 @@ def test_scenarios_hold_prompts_plans_and_goals(evalset: EvalSet) -> None:
     assert found.shape == "scenarios"
 
 
-@given(sets(FULL_SETS.filter(len).map(lambda evalset: evalset.cases[0])))
+@given(sets(FULL_SETS.filter(len).map(lambda evalset: evalset.cases[0])).filter(len))
 def test_lines_of_json_hold_whole_cases(evalset: EvalSet) -> None:
     found = through(evalset, "s.jsonl")
     assert said(found) == said(evalset)

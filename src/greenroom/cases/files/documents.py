@@ -171,7 +171,8 @@ def _json_lines(source: Path, text: str) -> Document:
         try:
             row, wrong = json_with_flaws(line.rstrip("\r\n"))
         except Unreadable as error:
-            flaws.append(Problem("", str(error), line=number, column=error.column))
+            why = f"Invalid JSON: {error}"
+            flaws.append(Problem("", why, line=number, column=error.column))
             continue
         check_bounds(row, line, place)
         flaws += [replace(f, where=at(place, *keys_of(f.where)), line=number) for f in wrong]

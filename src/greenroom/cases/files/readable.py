@@ -41,6 +41,11 @@ class ReadablePart:
         """The place in the file of each case."""
         return [i for i in range(len(self._cases(self._data))) if i not in self._dropped]
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether cases were left out."""
+        return bool(self._dropped)
+
     def is_news(self, place: str) -> bool:
         """Whether nothing was found here or inside that may have led to a problem at this place."""
         keys = tuple(keys_of(place))

@@ -175,11 +175,15 @@ def _unknown(name: str, paths: Mapping[str, str], place: str) -> BadFile:
 def _case(row: Json, place: str, paths: Mapping[str, str], refused: Collection[str]) -> Case:
     data: dict[str, Json] = {}
     problems = ProblemList()
-    for name, value in mapping_at(place, row).items():
+    given = mapping_at(place, row)
+    own = {name: path for name, path in paths.items() if name in given}
+    for name, value in given.items():
         path = paths.get(name)
         if name in refused:  # an unknown column of the header is one problem, not one a row
             problems.add(_unknown(name, paths, place), place)
-        if path is None:
+            # In a row that lacks it, a misspelt column is read as the one it means.
+            path = path or _meant(name, own)
+        if not path:
             continue
         cell = problems.part(
             at(place, name), lambda p=path, v=value, n=name: _value(p, v, at(place, n)), None
@@ -209,7 +213,7 @@ def _value(path: str, value: Json, place: str) -> Json:
         return _list(value, place)
     if path == "expect.contains":
         return _json(value) if value.startswith("[") else value
-    return _json(value)
+    return _whole(value, place) if path in CASE_FIELDS else _json(value)
 
 
 def _list(cell: str, place: str) -> list[Json]:
@@ -219,6 +223,16 @@ def _list(cell: str, place: str) -> list[Json]:
         return cast("list[Json]", parsed_json(cell))
     except Unreadable as error:
         raise wrong(place, f"{shown(cell)} is not a list in JSON ({error})") from error
+
+
+def _whole(cell: str, place: str) -> Json:
+    """A cell that is a whole part of a case: what begins as JSON has to be JSON."""
+    try:
+        return parsed_json(cell)
+    except Unreadable as error:
+        if cell.lstrip()[:1] in ("{", "["):
+            raise wrong(place, f"{shown(cell)} is not valid JSON: {error}") from error
+        return cell
 
 
 def _json(cell: str) -> Json:
