@@ -214,7 +214,8 @@ class TableJournal:
     def close(self, *, remove: bool) -> None:
         """Let go of the run, and of what is left in the table if nothing is needed any more."""
         self._leaves_nothing = remove
-        self._database.stop_waiting()
+        if not remove:  # a run that is whole is worth waiting for a connection that was just lost
+            self._database.stop_waiting()
         self._jobs.put(None)
         self._thread.join(timeout=10)
 
