@@ -159,7 +159,8 @@ def test_the_command_line_sends_to_where_the_environment_says(
         done = greenroom(
             shop,
             *("eval", "run", "shop.py:clerk", "cases.yaml", "--middleware"),
-            *("greenroom.telemetry:spans", "-f", "json", "-o", "told.json", *workers),
+            *("greenroom.telemetry:spans", "-f", "json", "-o", "told.json", "--store", "runs"),
+            *workers,
             OTEL_EXPORTER_OTLP_ENDPOINT=collector.endpoint,
             OTEL_SERVICE_NAME="shop",
             GREENROOM_TRACE_LINK="https://traces.example/{trace_id}",
@@ -170,7 +171,9 @@ def test_the_command_line_sends_to_where_the_environment_says(
         ]
         assert _service(collector) == {"shop"}
         assert "greenroom.case.duration" in collector.metric_names()
-        assert "https://traces.example/" in (shop / "told.json").read_text()
+        told = (shop / "told.json").read_text()
+        assert "https://traces.example/" in told
+        assert _runs(collector) == {json.loads(told)["id"]}
 
 
 def test_telemetry_is_switched_on_by_a_flag(shop: Path) -> None:
@@ -225,6 +228,18 @@ def test_a_switched_off_sdk_sends_nothing(shop: Path) -> None:
         )
         assert done.returncode == 0, done.stdout + done.stderr
         assert collector.names() == []
+
+
+def _runs(collector: Collector) -> set[str]:
+    return {
+        attribute.value.string_value
+        for request in collector.traces
+        for resource in request.resource_spans
+        for scope in resource.scope_spans
+        for span in scope.spans
+        for attribute in span.attributes
+        if attribute.key == "greenroom.run.id"
+    }
 
 
 def _service(collector: Collector) -> set[str]:

@@ -321,6 +321,16 @@ def test_results_and_reports_lead_to_the_trace(tmp_path: Any) -> None:
     assert "trace" not in JsonReport().render(bare)
 
 
+def test_spans_name_the_run_of_the_store_that_they_belong_to(tmp_path: Path) -> None:
+    seen = Seen()
+    report = rehearse(clerk("No."), [CASE], middleware=[seen.middleware()], store=tmp_path)
+    of_case = [span for span in seen.spans if not span.name.startswith("evaluate")]
+    assert {(span.attributes or {}).get("greenroom.run.id") for span in of_case} == {report.id}
+    bare = Seen()
+    rehearse(clerk("No."), [CASE], middleware=[bare.middleware()], store=False)
+    assert not any("greenroom.run.id" in (span.attributes or {}) for span in bare.spans)
+
+
 def test_a_run_that_is_resumed_is_linked_to_the_trace_before() -> None:
     seen = Seen()
     whole = run(seen.middleware())

@@ -91,6 +91,7 @@ class StoredRun(Recorder):
         digest = self._cases.digests[key.case_id]
         cut = self._cut.pop(key, None)
         state = self._state(trial, cut, backend, digest)
+        state.run_id = self.run_id
         try:
             entry = self._journal.entry()
         except StoreFailed as error:

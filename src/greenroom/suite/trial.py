@@ -29,6 +29,7 @@ from greenroom.suite.measurement import Measurement
 from greenroom.suite.options import Values
 from greenroom.suite.resume import before_calls, reason_for_doubt, up_to_last_pause
 from greenroom.suite.sources import as_middleware, as_model_given, as_resources
+from greenroom.world.middleware.current import stored_as
 from greenroom.world.rates import Rates, read_rates
 from greenroom.world.resources import Factories
 
@@ -154,6 +155,8 @@ class TrialState:
     """Why it cannot run again: a real tool may have acted in what was cut off."""
     recorded: "RecordedTrial | None" = None
     """The trial whose answers are repeated, in a replay."""
+    run_id: str = ""
+    """The run of the store that it belongs to, if there is one."""
     now: float | None = None
     """What its clock shows, where a trial is recorded or replayed."""
 
@@ -211,13 +214,14 @@ def _ends_search(event: Event) -> bool:
 async def run_trial(agent: Any, state: TrialState, settings: Settings) -> CaseResult:
     """Simulate one case and measure it."""
     case = state.trial.case
-    try:
-        ledger = await _simulated(agent, state, settings)
-    except Exception as error:  # noqa: BLE001 - the one place where a case that cannot run is caught
-        result = broken(case, error, metrics=settings.measuring.names(case))
-    else:
-        failpoint("trial.played")
-        result = await _measured(agent, state, settings, ledger)
+    with stored_as(state.run_id):
+        try:
+            ledger = await _simulated(agent, state, settings)
+        except Exception as error:  # noqa: BLE001 - the one place where a case that cannot run is caught
+            result = broken(case, error, metrics=settings.measuring.names(case))
+        else:
+            failpoint("trial.played")
+            result = await _measured(agent, state, settings, ledger)
     return settings.hooks.metrics_completed(case, result)
 
 

@@ -26,7 +26,9 @@ def about_run(run: Run) -> dict[str, Any]:
     """Which run it is, and which trial of which case."""
     first = started(run.ledger if run.judged is None else run.judged)
     run_id = run.run_id if first is None else first.run_id
-    found: dict[str, Any] = {"gen_ai.conversation.id": run_id, "greenroom.run.id": run_id}
+    found: dict[str, Any] = {"gen_ai.conversation.id": run_id}
+    if run.stored_as:
+        found["greenroom.run.id"] = run.stored_as
     if run.backend:
         found["greenroom.backend"] = run.backend
     if run.voice != "agent":

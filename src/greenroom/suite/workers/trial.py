@@ -100,6 +100,7 @@ class WorkerTrial:
             "position": trial.position,
             "case_id": trial.case.id,
             "trial": trial.number,
+            "run_id": self.state.run_id,
             "ledger": ledger,
             "judging": self.judging.dumps(),
             "is_recorded": self.state.before_live is not None,

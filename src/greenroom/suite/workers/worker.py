@@ -187,7 +187,7 @@ class WorkerSetup:
             _sender(judging, outbox, JUDGE, position, self.blobs),
         )
         state = TrialState(trial, ledger, judging, *senders, on_restart=_leave_to_parent)
-        state.now, replays = order["now"], order["replays"]
+        state.run_id, state.now, replays = order["run_id"], order["now"], order["replays"]
         if replays is not None:
             from greenroom.suite.recordings import RecordedTrial  # loaded where it is used
 

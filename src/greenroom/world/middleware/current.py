@@ -35,6 +35,11 @@ class Run(Struct, frozen=True):
         return self._world.run_id
 
     @property
+    def stored_as(self) -> str:
+        """The run of the store that its trial belongs to; empty if there is none."""
+        return _STORED.get()
+
+    @property
     def voice(self) -> Voice | Literal["judge"]:
         """Who is at work: the agent, its simulated user, or a judge."""
         return self._world.voice if self.judged is None else "judge"
@@ -48,6 +53,7 @@ class Run(Struct, frozen=True):
         self._world.record(Noted(path=path, name=name, data=data))
 
 
+_STORED: Final = ContextVar("greenroom_stored_run", default="")
 _RUN: Final = ContextVar["Run | None"]("greenroom_middleware_run", default=None)
 
 
@@ -62,6 +68,16 @@ def current_run() -> Run:
 def run_var() -> "ContextVar[Run | None]":
     """Where the run stands while a hook is at work."""
     return _RUN
+
+
+@contextmanager
+def stored_as(run_id: str) -> Generator[None]:
+    """A trial of this run of the store."""
+    token = _STORED.set(run_id)
+    try:
+        yield
+    finally:
+        _STORED.reset(token)
 
 
 @contextmanager
