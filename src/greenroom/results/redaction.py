@@ -20,7 +20,7 @@ from greenroom.results.wire import shown_json
 
 T = TypeVar("T")
 
-_ROOM = 16_000_000
+_ROOM = 4_000_000
 """Bytes of ledgers that are kept open at a time; in memory they take a few times as much."""
 _TOGETHER = 100
 """So many are looked through together, in a sixth of the time."""
