@@ -6,7 +6,7 @@ from time import process_time
 from urllib.parse import unquote
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from greenroom import Ledger
@@ -138,6 +138,8 @@ pieces = st.lists(st.sampled_from(PARTS), max_size=6).map("".join)
 
 
 @given(before=pieces, begins=pieces, ends=pieces, is_long=st.booleans())
+@example(before="password: password: ", begins="", ends="", is_long=True)
+@example(before="password: ", begins="token=-----BEGIN PRIVATE KEY-----", ends="", is_long=True)
 def test_a_long_text_that_is_quoted_is_cleaned_as_it_would_be_alone(before, begins, ends, is_long):
     said = f"{begins}{' word' * (4_000 if is_long else 1)} {ends}"
     quoted = f"{before}{said}"

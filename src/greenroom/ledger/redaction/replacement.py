@@ -118,14 +118,19 @@ class _Pass:
         """A long text may be one that was seen, with a few words before it: `turn 1: …`."""
         known = self._by_tail.setdefault(text[-_TAIL:], text)
         before = text[: -len(known)]
-        is_quoting = 0 < len(before) < _TAIL and before[-1].isspace() and text.endswith(known)
+        if not (0 < len(before) < _TAIL and before[-1].isspace() and text.endswith(known)):
+            return self._clean(text, self.kinds)
         # No word goes on beyond a space: what was found behind it is found again, and no more, unless
-        # a secret begins in those few words.
-        if not is_quoting or any(
-            kind.look.match(text, at) for kind in self.kinds for at in range(len(before))
+        # a secret is in those few words or begins there, also once others are replaced.
+        quoting = before + self.text(known)
+        if self._clean(before, self.kinds) != before or any(
+            kind.look.match(whole, at)
+            for kind in self.kinds
+            for whole in (text, quoting)
+            for at in range(len(before))
         ):
             return self._clean(text, self.kinds)
-        return self._clean(before, self.kinds) + self.text(known)
+        return quoting
 
     def finds(self, text: str) -> bool:
         """Whether `text` holds a secret; the first one that is found will do."""
