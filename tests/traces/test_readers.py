@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from greenroom import Agent, Case, Scripted, Turn, call, rehearse, tool
 from greenroom.errors import BadTrace
-from greenroom.ledger import Ledger
+from greenroom.ledger import Ledger, ToolReturned
 from greenroom.ledger.questions import messages, response, tool_calls, turns, unseen, usage
 from greenroom.suite import score
 from greenroom.telemetry import spans
@@ -74,6 +74,7 @@ def facts(ledger: Ledger) -> Any:
         turns(ledger),
         [(message.role, message.text) for message in messages(ledger)],
         [(made.tool, made.args, made.result) for made in tool_calls(ledger)],
+        [event.source for event in ledger.of(ToolReturned)],
         usage(ledger),
     )
 
@@ -91,6 +92,15 @@ def test_spans_of_a_rehearsal_come_back_as_the_same_conversation(rehearsal, tmp_
     assert facts(read.ledger) == facts(ledger)
     assert read.case_id == "order"
     assert unseen(read.ledger) == ("state", "nodes")
+
+
+def test_a_tool_was_really_called_unless_a_span_of_a_rehearsal_says_otherwise(rehearsal, tmp_path):
+    whole = json.dumps(otlp(rehearsal[0]))
+    path = tmp_path / "spans.json"
+    for said, source in (("mock", "mock"), ("refused", "refused"), ("a friend", "live")):
+        path.write_text(whole.replace('"stringValue": "mock"', f'"stringValue": "{said}"'))
+        [returned] = one(path).ledger.of(ToolReturned)
+        assert returned.source == source
 
 
 def test_protobuf_json_lines_and_the_sdk_s_own_json_say_the_same(rehearsal, tmp_path):

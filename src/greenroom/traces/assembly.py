@@ -1,11 +1,12 @@
 """Spans put together to conversations, whichever tool wrote them and in whichever order they came."""
 
 from collections.abc import Iterable, Iterator
+from typing import Final, cast, get_args
 
 from msgspec import Struct, structs
 
 from greenroom.errors import BadTrace
-from greenroom.ledger.events import Question, ToolCalled
+from greenroom.ledger.events import Question, Source, ToolCalled
 from greenroom.ledger.messages import Message
 from greenroom.ledger.questions import TRACE
 from greenroom.traces.acts import (
@@ -24,6 +25,7 @@ from greenroom.traces.records import Flaw, Imported, Span
 from greenroom.traces.turns import Turn, calls_of, end_of, spans_of, spoken_at_top
 from greenroom.traces.writer import LedgerWriter
 
+SOURCE: Final = "greenroom.source"
 SILENT = ""
 """What an agent says that ends its turn without words."""
 
@@ -262,6 +264,7 @@ def _write_model(
             usage=act.usage,
             cost=act.cost,
             seconds=max(end_of(act.span) - act.span.start, 0.0),
+            source=_source(act.span),
         )
 
 
@@ -273,9 +276,22 @@ def _write_tool(
     elif act.span.failed:
         kind = act.span.attributes.get("error.type")
         named = kind if isinstance(kind, str) else ""
-        writer.failed(calls[moment.number], act.span.error or named or "failed", named, moment.at)
+        error = act.span.error or named or "failed"
+        writer.failed(calls[moment.number], error, named, moment.at, source=_source(act.span))
     elif act.span.end is not None:
-        writer.returned(calls[moment.number], act.result, moment.at, known=act.has_result)
+        writer.returned(
+            calls[moment.number],
+            act.result,
+            moment.at,
+            known=act.has_result,
+            source=_source(act.span),
+        )
+
+
+def _source(span: Span) -> Source:
+    """Who answered: spans of a rehearsal say so, those of others tell of what really happened."""
+    said = span.attributes.get(SOURCE)
+    return cast("Source", said) if said in get_args(Source) else "live"
 
 
 def _reply_time(act: ModelAct, tools: list[ToolAct]) -> float:

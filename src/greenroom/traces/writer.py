@@ -19,6 +19,7 @@ from greenroom.ledger.events import (
     Question,
     RunEnded,
     RunStarted,
+    Source,
     ToolCalled,
     ToolFailed,
     ToolReturned,
@@ -153,7 +154,13 @@ class LedgerWriter:
         return made
 
     def returned(
-        self, call: ToolCalled, value: Json, at: float = 0.0, *, known: bool = True
+        self,
+        call: ToolCalled,
+        value: Json,
+        at: float = 0.0,
+        *,
+        known: bool = True,
+        source: Source = "live",
     ) -> None:
         """A call ended with a value, or with one that is not `known`."""
         if not known:
@@ -165,14 +172,22 @@ class LedgerWriter:
                 path=call.path,
                 call_id=call.call_id,
                 tool=call.tool,
-                source="live",
+                source=source,
                 value=_plain(value, f"the result of {call.tool}"),
                 seconds=seconds,
                 at=at,
             ),
         )
 
-    def failed(self, call: ToolCalled, error: str, error_type: str = "", at: float = 0.0) -> None:
+    def failed(
+        self,
+        call: ToolCalled,
+        error: str,
+        error_type: str = "",
+        at: float = 0.0,
+        *,
+        source: Source = "live",
+    ) -> None:
         """A call ended with an error."""
         self._end(
             call,
@@ -180,7 +195,7 @@ class LedgerWriter:
                 path=call.path,
                 call_id=call.call_id,
                 tool=call.tool,
-                source="live",
+                source=source,
                 error=error,
                 error_type=error_type,
                 seconds=max(at - call.at, 0.0),
