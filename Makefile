@@ -25,8 +25,9 @@ wheel: .venv/.base
 test: lint browser
 	@$(MAKE) --no-print-directory -j 2 types pytest
 
+# Three workers on two cores: a third of the time a test waits for a process, a page or a clock.
 pytest: .venv/.dev
-	@$(BIN)/pytest -q -n 2 --dist worksteal || { test $$? = 1 && $(BIN)/python scripts/tests_alone.py; }
+	@$(BIN)/pytest -q -n 3 --dist worksteal || { test $$? = 1 && $(BIN)/python scripts/tests_alone.py; }
 
 test-all: test postgres
 	@$(BIN)/pytest -q -m "heavy or deep" --hypothesis-profile=deep

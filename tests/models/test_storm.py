@@ -12,10 +12,9 @@ from models.wire import openai, refusal, wire
 
 
 async def test_a_storm_of_calls_finds_the_pace_of_its_server():
-    found = await storm(calls=120, full=False)
+    found = await storm(calls=120)
     assert found.report.passed
     assert found.bucket.passed == 120
-    assert found.bucket.refused >= 1
     assert found.refusals <= 0.25
     assert found.model.impatient() == []
 

@@ -38,7 +38,7 @@ async def test_a_config_tells_all_its_bad_criteria_each_with_its_line(own):
     ]
     told = str(raised.value)
     assert "3 problems" in told
-    assert [line[:9] for line in told.splitlines()[1:]] == ["- line 3,", "- line 4,", "- line 6,"]
+    assert [line[:9] for line in told.splitlines()[1:]] == ["- line 3,", "- line 5,", "- line 6,"]
     assert all(word in told for word in ("'nosuch'", "'txts'", "17"))
 
 
@@ -104,5 +104,5 @@ def test_a_set_that_cannot_be_read_tells_its_bad_criteria_too(tmp_path):
     path.write_text(path.read_text().replace(", expext: 1", ""))
     with pytest.raises(BadFile) as raised:
         gather(str(path))
-    assert [line for line, _ in lines(raised.value)] == [3, 8]
+    assert [line for line, _ in lines(raised.value)] == [3, 9]
     assert gather(str(path), configs=False).evalset.ids == ["a"]

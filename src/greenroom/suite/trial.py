@@ -29,9 +29,9 @@ from greenroom.suite.measurement import Measurement
 from greenroom.suite.options import Values
 from greenroom.suite.resume import before_calls, reason_for_doubt, up_to_last_pause
 from greenroom.suite.sources import as_middleware, as_model_given, as_resources
-from greenroom.world.middleware.current import stored_as
 from greenroom.world.rates import Rates, read_rates
 from greenroom.world.resources import Factories
+from greenroom.world.stored_run import stored_as
 
 if TYPE_CHECKING:
     from greenroom.suite.recordings import RecordedTrial, Tape

@@ -12,6 +12,7 @@ from greenroom.ledger.events import Noted
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import Json
+from greenroom.world.stored_run import stored_run
 from greenroom.world.world import World
 
 
@@ -37,7 +38,7 @@ class Run(Struct, frozen=True):
     @property
     def stored_as(self) -> str:
         """The run of the store that its trial belongs to; empty if there is none."""
-        return _STORED.get()
+        return stored_run()
 
     @property
     def voice(self) -> Voice | Literal["judge"]:
@@ -53,7 +54,6 @@ class Run(Struct, frozen=True):
         self._world.record(Noted(path=path, name=name, data=data))
 
 
-_STORED: Final = ContextVar("greenroom_stored_run", default="")
 _RUN: Final = ContextVar["Run | None"]("greenroom_middleware_run", default=None)
 
 
@@ -68,16 +68,6 @@ def current_run() -> Run:
 def run_var() -> "ContextVar[Run | None]":
     """Where the run stands while a hook is at work."""
     return _RUN
-
-
-@contextmanager
-def stored_as(run_id: str) -> Generator[None]:
-    """A trial of this run of the store."""
-    token = _STORED.set(run_id)
-    try:
-        yield
-    finally:
-        _STORED.reset(token)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ export function printing(source, head) {
     const fallen = rows.flatMap((row) => row.trials.filter((trial) => FALLEN.includes(trial.status)).map((trial) => [row, trial]));
     for (const [row, trial] of fallen.slice(0, MOST_PRINTED)) {
       ready.push([row, trial, await Promise.resolve(source.story(row.id, trial.n)).catch(() => null)]);
-      await new Promise((rest) => (window.requestIdleCallback ?? setTimeout)(rest));
+      await new Promise((rest) => setTimeout(rest));  // a page that is at rest may never call itself idle
     }
   }
 
@@ -33,7 +33,7 @@ export function printing(source, head) {
   });
   window.addEventListener("afterprint", () => fill(document.getElementById("print")));
   // A run that is followed changes; a file is read once.
-  if (!source.live) (window.requestIdleCallback ?? setTimeout)(prepare);
+  if (!source.live) setTimeout(prepare);
   else {
     window.addEventListener("beforeprint", () => { if (!ready.length) prepare(); });
     // Paper does not wait for the server, so what it needs is read before it is asked for.
