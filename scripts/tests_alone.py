@@ -13,7 +13,7 @@ from pathlib import Path
 MOST = 3
 
 failed: dict[str, bool] = json.loads(Path(".pytest_cache/v/cache/lastfailed").read_text())
-if len(failed) > MOST:
+if not 0 < len(failed) <= MOST:  # with none, `--last-failed` would run all of them
     sys.exit(1)
 print("\nFailed beside others, now alone:", *failed, sep="\n  ", flush=True)
 again = subprocess.run([sys.executable, "-m", "pytest", "-q", "--last-failed"], check=False)

@@ -79,7 +79,7 @@ def _line_of(text: str, table: str, key: str) -> int | None:
     for number, line in enumerate(text.splitlines(), start=1):
         if header := _HEADER.match(line):
             inside = header[1].replace(" ", "")
-            if inside.startswith(f"{table}.{key}"):
+            if f"{inside}.".startswith(f"{table}.{key}."):
                 return number
         elif inside == table and (found := _KEY.match(line)) and key in found.groups():
             return number
