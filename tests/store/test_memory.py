@@ -9,7 +9,7 @@ from store.large_ledgers import grown
 MEGABYTE = 1_000_000
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_ledgers_do_not_pile_up_in_memory(tmp_path: Path) -> None:
     few = grown(tmp_path / "few", 20, MEGABYTE, exact=True)
     many = grown(tmp_path / "many", 60, MEGABYTE, exact=True)
@@ -17,7 +17,7 @@ def test_ledgers_do_not_pile_up_in_memory(tmp_path: Path) -> None:
     assert many - few < 10
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_cases_under_way_hold_their_own_ledgers_and_few_others(tmp_path: Path) -> None:
     # Eight under way, each as events and as lines, and as much again on its way to the disk.
     few = grown(tmp_path / "few", 16, MEGABYTE, concurrency=8, exact=True)

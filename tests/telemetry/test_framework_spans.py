@@ -128,6 +128,7 @@ def test_what_a_framework_wrote_is_not_overwritten(seen: Seen) -> None:
     assert asked["gen_ai.operation.name"] == "generate_content"
 
 
+@pytest.mark.heavy
 def test_the_development_server_of_google_adk_shows_our_attributes(tmp_path: Path) -> None:
     folder = Path(__file__).parent
     done = subprocess.run(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from browser.chromium import Heard, chromium, opened, until
-from browser.hostile import PAYLOADS
+from browser.hostile import PAYLOADS, SOME_PAYLOADS
 from browser.sample_reports import rich_report
 from browser.served_pages import HERE, OTHER, PLAY, RUN, RUNS, TEXT, TOKEN, Answers, served_pages
 from greenroom.reports.html import render_html
@@ -552,11 +552,14 @@ _FIRST = [
 """Some only act where a text begins with them."""
 
 
-@pytest.mark.parametrize("first", [_FIRST[0], *map(heavy, _FIRST[1:])])
-def test_no_hostile_answer_acts_on_any_page(browser, server, monkeypatch, first):
-    """Every field of every answer holds every hostile text."""
+_EVERY = [SOME_PAYLOADS, *(heavy((*PAYLOADS[n:], *PAYLOADS[:n])) for n in _FIRST)]
+
+
+@pytest.mark.parametrize("payloads", _EVERY, ids=["some", *map(str, _FIRST)])
+def test_no_hostile_answer_acts_on_any_page(browser, server, monkeypatch, payloads):
+    """Every field of every answer holds all of these texts."""
     address, answers = server
-    every = "\n".join((*PAYLOADS[first:], *PAYLOADS[:first]))
+    every = "\n".join(payloads)
     usual = answers.get
 
     def poisoned(value: Any, key: str = "") -> Any:
