@@ -1,9 +1,9 @@
 """What goes over the wire to each provider, and what comes back into a reply."""
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from greenroom.agents import Tool, tool
 from greenroom.errors import ModelUnreachable

@@ -9,10 +9,10 @@ import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from greenroom.errors import FenceBreach
 from greenroom.simulation.fence import Breach, enclose, opening_for, put_up, strays

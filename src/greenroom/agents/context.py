@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from greenroom.errors import BadAgent
 from greenroom.ledger.changes import State
 from greenroom.ledger.messages import Message
@@ -12,8 +14,7 @@ from greenroom.models.named import as_model
 Exchange = tuple[Message, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(Struct, frozen=True):
     """What a context rule can draw on: earlier exchanges of this agent, and the state."""
 
     earlier: Sequence[Exchange]

@@ -3,11 +3,14 @@
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import isfinite
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
+
+import msgspec
+from msgspec import Struct
 
 from greenroom.agents.cards import AgentCard
 from greenroom.agents.flow import Flow, checked_name
@@ -19,14 +22,13 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _HEADER = re.compile(r"[A-Za-z0-9-]+\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class FarAddress:
+class FarAddress(Struct, frozen=True):
     """Where an agent is, and by what it is asked: the names of variables, never what is in them."""
 
     url: str
     is_endpoint: bool = False
     """Whether messages go to this very address; else the card that is published there says where."""
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """For each header the environment variable that holds its value."""
     seconds: float = 30.0
 

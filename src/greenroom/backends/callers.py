@@ -6,8 +6,9 @@ asks, and translates the answer. Until a tool call is placed, its path is the na
 
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import Any, Protocol, TypeVar
+
+from msgspec.structs import replace
 
 from greenroom.backends.foreign import Invocation, jsonable
 from greenroom.errors import AgentFailed, GreenroomError

@@ -1,8 +1,10 @@
 """A recorded session made into a case: what the user said, what tools answered, what came of it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct
 
 from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.data import case_from
@@ -248,8 +250,7 @@ def _role(tool: str, given: list[Json], id: str) -> Any:
 # What the tools answered
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(Struct, frozen=True):
     """What a tool answered, to which arguments, and as which call of that tool."""
 
     args: dict[str, Json]

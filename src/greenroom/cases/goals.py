@@ -7,7 +7,8 @@ does.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from greenroom.cases.words import is_whole
 from greenroom.ledger.events import AgentSaid, InvocationEnded
@@ -19,8 +20,7 @@ _AROUND = " \t\r\n\"'“”„«»"
 _SHORTEST = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """A simulated user's reply, taken apart: its words, the goals it marks, whether it is the last.
 
     `marked` pairs the number of a goal, from 1, with the words that should show it.
@@ -48,8 +48,7 @@ def read_reply(text: str, stop_signal: str) -> Said:
     return Said(said, tuple(marked), stop_signal in said)
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A goal that the user called reached, with the words quoted for it.
 
     `shown` says whether the agent had said these words by then.

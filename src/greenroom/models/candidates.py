@@ -2,9 +2,11 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from math import isfinite
 from typing import Any
+
+from msgspec.structs import replace
 
 from greenroom.errors import AgentFailed, BadAgent
 from greenroom.ledger.identity import code_identity

@@ -2,8 +2,9 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from greenroom.ledger.attachments import Attachment
 from greenroom.ledger.messages import Message, ToolCall, Usage
@@ -43,8 +44,7 @@ class ToolSpec(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(Struct, frozen=True):
     """A question to a model: who asks, for which time, with what before it."""
 
     agent: str
@@ -71,8 +71,7 @@ class ModelRequest:
         return self.messages[-1].text if self.messages else ""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelReply:
+class ModelReply(Struct, frozen=True):
     """A model's answer; a cost of None means that no price is known."""
 
     text: str = ""

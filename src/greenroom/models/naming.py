@@ -1,6 +1,6 @@
 """A model that goes on without what it cannot take: it gets the name in its place."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from greenroom.errors import BadAttachment, RequestRefused
 from greenroom.ledger.messages import Message

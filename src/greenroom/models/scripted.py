@@ -4,8 +4,9 @@ import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, cast
+
+from msgspec.structs import replace
 
 from greenroom.errors import BadAgent, ScriptExhausted
 from greenroom.ledger.attachments import Attachment

@@ -1,8 +1,9 @@
 """Where a run stands when a model is to be asked, for models that choose by it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from greenroom.ledger.changes import State
 from greenroom.ledger.plain import Json
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from greenroom.models.prices import Price
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """What the ledger tells at the place of a request, so that the same ledger gives the same choice.
 
     What branches next to this one do meanwhile does not count: that depends on which is faster.

@@ -4,8 +4,9 @@ Only rules that can be checked decide; anything else is undecided, never the age
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeGuard
+
+from msgspec import Struct
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Outcome, Score, Unmeasured
@@ -22,8 +23,7 @@ _LIMITS = ("max_turns", "max_seconds")
 _QUALITY = "simulator_quality"
 
 
-@dataclass(frozen=True, slots=True)
-class Blame:
+class Blame(Struct, frozen=True):
     """Who is to blame, and what shows it."""
 
     whom: Whom

@@ -5,7 +5,8 @@ spent, says nothing about the agent. So every metric of it is `Unmeasured`, deci
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from greenroom.cases.scores import Outcome, Unmeasured
 from greenroom.errors import Phase
@@ -18,8 +19,7 @@ LEFT_OUT = Unmeasured("the trial was left out")
 """What a metric of a skipped trial comes to, if something was measured before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """What broke, and in whose hands."""
 
     phase: Phase

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import comb, fsum
+
+from msgspec import Struct
 
 from greenroom.results.facts import Facts
 from greenroom.results.intervals import Interval, Tally, of_cases, of_trials
@@ -12,8 +13,7 @@ from greenroom.results.report import Report, Summary
 from greenroom.results.totals import Spent, Tagged, by_case
 
 
-@dataclass(frozen=True, slots=True)
-class TagSummary:
+class TagSummary(Struct, frozen=True):
     """The results that carry one tag."""
 
     tag: str
@@ -36,8 +36,7 @@ class TagSummary:
         return self.counts.passed
 
 
-@dataclass(frozen=True, slots=True)
-class CaseSummary:
+class CaseSummary(Struct, frozen=True):
     """All trials of one case."""
 
     case_id: str

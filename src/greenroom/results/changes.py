@@ -5,11 +5,11 @@ The verdict on each case is in `greenroom.results.verdicts`.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Literal, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from greenroom.cases.case import Case
 from greenroom.errors import BadInput
@@ -43,8 +43,7 @@ Verdict = Literal[
 _UNTOUCHED = ("name", "description", "tags")
 
 
-@dataclass(frozen=True, slots=True)
-class MetricChange:
+class MetricChange(Struct, frozen=True):
     """The mean of one metric, then and now."""
 
     name: str
@@ -61,8 +60,7 @@ class MetricChange:
         return self.now - self.before
 
 
-@dataclass(frozen=True, slots=True)
-class CaseChange:
+class CaseChange(Struct, frozen=True):
     """How one case changed."""
 
     case_id: str

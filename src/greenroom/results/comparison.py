@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from msgspec import structs
+
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
 from greenroom.results.changes import CaseChange, MetricChange, Verdict, mean, pooled
@@ -214,7 +216,7 @@ class Comparison:
         asked = self.asked
         adjusted = holm([change.p if change.p is not None else 1.0 for change in asked.values()])
         return {
-            name: replace(change, p=p)
+            name: structs.replace(change, p=p)
             for (name, change), p in zip(asked.items(), adjusted, strict=True)
             if p <= METRICS_ALPHA
         }

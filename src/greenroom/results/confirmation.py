@@ -8,8 +8,9 @@ docs/why/statistics.md.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import comb, exp, inf, log
+
+from msgspec import Struct
 
 MOST = 30
 """How often a suspect is run again at most."""
@@ -67,8 +68,7 @@ def together(suspects: int, failing: int, chance: float) -> float:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Suspects that were looked at together, and how likely so many are left if none has changed."""
 
     case_ids: tuple[str, ...]

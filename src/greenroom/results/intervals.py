@@ -5,9 +5,10 @@ cases. What the cases' own pass rates show decides how much less.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import atan, ceil, cos, erfc, floor, fsum, pi, sin, sqrt
+
+from msgspec import Struct
 
 Z = 1.959963984540054
 """How many standard errors a 95 % interval reaches to each side."""
@@ -23,8 +24,7 @@ Tally = tuple[int, int]
 """How many trials of a case passed, and of how many that were evaluated."""
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Struct, frozen=True):
     """A share and the 95 % interval around it. `str(interval)` is short: `82 % ± 6`."""
 
     share: float

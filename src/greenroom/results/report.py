@@ -7,6 +7,8 @@ from os import urandom
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from msgspec import Struct
+
 from greenroom.errors import NotFound
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.questions import Spending
@@ -36,8 +38,7 @@ def new_report_id() -> str:
     return urandom(6).hex()
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """How many cases ended how."""
 
     total: int = 0
@@ -69,8 +70,7 @@ class Summary:
         return self.passed / self.evaluated if self.evaluated else None
 
 
-@dataclass(frozen=True, slots=True)
-class MetricSummary:
+class MetricSummary(Struct, frozen=True):
     """One metric over all cases; what it could not measure is not a number here."""
 
     name: str
@@ -88,8 +88,7 @@ class MetricSummary:
         return self.passed + self.failed
 
 
-@dataclass(frozen=True, slots=True)
-class CasePlace:
+class CasePlace(Struct, frozen=True):
     """Where a case is from: its eval set, and the file and line on which it begins, if it has one."""
 
     evalset: str = ""

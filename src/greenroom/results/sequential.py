@@ -16,9 +16,10 @@ same are guessed right and cost nothing, so a set of steady cases is decided wit
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from math import exp, log
 from typing import Literal
+
+from msgspec import Struct, field
 
 from greenroom.errors import BadInput
 from greenroom.results.exact import ALPHA
@@ -31,8 +32,7 @@ _STAKES = (0.03, 0.1, 0.3, 0.6, 0.9)
 _HALVINGS = 40
 
 
-@dataclass(frozen=True, slots=True)
-class _Alike:
+class _Alike(Struct, frozen=True):
     """Cases of a round with the same past: what was guessed of each, and how many passed."""
 
     guess: float
@@ -45,8 +45,7 @@ class _Alike:
         return _Alike(1 - self.guess, self.count, self.count - self.passed)
 
 
-@dataclass(slots=True)
-class _Bets:
+class _Bets(Struct):
     """What bets on a rate above some share have come to, for any share one may ask about."""
 
     cases: int

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
+
+from msgspec import Struct, field
 
 from greenroom.cases.scores import Outcome
 from greenroom.ledger.messages import Usage
@@ -17,8 +18,7 @@ from greenroom.results.report import MetricSummary, Report, Summary
 _TALLIES: dict[Tally, Tally] = {}
 
 
-@dataclass(slots=True)
-class Spent:
+class Spent(Struct):
     """What the models of one role used and cost; None once some of it is unknown."""
 
     cost: float | None = 0.0
@@ -56,8 +56,7 @@ class Spent:
         return Spending(self.usage, self.cost, {**self.models}, self.known_cost)
 
 
-@dataclass(slots=True)
-class Measured:
+class Measured(Struct):
     """What one metric found."""
 
     sum: float = 0.0
@@ -92,8 +91,7 @@ class Measured:
         return MetricSummary(name, mean, self.passed, self.failed, *apart, self.low, self.high)
 
 
-@dataclass(slots=True)
-class Counted:
+class Counted(Struct):
     """How trials ended, and how many of each case passed."""
 
     statuses: Counter[str] = field(default_factory=Counter[str])
@@ -119,14 +117,12 @@ class Counted:
         return Summary.of(self.statuses.total(), self.statuses)
 
 
-@dataclass(slots=True)
 class Tagged(Counted):
     """The same of the cases with one tag, and what the agent's models cost."""
 
     spent: Spent = field(default_factory=Spent)
 
 
-@dataclass(slots=True)
 class Totals(Counted):
     """All that is counted in the results of a report."""
 

@@ -7,8 +7,9 @@ small. Errors and skipped cases prove nothing either way.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from greenroom.ledger.redaction import clean_ids, redactor
 from greenroom.results.breakdown import summary_of
@@ -65,8 +66,7 @@ def _adjusted(pairs: Sequence[Pair]) -> dict[str, float]:
 # Suspects that were run again
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Confirmed:
+class Confirmed(Struct, frozen=True, eq=False):
     """What running suspects again has shown."""
 
     decided: Confirming

@@ -1,13 +1,12 @@
 """What a search may ask of models, and what it has asked so far."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from greenroom.errors import BadInput, OverBudget
 from greenroom.ledger.events import Event, ModelReplied
 
 
-@dataclass(slots=True)
-class Allowance:
+class Allowance(Struct):
     """How often models may be asked, and what that may cost in USD; None: as much as it takes."""
 
     model_calls: int | None = None

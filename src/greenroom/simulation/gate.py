@@ -10,10 +10,11 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from contextlib import nullcontext
 from contextvars import ContextVar
-from dataclasses import replace
 from functools import partial
 from inspect import isroutine
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from greenroom.agents.remote import Remote
 from greenroom.agents.tools import Tool

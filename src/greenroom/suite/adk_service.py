@@ -26,6 +26,7 @@ from google.adk.evaluation.base_eval_service import (
 from google.adk.evaluation.eval_config import EvalConfig, get_eval_metrics_from_config
 from google.adk.evaluation.eval_metrics import EvalMetric, EvalMetricResult, EvalStatus
 from google.adk.sessions import BaseSessionService
+from msgspec import structs
 
 from greenroom.backends.adk import AdkBackend
 from greenroom.backends.adk.served import APP, ServedBackend
@@ -199,7 +200,7 @@ class _Run:
                 service=service,
                 served=served,
             )
-            settings = replace(self.settings, measuring=judging)
+            settings = structs.replace(self.settings, measuring=judging)
             take = TrialState(Trial(0, replace(case, agent=None), trial))
             async with copy or nullcontext():
                 try:

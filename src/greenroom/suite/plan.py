@@ -1,11 +1,11 @@
 """An evaluation before its first case: everything found, checked and put together."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from greenroom.backends.answered import with_model
 from greenroom.backends.backend import Backend
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 Cases = EvalSet | Case | Iterable[Case] | str | Path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class Prepared(Struct, frozen=True, kw_only=True):
     """An evaluation that is checked and put together, and has begun nothing."""
 
     options: Values
@@ -87,7 +86,7 @@ async def checked(agent: Any, cases: Cases, options: Options) -> Prepared:
     check_metrics(given["metrics"], evalset)
     settings = Settings.of(given, Measurement.of(given, evalset))
     if config is not None and config.fail_fast:
-        settings = replace(settings, fail_fast=True)
+        settings = structs.replace(settings, fail_fast=True)
     baseline = baseline_of(evalset, given)
     suspects = suspects_for(baseline, evalset, given, fail_fast=settings.fail_fast)
     for case in evalset:

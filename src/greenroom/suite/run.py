@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from time import perf_counter, time
+
+from msgspec import Struct, field
 
 from greenroom.backends.backend import Backend
 from greenroom.cases.evalset import EvalSet
@@ -30,8 +32,7 @@ from greenroom.world.pacer import keep_rates
 from greenroom.world.threads import Expired
 
 
-@dataclass(slots=True)
-class ActiveRun:
+class ActiveRun(Struct):
     """One evaluation under way."""
 
     agent: Backend | None

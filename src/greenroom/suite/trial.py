@@ -1,12 +1,12 @@
 """One trial of one case: simulated, then measured; whatever breaks becomes its error."""
 
 from collections.abc import Callable, Collection, Hashable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from greenroom.backends.backend import DRIFTED, Backend
 from greenroom.cases.case import Case
@@ -43,8 +43,7 @@ FindBackend = Callable[[], Backend | None]
 """Finds what runs in a trial, where that is asked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True):
     """How an evaluation is run: those of its options that its trials need, and what measures them."""
 
     measuring: Measurement
@@ -70,7 +69,7 @@ class Settings:
     @classmethod
     def of(cls, options: Values, measuring: Measurement) -> "Settings":
         """The settings that these options make, in the parent and in its workers."""
-        values = {one.name: options[one.name] for one in fields(cls) if one.name in options}
+        values = {name: options[name] for name in cls.__struct_fields__ if name in options}
         budget = options["budget"]
         if budget is not None and not isinstance(budget, Budget):
             budget = Budget(budget, options["unknown_prices"])
@@ -130,8 +129,7 @@ class PartialTrial(Protocol):
     judging: Ledger
 
 
-@dataclass(slots=True, eq=False)
-class TrialState:
+class TrialState(Struct, eq=False):
     """A trial under way: what an earlier process did of it, and who observes it."""
 
     trial: Trial

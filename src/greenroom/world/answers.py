@@ -12,11 +12,12 @@ import json
 import os
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from threading import get_ident
 from typing import Any, cast
+
+from msgspec.structs import replace
 
 from greenroom.errors import BadFile, StoreFailed
 from greenroom.ledger.events import ModelCalled, ModelReplied

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from math import fsum
+
+from msgspec.structs import replace
 
 from greenroom.ledger.events import Corrected, ModelCalled, ModelReplied, RunStarted
 from greenroom.ledger.index import VoiceIndex

@@ -4,10 +4,9 @@ It answers in the order in which the run asks, so that one script tells a whole 
 included.
 """
 
-from dataclasses import replace
-
 from msgspec import DecodeError
 from msgspec.json import decode
+from msgspec.structs import replace
 
 from greenroom.ledger.events import ModelCalled
 from greenroom.ledger.messages import ToolCall

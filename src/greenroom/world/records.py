@@ -3,9 +3,10 @@
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypedDict
+
+from msgspec.structs import replace
 
 from greenroom import errors
 from greenroom.errors import BadValue, FailedBefore, GreenroomError, ModelBroke, Refusal

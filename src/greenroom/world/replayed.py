@@ -3,10 +3,10 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 from msgspec import Struct, structs, to_builtins
+from msgspec.structs import replace
 
 from greenroom.errors import FailedBefore, ReplayDrifted
 from greenroom.ledger.difference import input_difference

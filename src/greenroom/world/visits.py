@@ -9,8 +9,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from threading import Lock
+
+from msgspec.structs import replace
 
 from greenroom.errors import GreenroomError
 from greenroom.ledger.events import ModelCalled, ModelFailed, ModelReplied, ToolFailed, ToolReturned

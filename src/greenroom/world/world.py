@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
@@ -21,8 +20,7 @@ from greenroom.world.scopes import Scopes
 E = TypeVar("E", bound=Event)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRequest:
+class ToolRequest(Struct, frozen=True):
     """A tool call on its way to its answer."""
 
     id: str
@@ -75,8 +73,7 @@ class CallPaused(BaseException):
         self.pause = pause
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
+class Returned(Struct, frozen=True):
     """A tool call that ended, with a value or with an error the agent may see."""
 
     value: Json = None
@@ -84,8 +81,7 @@ class Returned:
     source: Source = "live"
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(Struct, frozen=True):
     """A tool call that waits for the user's answer."""
 
     call_id: str

@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import replace
 from itertools import count
 from threading import Thread, get_ident
 from typing import Any, TypeVar, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from greenroom.agents.tools import Tool
 from greenroom.backends.backend import DRIFTED, Yield

@@ -9,7 +9,6 @@ arguments, retries, streams, error policies) it does as ever, with the copy.
 
 import copy
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial, wraps
 from typing import Any, cast
 
@@ -19,6 +18,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, mess
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.tools import BaseTool, ToolException
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
+from msgspec.structs import replace
 
 from greenroom.backends.attached import block_attachment, with_references
 from greenroom.backends.callers import listener, refuse_to_wait

@@ -1,9 +1,11 @@
 """Files parsed: what they say as JSON, and where in the text, whatever they are written in."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct
 
 from greenroom.cases.files.bounds import Unreadable, check_bounds
 from greenroom.cases.files.csv_text import cell_positions, rows_with_flaws, text_lines
@@ -33,8 +35,7 @@ _MOST_BROKEN = 20
 _ENDINGS = (".evalset", ".test", ".scenarios")
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """What a file says; `find` knows where the places in it stand.
 
     `flaws` are what keeps it from being read in spite of that, such as a key that is given twice.

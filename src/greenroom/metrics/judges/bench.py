@@ -10,12 +10,13 @@ and turns `NoVerdict` into `Unmeasured`.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Generic, Literal, TypeVar, cast
 from weakref import ref
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from greenroom.errors import BadAttachment, Refusal, RequestRefused
 from greenroom.ledger.attachments import Attachment

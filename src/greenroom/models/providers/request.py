@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import replace
 from typing import Final
 
 import genai_prices
+from msgspec.structs import replace
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.exceptions import AgentRunError, UserError
 from pydantic_ai.messages import (

@@ -7,11 +7,11 @@ One context variable says it. Tasks, timers and callbacks inherit it from the wo
 import asyncio
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, replace
 from threading import Lock, get_ident, local
 from typing import Final, Self
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from greenroom.world.presence import Host
 
@@ -19,8 +19,7 @@ from greenroom.world.presence import Host
 _STRAYS_KEPT: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Breach:
+class Breach(Struct, frozen=True):
     """An attempt to reach the outside that was refused: by which route, where to, from where."""
 
     route: str

@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final, cast
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from greenroom.errors import BadInput
 from greenroom.ledger.messages import Message
@@ -69,10 +68,8 @@ class PiiFilter(Middleware):
         return text
 
     def _hidden(self, message: Message) -> Message:
-        calls = tuple(
-            [structs.replace(call, args=self._hidden_in(call.args)) for call in message.calls]
-        )
-        return structs.replace(message, text=self.hide(message.text), calls=calls)
+        calls = tuple([replace(call, args=self._hidden_in(call.args)) for call in message.calls])
+        return replace(message, text=self.hide(message.text), calls=calls)
 
     def _hidden_in(self, value: object) -> Any:
         if isinstance(value, str):

@@ -3,9 +3,10 @@
 import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from time import perf_counter
 from typing import Any, Literal, TypeVar
+
+from msgspec.structs import replace
 
 from greenroom.errors import GreenroomError, HookRefused, MiddlewareFailed, ModelBroke
 from greenroom.ledger.changes import WithStateChange, unwrapped

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from google.adk.models.base_llm import BaseLlm
@@ -11,6 +10,7 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.tools.base_tool import BaseTool
 from google.genai import types
 from msgspec import Struct
+from msgspec.structs import replace
 
 from greenroom.backends.adk.compiled.visit import Visit
 from greenroom.backends.adk.translation import contents_of, request_of, response_of
