@@ -87,3 +87,16 @@ def test_trials_that_are_written_later_are_in_the_next_report(
         )
     assert len(list(read.results)) == read.summary.total == 10
     assert place.report(held.id).summary.total == 11
+
+
+def test_a_run_whose_trials_lie_far_apart_reads_the_same(kept: tuple[Store, Report]) -> None:
+    place, held = kept
+    together = [(one.case_id, one.trial) for one in place.facts(held.id)]
+    by_place = place.found_by(held.id)
+    with place.database.connected(to_write=True) as connection:
+        connection.execute("update trials set position = position * 1000")
+    assert [(one.case_id, one.trial) for one in place.facts(held.id)] == together
+    assert (by_place.startswith("position between"), place.found_by(held.id)) == (
+        True,
+        "run_id = ?",
+    )

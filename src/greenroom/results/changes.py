@@ -6,10 +6,9 @@ The verdict on each case is in `greenroom.results.verdicts`.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Literal, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from greenroom.cases.case import Case
 from greenroom.errors import BadInput
@@ -43,7 +42,11 @@ Verdict = Literal[
 _UNTOUCHED = ("name", "description", "tags")
 
 
-class MetricChange(Struct, frozen=True):
+# A large run has hundreds of thousands of these, none of which holds a cycle: so they are not looked
+# through for any, and a Struct is made in a fraction of the time of a dataclass.
+
+
+class MetricChange(Struct, frozen=True, gc=False):
     """The mean of one metric, then and now."""
 
     name: str
@@ -60,7 +63,7 @@ class MetricChange(Struct, frozen=True):
         return self.now - self.before
 
 
-class CaseChange(Struct, frozen=True):
+class CaseChange(Struct, frozen=True, gc=False):
     """How one case changed."""
 
     case_id: str
@@ -68,7 +71,7 @@ class CaseChange(Struct, frozen=True):
     why: str = ""
     before: Summary | None = None
     now: Summary | None = None
-    metrics: Mapping[str, MetricChange] = field(default_factory=dict[str, MetricChange])
+    metrics: Mapping[str, MetricChange] = {}
     p: float | None = None
     """How likely such a difference is if nothing changed, where several trials were compared."""
     known: bool = True
@@ -109,7 +112,7 @@ def paired(baseline: Report, current: Report) -> dict[str, "Pair"]:
     """Every case that both reports have, in the order of the current one."""
     then = sides(baseline)
     return {
-        case_id: Pair(case_id, then[case_id], side)
+        case_id: Pair.of(case_id, then[case_id], side)
         for case_id, side in sides(current).items()
         if case_id in then
     }
@@ -132,7 +135,7 @@ def first_evaluated(results: Sequence[F]) -> F:
     return next((result for result in results if result.status in EVALUATED), results[0])
 
 
-class Side(Struct, kw_only=True):
+class Side(Struct, kw_only=True, gc=False):
     """The trials of one case in one report, as far as they are compared."""
 
     counts: Summary
@@ -144,7 +147,7 @@ class Side(Struct, kw_only=True):
     """Whether a trial did not pass that leaves nothing to chance."""
     tags: tuple[str, ...]
     means: dict[str, float]
-    """The mean of each metric over the trials that were evaluated, in the order of their first scores."""
+    """The mean of each metric over the trials that were evaluated."""
     cost: float | None
     seconds: float | None
     first: "Asked"
@@ -152,33 +155,44 @@ class Side(Struct, kw_only=True):
     @classmethod
     def of(cls, trials: Sequence[Facts]) -> "Side":
         """The same of these trials."""
-        scores: dict[str, list[float]] = {}
-        ran: list[Facts] = []
+        evaluated: list[Facts] = []
+        costs: list[float | None] = []
+        seconds: list[float | None] = []
         tags: dict[str, None] = {}
         is_fixed = False
         for trial in trials:
+            if trial.status in EVALUATED:
+                evaluated.append(trial)
+            # A trial that never ran took nothing, which says nothing.
             if trial.ended is not None:
-                ran.append(trial)
-            is_fixed = is_fixed or (trial.fixed and trial.status != "passed")
+                costs.append(trial.cost)
+                seconds.append(trial.seconds)
+            if trial.fixed and trial.status != "passed":
+                is_fixed = True
             for tag in trial.tags:
                 tags[str(tag)] = None
-            for name, outcome in trial.scores.items():
-                if (value := outcome.value) is not None:
-                    measured = scores.setdefault(name, [])
-                    if trial.status in EVALUATED:
-                        measured.append(value)
-        counts, first = summary_of(trials), trials[0]
+        first = trials[0]
         return cls(
-            counts=counts,
-            status=first_evaluated(trials).status,
-            problem="" if counts.evaluated else _problem(first),
+            counts=summary_of(trials),
+            status=(evaluated or trials)[0].status,
+            problem="" if evaluated else _problem(first),
             is_fixed=is_fixed,
             tags=tuple(tags),
-            means={name: mean(values) for name, values in scores.items() if values},
-            cost=_took([trial.cost for trial in ran]),
-            seconds=_took([trial.seconds for trial in ran]),
+            means=_means(evaluated),
+            cost=_all_known(costs),
+            seconds=_all_known(seconds),
             first=Asked(first.asks, first.kept, first.asked),
         )
+
+
+def _means(trials: Sequence[Facts]) -> dict[str, float]:
+    """The mean of each metric over the trials that it measured."""
+    found: dict[str, list[float]] = {}
+    for trial in trials:
+        for name, outcome in trial.scores.items():
+            if (value := outcome.value) is not None:
+                found.setdefault(name, []).append(value)
+    return {name: sum(values) / len(values) for name, values in found.items()}
 
 
 def _problem(trial: Facts) -> str:
@@ -189,33 +203,35 @@ def _problem(trial: Facts) -> str:
     return f"{trial.status} {{side}} in phase {trial.error.phase}: {first}"
 
 
-def _took(found: Sequence[float | None]) -> float | None:
-    """The mean, if all of it is known. A case that never ran took nothing, which says nothing."""
+def _all_known(found: Sequence[float | None]) -> float | None:
+    """The mean, if there is one and all of it is known."""
     known = [value for value in found if value is not None]
-    return mean(known) if known and len(known) == len(found) else None
+    return sum(known) / len(known) if known and len(known) == len(found) else None
 
 
-class Pair:
+class Pair(Struct, gc=False):
     """One case on both sides."""
 
-    def __init__(self, case_id: str, then: Side, now: Side) -> None:
-        self.case_id, self.then, self.now = case_id, then, now
-        self.before, self.after = then.counts, now.counts
+    case_id: str
+    then: Side
+    now: Side
+    before: Summary
+    after: Summary
+    same: bool | None
+    """Whether both sides ask for the same; None if that is unknown."""
+    compares: bool
+    """Whether both sides ask for the same and were evaluated."""
+    several: bool
+    """Whether a side has enough trials for a test of the difference."""
 
-    @cached_property
-    def same(self) -> bool | None:
-        """Whether both sides ask for the same; None if that is unknown."""
-        return same_case(self.then.first, self.now.first)
-
-    @property
-    def compares(self) -> bool:
-        """Whether both sides ask for the same and were evaluated."""
-        return self.same is not False and bool(self.before.evaluated and self.after.evaluated)
-
-    @property
-    def several(self) -> bool:
-        """Whether a side has enough trials for a test of the difference."""
-        return self.before.evaluated > 1 or self.after.evaluated > 1
+    @classmethod
+    def of(cls, case_id: str, then: Side, now: Side) -> "Pair":
+        """The same of a case with these sides."""
+        same = same_case(then.first, now.first)
+        earlier, later = then.counts.evaluated, now.counts.evaluated
+        compares = same is not False and earlier > 0 and later > 0
+        several = earlier > 1 or later > 1
+        return cls(case_id, then, now, then.counts, now.counts, same, compares, several)
 
     @property
     def rise(self) -> int:
@@ -238,7 +254,7 @@ class Pair:
         """Whether the first evaluated trial passed on neither side."""
         return self.compares and "passed" not in (self.then.status, self.now.status)
 
-    @cached_property
+    @property
     def p(self) -> float:
         """How likely pass rates so different are if nothing changed."""
         then, now = self.before, self.after
@@ -316,7 +332,7 @@ def _is_same(one: CaseResult, other: CaseResult) -> bool:
 # What the case asks for
 
 
-class Asked(Struct, frozen=True):
+class Asked(Struct, frozen=True, gc=False):
     """What a case asked for, or where that is found."""
 
     asks: str

@@ -16,6 +16,7 @@ _COARSEST = 20
 _WORK = 2_000_000
 
 
+@lru_cache(maxsize=1024)
 def fisher(passed: int, total: int, passed_then: int, total_then: int) -> float:
     """How likely two shares differ this much or more if both sides are equally good.
 

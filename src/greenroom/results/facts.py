@@ -18,7 +18,7 @@ from greenroom.results.endings import Ending, Status
 from greenroom.results.result import CaseResult
 
 
-class OutcomeFacts(Struct, frozen=True, rename={"value": "score"}):
+class OutcomeFacts(Struct, frozen=True, gc=False, rename={"value": "score"}):
     """What a metric found; without a value it gave no score."""
 
     value: float | None = None

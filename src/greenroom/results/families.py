@@ -7,6 +7,7 @@ reports of the same cases compare whichever version wrote them.
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from math import fsum
 
 from msgspec import Struct
@@ -24,6 +25,7 @@ class Family(Struct, frozen=True):
     members: Sequence[MetricSummary]
 
 
+@lru_cache(maxsize=4096)
 def family(metric: str) -> str:
     """The name of a metric without its arguments; a name that has none as it is."""
     found = _CALL.fullmatch(metric) if "(" in metric else None

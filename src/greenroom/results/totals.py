@@ -29,10 +29,15 @@ class Spent(Struct):
 
     def add(self, cost: float | None, usage: Usage | None) -> None:
         """What one trial took that ran."""
-        self.cost = None if self.cost is None or cost is None else self.cost + cost
-        if self.tokens is not None:
+        if cost is None:
+            self.cost = None
+        elif cost and self.cost is not None:
+            self.cost += cost
+        if usage is None:
+            self.tokens = None
+        elif self.tokens is not None and (usage.input or usage.output):
             read, written = self.tokens
-            self.tokens = None if usage is None else (read + usage.input, written + usage.output)
+            self.tokens = read + usage.input, written + usage.output
 
     def count(self, models: Mapping[str, int]) -> None:
         """Which models answered in one trial."""
@@ -190,8 +195,11 @@ class Totals(Counted):
 
     def _pay(self, trial: Facts) -> None:
         self.agent.count(trial.models)
-        self.user.count(trial.user_models)
-        self.judge.count(trial.judge_models)
+        # Most trials ask no model for these.
+        if trial.user_models:
+            self.user.count(trial.user_models)
+        if trial.judge_models:
+            self.judge.count(trial.judge_models)
         if trial.ended is None:
             return
         self.agent.add(trial.cost, trial.usage)

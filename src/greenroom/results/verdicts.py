@@ -24,7 +24,7 @@ from greenroom.results.result import CaseResult
 def changes(baseline: Report, current: Report) -> tuple[list[CaseChange], "Confirmed | None"]:
     """How each case changed, those of the current report first; and what running suspects again showed."""
     then, now = sides(baseline), sides(current)
-    pairs = {c: Pair(c, then[c], side) for c, side in now.items() if c in then}
+    pairs = {c: Pair.of(c, then[c], side) for c, side in now.items() if c in then}
     confirmed = _confirmed(pairs, baseline, current)
     adjusted = _adjusted(list(pairs.values()))
     found = [

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from greenroom.errors import NotFound
-from greenroom.results.data import facts_in, verdict_in
+from greenroom.results.data import verdict_in
 from greenroom.results.facts import Facts
 from greenroom.results.reading import ReadResults
 from greenroom.results.result import CaseResult
@@ -42,9 +42,8 @@ class StoredResults(ReadResults):
 
     def facts(self) -> Iterator[Facts]:
         """What figures need of all of them."""
-        wanted = f"{OF_REPORT} order by place, trial"
-        rows = self._store.trials(facts_in, self._run_id, wanted, *self._asked)
-        yield from self._whole((facts for *_, facts in rows), self._count)
+        rows = self._store.facts(self._run_id, OF_REPORT, *self._asked)
+        yield from self._whole(rows, self._count)
 
     def of_case(self, case_id: str) -> list[CaseResult]:
         """The trials of one case."""

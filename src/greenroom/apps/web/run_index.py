@@ -79,8 +79,8 @@ class RunIndex:
         report, trials = self._store.report(self.run_id), self._store.run(self.run_id).plan.trials
         totals, counts = Totals(), CaseCounts()
         self._rows.clear()
-        found = (facts for _, facts in self._store.facts(self.run_id))
-        for place, (_, case) in enumerate(groupby(found, lambda one: one.case_id)):
+        found = groupby(self._store.facts(self.run_id), lambda one: one.case_id)
+        for place, (_, case) in enumerate(found):
             results = list(case)
             counts.add_row(self._put(results, place))
             # Those that ran again are listed, and count in nothing but the cost.

@@ -21,14 +21,22 @@ def case_row(results: Sequence[Facts], place: int = 0, *, change: str = "") -> R
     trials = [trial_entry(result) for result in results]
     whole = trials[0] if len(trials) == 1 else _together(trials)
     name = shortened(first.name, _LONGEST_WHY)
+    tags: dict[str, None] = {}
+    missed: dict[str, None] = {}
+    for result in results:
+        for tag in result.tags:
+            tags[str(tag)] = None
+        for metric, outcome in result.scores.items():
+            if not is_fine(outcome):
+                missed[family(metric)] = None
     return Row(
         id=first.case_id,
         status=status,
         trials=trials,
         place=place,
         name="" if name == first.case_id else name,
-        tags=_each([str(tag) for result in results for tag in result.tags]),
-        missed=_each([name for result in results for name in _missed(result)]),
+        tags=[*tags],
+        missed=[*missed],
         change=change,
         score=None if status == _BROKEN else whole.score,
         s=whole.s,
@@ -57,27 +65,17 @@ def case_status(results: Sequence[Facts]) -> CaseStatus:
 
 def trial_entry(result: Facts) -> Trial:
     """One trial as its row shows it."""
-    scores = result.scores.values() if result.status != _BROKEN else ()
-    ran = result.ended is not None
-    why = " ".join("; ".join(reasons(result)).split()) if result.status != "passed" else ""
+    status, ran = result.status, result.ended is not None
+    why = "" if status == "passed" else " ".join("; ".join(reasons(result)).split())
     return Trial(
         n=result.trial,
-        status=result.status,
-        score=_mean([found.value for found in scores]),
+        status=status,
+        score=None if status == _BROKEN else _mean([o.value for o in result.scores.values()]),
         s=round(result.seconds, 4) if ran else None,
         cost=result.spent if ran else None,
         turns=result.turns if ran else None,
         why=shortened(why, _LONGEST_WHY),
     )
-
-
-def _missed(result: Facts) -> list[str]:
-    return [family(name) for name, outcome in result.scores.items() if not is_fine(outcome)]
-
-
-def _each(names: list[str]) -> list[str]:
-    """Every name once, in the order in which they first come."""
-    return names if len(names) < 2 else list(dict.fromkeys(names))
 
 
 def _mean(numbers: list[float | None]) -> float | None:
