@@ -20,8 +20,8 @@ def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def serve() -> Iterator[Callable[..., Server]]:
     started: list[Server] = []
 
-    def start(folder: Path, *options: str) -> Server:
-        started.append(Server(folder, options).start())
+    def start(folder: Path, *options: str, store: str = "runs") -> Server:
+        started.append(Server(folder, options, store=store).start())
         return started[-1]
 
     yield start

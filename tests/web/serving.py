@@ -45,10 +45,10 @@ def project(folder: Path, count: int) -> Path:
     return folder
 
 
-def rehearse(folder: Path, *options: str) -> "subprocess.Popen[bytes]":
+def rehearse(folder: Path, *options: str, store: str = "runs") -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-m", "greenroom", "eval", "run", "shop.py:agent", "refunds.yaml"]
     return WarmPython(
-        [*command, "--store", "runs", *options],
+        [*command, "--store", store, *options],
         cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -62,11 +62,14 @@ class Server:
     port: int = 0
     token: str = ""
     process: "subprocess.Popen[bytes] | None" = None
+    store: str = "runs"
 
     def start(self) -> "Server":
-        note = self.folder / "runs" / "web" / "server.json"
+        # Beside a store on a server, the files of this machine are in the usual folder.
+        own = ".greenroom" if "://" in self.store else self.store
+        note = self.folder / own / "web" / "server.json"
         note.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "greenroom", "web", "--store", "runs", "--no-browser"]
+        command = [sys.executable, "-m", "greenroom", "web", "--store", self.store, "--no-browser"]
         said = self.folder / "web.log"
         with said.open("w") as log:
             self.process = WarmPython(

@@ -10,6 +10,8 @@ from urllib.error import URLError
 
 import pytest
 
+from greenroom.store import Store
+from store.servers import server as postgres
 from web.serving import Server, kill, project, rehearse, until, wait
 
 COUNT = 40
@@ -76,6 +78,33 @@ def test_a_killed_server_loses_and_repeats_nothing(
     tab.thread.join(30)
     assert set(tab.results().values()) == {1}
     assert len(tab.results()) == COUNT
+
+
+@pytest.mark.heavy
+def test_a_run_on_postgres_is_followed_through_a_restart_of_the_server(
+    tmp_path: Path, serve: Callable[..., Server]
+) -> None:
+    project(tmp_path, COUNT)
+    with postgres() as running:
+        if running is None:
+            pytest.skip("PostgreSQL is not installed")
+        address = running.url("followed")
+        Store(address).database.upgrade()
+        server = serve(tmp_path, store=address)
+        tabs = [Tab(server), Tab(server)]
+        run = rehearse(tmp_path, "--max-concurrency", "2", store=address)
+        until(lambda: len(tabs[0].results()) >= 5 or run.poll() is not None)
+        assert server.process is not None
+        kill(server.process)
+        server.start()
+        wait(run)
+        for tab in tabs:
+            tab.thread.join(60)
+            assert set(tab.results().values()) == {1}
+            assert len(tab.results()) == COUNT
+        [found] = server.get("/api/runs")["runs"]
+        assert server.get(f"/api/runs/{found['id']}/rows")["total"] == COUNT
+        server.stop()
 
 
 @pytest.mark.slow
