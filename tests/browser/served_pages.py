@@ -20,6 +20,7 @@ from greenroom.reports.page.shell import POLICY, assets, assets_digest, web_page
 from greenroom.reports.page.story import story_of
 from greenroom.reports.page.timeline import timeline
 from greenroom.reports.page.trimming import Trimmer
+from greenroom.results.trials import parting
 
 TOKEN = "secret-token"
 RUN, OTHER = "20251009-a1b2", "20251008-9f9f"
@@ -59,7 +60,8 @@ class Answers:
             case ["runs", _, "rows"] | ["compare", "rows"]:
                 return rows_of(whole["rows"], query)
             case ["runs", _, "story"]:
-                return as_json(story_of(trial_of(report, query)))
+                found = trial_of(report, query)
+                return as_json(story_of(found, parted=parting(report.by_case()[found.case_id])))
             case ["compare", "story"]:
                 case_id = query["case"][0]
                 before = earlier_report().by_case().get(case_id, [])
@@ -182,7 +184,7 @@ PLAY: dict[str, Any] = {
     "id": "p1", "agent": 0, "name": "desk", "timeline": TIMELINE, "events": 28, "cost": 0.0021,
     "mocks": {"lookup_order": {"state": "shipped"}}, "tools": ["lookup_order", "refund"],
     "values": [["session.order", "A-7"]],
-    "waits": [{"id": "y1", "tool": "approve", "prompt": "Refund $120?", "args": {"amount": 120}, "schema": {"type": "string"}}],
+    "waits": [{"id": "y1", "tool": "approve", "prompt": "Refund $120?", "args": {"amount": 120}}],
     "missing": {"refund": "ok"},
 }  # fmt: skip
 

@@ -508,6 +508,25 @@ def test_what_is_printed_is_not_cut(browser, server, name):
         assert heard.errors == []
 
 
+def test_a_flaky_case_says_where_its_trials_part(browser, server):
+    with looked_at(browser, f"{server[0]}/runs/{RUN}#case=flaky-greeting") as (page, _):
+        ready(page)
+        assert "trial 1 passed and trial 2 did not" in page.locator("#opened").inner_text()
+
+
+def test_a_printed_set_is_its_whole_text_with_long_lines_wrapped(browser, server):
+    long = "# " + "said again and again " * 40
+    with looked_at(browser, server[0] + PAGES["set"]) as (page, _):
+        ready(page)
+        page.set_viewport_size({"width": 720, "height": 1000})
+        page.get_by_role("textbox", name="The text of").fill(f"{long}\n" * 60)
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        page.emulate_media(media="print")
+        assert page.locator(".on-paper").inner_text() == f"{long}\n" * 60
+        assert page.locator(".on-paper").evaluate("one => one.scrollWidth <= one.clientWidth")
+        assert page.locator("textarea").is_hidden()
+
+
 def test_an_opened_case_is_what_is_printed(browser, server):
     with looked_at(browser, server[0] + PAGES["case"]) as (page, _):
         ready(page)

@@ -1,6 +1,6 @@
 """One run, one trial, one event, two runs alongside each other: what each page shows, as data."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from time import monotonic
@@ -9,7 +9,7 @@ import msgspec
 
 from greenroom.apps.web.run_index import RunIndex
 from greenroom.apps.web.runs_page import agent_of, evalset_of
-from greenroom.errors import NotFound
+from greenroom.errors import BadLedger, NotFound
 from greenroom.ledger.codec import event_data
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import as_object
@@ -25,6 +25,8 @@ from greenroom.reports.page.shapes import (
 from greenroom.reports.page.story import state_places, story_of
 from greenroom.reports.page.timeline import timeline
 from greenroom.reports.page.trimming import Trimmer
+from greenroom.results.result import CaseResult
+from greenroom.results.trials import Parting, parting
 from greenroom.store import Store
 from greenroom.store.runs import Key, Run
 
@@ -92,9 +94,10 @@ class RunPages:
 
     def story(self, run_id: str, case_id: str, trial: int) -> Story:
         """Everything about one trial, under way or done."""
-        for result in self.store.results_of(run_id, case_id):
+        trials = self.store.results_of(run_id, case_id)
+        for result in trials:
             if result.trial == trial:
-                return self._linked(story_of(result))
+                return self._linked(story_of(result, parted=_parted(trials)))
         return _going(self._under_way(run_id, case_id, trial))
 
     def _linked(self, story: Story) -> Story:
@@ -171,6 +174,13 @@ class RunPages:
             if result.trial == trial:
                 return story_of(result, before, beside_baseline=True, chosen=chosen)
         raise NotFound(f"run {b!r} has no trial {trial} of case {case_id!r}.")
+
+
+def _parted(trials: Sequence[CaseResult]) -> Parting | None:
+    try:
+        return parting(trials)
+    except BadLedger:
+        return None  # of another trial; the one that is opened may be whole
 
 
 def _going(ledger: Ledger) -> Story:

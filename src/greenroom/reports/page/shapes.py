@@ -330,6 +330,8 @@ class Story(Shape):
     before: list[dict[str, Any]] = []
     """The trials of the baseline: n, status, scores, why."""
     earlier: Earlier | None = None
+    parted: str = ""
+    """Of a flaky case: where a trial that passed and one that did not part."""
     spent: list[Spent] = []
     timeline: list[dict[str, Any]] = []
     brief: bool = False
@@ -591,7 +593,6 @@ class Waiting(Shape):
     tool: str = ""
     prompt: str = ""
     args: Json = None
-    schema: Json = None
 
 
 class Play(Shape):

@@ -19,6 +19,7 @@ from greenroom.reports.words import shortened
 from greenroom.results.data import outcome_data, problem_data
 from greenroom.results.result import CaseResult
 from greenroom.results.text import reasons
+from greenroom.results.trials import Parting
 
 _LONGEST_WHY = 240
 _MOST_PLACES = 200
@@ -33,8 +34,9 @@ def story_of(
     *,
     beside_baseline: bool = False,
     chosen: int | None = None,
+    parted: Parting | None = None,
 ) -> Story:
-    """The story of one trial; `before` are the trials of the baseline.
+    """The story of one trial; `before` are the trials of the baseline, and `parted` where its own trials part.
 
     With `beside_baseline` one of them is shown next to it, where their runs were kept: the `chosen` one, or the
     one that says most.
@@ -59,6 +61,7 @@ def story_of(
         ],
         differences=_differences(result, trimmer),
         before=[_before(earlier, trimmer) for earlier in before],
+        parted="" if parted is None else trimmer.text(str(parted)),
         spent=spent_data(result) if result.ended is not None else [],
         timeline=rows,
         brief=brief,

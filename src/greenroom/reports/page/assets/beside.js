@@ -20,11 +20,11 @@ function pairRow(pair, place, a, b, found) {
   const left = pair.a === undefined || pair.a === null ? null : a.timeline[pair.a];
   const right = pair.b === undefined || pair.b === null ? null : b.timeline[pair.b];
   const first = place === found.act ? "first different act" : place === found.words ? "first different words" : "";
-  const same = left && right && !pair.differs;
-  return make("li", { class: `pair ${pair.differs ?? ""}${first ? " first" : ""}`, tabindex: pair.differs ? -1 : null },
+  const same = left && right && !pair.differs && !worthRepeating(right);
+  return make("li", { class: `pair ${pair.differs ?? ""}${same ? " same" : ""}${first ? " first" : ""}`, tabindex: pair.differs ? -1 : null },
     first && make("p", { class: `flag ${place === found.act ? "act" : "words"}` }, first),
     make("div", { class: "half" }, left ? oneSide(left, a) : make("span", { class: "dim" }, "–")),
-    make("div", { class: "half" }, same && !worthRepeating(right) ? make("span", { class: "dim" }, "= same")
+    make("div", { class: "half" }, same ? make("span", { class: "dim" }, "= same")
       : right ? oneSide(right, b) : make("span", { class: "dim" }, "–")));
 }
 

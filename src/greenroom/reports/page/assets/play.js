@@ -139,7 +139,6 @@ export async function playPage(main, here, id, live) {
     return make("div", { class: "question" },
       make("p", null, make("b", null, one.tool ? `${one.tool} waits for you` : "The agent waits for you"), one.prompt && `: ${one.prompt}`),
       one.args && Object.keys(one.args).length > 0 && make("p", null, shown(one.args)),
-      one.schema && make("p", { class: "dim" }, "fits: ", make("code", null, JSON.stringify(one.schema))),
       make("div", { class: "buttons" }, button("Yes", () => answer(true), { class: "quiet" }), button("No", () => answer(false), { class: "quiet" }),
         text, button("Answer", () => answer(text.value), { class: "quiet strong" }),
         button("Answer as JSON", () => parsed(text, answer), { class: "quiet" })));

@@ -125,7 +125,7 @@ function origin(run) {
 
 function countWords(counts) {
   const marks = { passed: "✓", failed: "✗", error: "!", terminated: "■", skipped: "–" };
-  return make("span", { class: "dim" }, Object.entries(marks).filter(([status]) => counts[status]).map(([status, mark]) => `${mark} ${counts[status]}`).join("  "));
+  return make("span", { class: "dim" }, Object.entries(marks).filter(([status]) => counts[status]).map(([status, mark]) => `${mark}\u00a0${counts[status]}`).join("  "));
 }
 
 // The pass rate from run to run with its interval. A changed set breaks the line: other questions are no trend.

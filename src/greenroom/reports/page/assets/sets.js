@@ -40,6 +40,7 @@ export async function setPage(main, here, id, live) {
   const trouble = make("div");
   const text = make("textarea", { class: "code", rows: 30, wrap: "off", spellcheck: "false", "aria-label": `The text of ${kept.name}`, "aria-describedby": "problems-title" });
   const gutter = make("pre", { class: "gutter", "aria-hidden": "true" });
+  const onPaper = make("pre", { class: "on-paper" });
   const problems = make("section", { class: "panel problems", "aria-labelledby": "problems-title" });
   const cases = make("ul", { class: "case-links" });
   const search = make("input", { type: "search", placeholder: "Search cases", "aria-label": "Search the cases of this set" });
@@ -56,8 +57,11 @@ export async function setPage(main, here, id, live) {
     writable ? commandLine(`$EDITOR ${typed(kept.name)} && ${typed("greenroom", "eval-set", "validate", kept.name)}`) : make("p", { class: "remark" }, kept.why || "Read only."), trouble,
     make("div", { class: "editor" },
       make("nav", { class: "cases-nav", "aria-label": "Cases" }, search, cases),
-      make("div", { class: "text" }, make("div", { class: "numbered" }, gutter, text), problems)));
+      make("div", { class: "text" }, make("div", { class: "numbered" }, gutter, text), onPaper, problems)));
   search.addEventListener("input", showCases);
+  // A field is printed as far as it can be seen, and its lines are cut: paper gets the text itself.
+  window.addEventListener("beforeprint", () => fill(onPaper, text.value));
+  window.addEventListener("afterprint", () => fill(onPaper));
   text.addEventListener("scroll", () => { gutter.scrollTop = text.scrollTop; });
   text.addEventListener("input", () => { touched(); clearTimeout(checking); checking = setTimeout(check, 200); });
   text.addEventListener("keydown", (event) => {

@@ -26,6 +26,7 @@ export function story(trial, run, look = null) {
     together && besideView({ title: `Baseline, trial ${run.earlier.n}`, status: run.earlier.status, timeline: run.earlier.timeline },
       { title: "This run", status: trial.status, timeline: run.timeline }, run.earlier.beside),
     reasons(run),
+    partedLine(run),
     graphSection(run),
     !together && timelineSection(withoutRepeats(run), look),
     otherCards(brokeAll(run) ? {} : run),
@@ -61,6 +62,11 @@ function errorBox(run) {
 function withoutRepeats(run) {
   if (!run.error?.message || !run.timeline) return run;
   return { ...run, timeline: run.timeline.map((row) => row.kind === "error" && row.text === run.error.message ? { ...row, text: "the error above" } : row) };
+}
+
+// Of a flaky case, in each of its trials.
+function partedLine(run) {
+  return run.parted && make("p", { class: "blame" }, make("span", { class: "label" }, "where its trials part"), " ", run.parted);
 }
 
 function blameLine(run) {
