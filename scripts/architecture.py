@@ -38,6 +38,7 @@ PURPOSES = {
     "plugins": "the door for entry points",
     "installation": "how it was installed",
     "errors": "every exception",
+    "lazy": "names loaded when first used",
 }
 WIDTH, HEIGHT, GAP, MARGIN = 720, 46, 14, 10
 FONT = 'font-family="system-ui, sans-serif" font-size="13"'

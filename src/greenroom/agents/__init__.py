@@ -3,8 +3,7 @@
 What looks at agents instead of running them is loaded when it is first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import approved
@@ -30,6 +29,7 @@ from greenroom.agents.schema import (
 from greenroom.agents.signature import resource
 from greenroom.agents.tools import Tool, tool
 from greenroom.agents.transforms import Transform, default, drop, keep, merge, put, rename
+from greenroom.lazy import lazy
 
 if TYPE_CHECKING:
     from greenroom.agents.contracts import (
@@ -44,19 +44,6 @@ if TYPE_CHECKING:
     from greenroom.agents.costs import Estimate, Traffic, estimate
     from greenroom.agents.streams import by
 
-_LATER = {
-    "Contracts": "greenroom.agents.contracts",
-    "Edge": "greenroom.agents.contracts",
-    "Given": "greenroom.agents.contracts",
-    "Issue": "greenroom.agents.contracts",
-    "check": "greenroom.agents.contracts",
-    "data_edges": "greenroom.agents.contracts",
-    "register_check": "greenroom.agents.contracts",
-    "Estimate": "greenroom.agents.costs",
-    "Traffic": "greenroom.agents.costs",
-    "estimate": "greenroom.agents.costs",
-    "by": "greenroom.agents.streams",
-}
 
 __all__ = [
     "Agent",
@@ -115,9 +102,11 @@ __all__ = [
     "tool",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_LATER[name]), name)
-    return value
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "contracts": "Contracts Edge Given Issue check data_edges register_check",
+        "costs": "Estimate Traffic estimate",
+        "streams": "by",
+    },
+)

@@ -1,7 +1,6 @@
 """What is asked: cases, turns, expectations, eval sets, mocks, and what a metric may conclude."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from greenroom.cases.case import Case, Expect, Stop, Turn
 from greenroom.cases.criteria import Criterion
@@ -11,6 +10,7 @@ from greenroom.cases.mocks import Fault, Live, by_args, fault, in_turn, live
 from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.cases.users import Lines, SimulatedUser
+from greenroom.lazy import lazy
 from greenroom.ledger.blobs import attach
 
 if TYPE_CHECKING:
@@ -30,27 +30,6 @@ if TYPE_CHECKING:
     from greenroom.cases.repairs import fix
     from greenroom.cases.templates import from_template, multi_turn, single_turn, tool_test
 
-# What a rehearsal does not need is loaded when it is asked for.
-_SELDOM = {
-    "EvalConfig": "config",
-    "EvalSets": "files",
-    "Problem": "problems",
-    "check": "checks",
-    "evalset_schema": "files",
-    "fix": "repairs",
-    "from_template": "templates",
-    "harvest": "from_runs",
-    "matches_filter": "filters",
-    "merge": "merged",
-    "multi_turn": "templates",
-    "read_config": "config",
-    "read_evalset": "files",
-    "register_shape": "files",
-    "single_turn": "templates",
-    "tool_test": "templates",
-    "write_config": "config",
-    "write_evalset": "files",
-}
 
 __all__ = [
     "Case",
@@ -96,8 +75,18 @@ __all__ = [
     "write_evalset",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _SELDOM:
-        raise AttributeError(f"module 'greenroom.cases' has no attribute {name!r}")
-    return getattr(import_module(f"greenroom.cases.{_SELDOM[name]}"), name)
+# What a rehearsal does not need.
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "checks": "check",
+        "config": "EvalConfig read_config write_config",
+        "files": "EvalSets evalset_schema read_evalset register_shape write_evalset",
+        "filters": "matches_filter",
+        "from_runs": "harvest",
+        "merged": "merge",
+        "problems": "Problem",
+        "repairs": "fix",
+        "templates": "from_template multi_turn single_turn tool_test",
+    },
+)

@@ -3,10 +3,10 @@
 The names below load their files when first used, so that a run loads only the metrics it uses.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from greenroom.cases.parts import Metric
+from greenroom.lazy import lazy
 from greenroom.metrics.definition import as_metric, metric
 
 # A module with the same name as its function would hide it if it were loaded later.
@@ -51,28 +51,6 @@ if TYPE_CHECKING:
     from greenroom.metrics.trajectory import tool_name_match, tool_trajectory_avg_score
     from greenroom.metrics.vocabulary import keywords, tone
 
-_FILES = {
-    "calls": ("called", "forbidden_calls"),
-    "comparison": ("MatchType",),
-    "contracts": ("kept_contract",),
-    "counts": ("event_count", "turns_within"),
-    "goals": ("goals_achieved",),
-    "handovers": ("handed_over",),
-    "intermediate": ("intermediate_responses",),
-    "latency": ("first_answer_within", "first_words_within", "model_within", "turn_within"),
-    "likeness": ("reference_recall", "response_match_score"),
-    "recorded": ("recorded_verdict",),
-    "limits": ("completed_within", "cost_within", "tokens_within"),
-    "nodes": ("node_sequence",),
-    "registry": ("criterion_names",),
-    "response": ("contains", "exact", "matches"),
-    "simulator": ("simulator_quality",),
-    "state": ("state_is", "state_matches"),
-    "structured": ("json_schema",),
-    "trajectory": ("tool_name_match", "tool_trajectory_avg_score"),
-    "vocabulary": ("keywords", "tone"),
-}
-_FILE_OF = {name: file for file, names in _FILES.items() for name in names}
 
 __all__ = [
     "MatchType",
@@ -125,15 +103,30 @@ __all__ = [
     "turns_within",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'greenroom.metrics' has no attribute {name!r}")
-    file = _FILE_OF.get(name, "judges")
-    value = getattr(import_module(f"greenroom.metrics.{file}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "calls": "called forbidden_calls",
+        "comparison": "MatchType",
+        "contracts": "kept_contract",
+        "counts": "event_count turns_within",
+        "goals": "goals_achieved",
+        "handovers": "handed_over",
+        "intermediate": "intermediate_responses",
+        "judges": "factual_accuracy final_response_match_v2 hallucinations_v1 judge jury llm_judge "
+        "response_evaluation_score rubric_based_final_response_quality_v1 "
+        "rubric_based_tool_use_quality_v1 safety_v1",
+        "latency": "first_answer_within first_words_within model_within turn_within",
+        "likeness": "reference_recall response_match_score",
+        "limits": "completed_within cost_within tokens_within",
+        "nodes": "node_sequence",
+        "recorded": "recorded_verdict",
+        "registry": "criterion_names",
+        "response": "contains exact matches",
+        "simulator": "simulator_quality",
+        "state": "state_is state_matches",
+        "structured": "json_schema",
+        "trajectory": "tool_name_match tool_trajectory_avg_score",
+        "vocabulary": "keywords tone",
+    },
+)

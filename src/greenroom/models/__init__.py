@@ -1,8 +1,8 @@
 """Models: the protocol they share, the scripted one, those of providers by name, and choices."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from greenroom.lazy import lazy
 from greenroom.models.model import (
     Model,
     ModelBody,
@@ -21,14 +21,6 @@ if TYPE_CHECKING:
     from greenroom.models.choice import Choice, choose
     from greenroom.models.standing import Standing
 
-# Most agents have one model, so these are loaded when they are first used.
-_LATER = {
-    "Candidate": "candidates",
-    "Choice": "choice",
-    "Standing": "standing",
-    "candidate": "candidates",
-    "choose": "choice",
-}
 
 __all__ = [
     "Candidate",
@@ -50,10 +42,12 @@ __all__ = [
     "send_piece",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module 'greenroom.models' has no attribute {name!r}")
-    value = getattr(import_module(f"greenroom.models.{_LATER[name]}"), name)
-    globals()[name] = value
-    return value
+# Most agents have one model.
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "candidates": "Candidate candidate",
+        "choice": "Choice choose",
+        "standing": "Standing",
+    },
+)

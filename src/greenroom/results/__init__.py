@@ -1,8 +1,8 @@
 """What was concluded: the verdict on each case, and the report of a run."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from greenroom.lazy import lazy
 from greenroom.results.endings import Status
 from greenroom.results.failures import failed_cases
 from greenroom.results.report import MetricSummary, Report, Summary
@@ -18,28 +18,6 @@ if TYPE_CHECKING:
     from greenroom.results.intervals import Interval
     from greenroom.results.labels import Grade, LabelSet
     from greenroom.results.redaction import redacted
-
-# Imported when they are first used: no rehearsal needs them.
-_SELDOM = {
-    "Agreement": "agreement",
-    "CaseChange": "changes",
-    "CaseSummary": "breakdown",
-    "Comparison": "comparison",
-    "Decision": "gate",
-    "Gate": "gate",
-    "Grade": "labels",
-    "Interval": "intervals",
-    "LabelSet": "labels",
-    "MetricChange": "changes",
-    "Missed": "comparison",
-    "TagSummary": "breakdown",
-    "agreement_between": "agreement",
-    "compare": "comparison",
-    "compare_all": "comparison",
-    "per_case": "breakdown",
-    "per_tag": "breakdown",
-    "redacted": "redaction",
-}
 
 __all__ = [
     "Agreement",
@@ -72,8 +50,17 @@ __all__ = [
     "skipped",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _SELDOM:
-        raise AttributeError(f"module 'greenroom.results' has no attribute {name!r}")
-    return getattr(import_module(f"greenroom.results.{_SELDOM[name]}"), name)
+# No rehearsal needs these.
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "agreement": "Agreement agreement_between",
+        "breakdown": "CaseSummary TagSummary per_case per_tag",
+        "changes": "CaseChange MetricChange",
+        "comparison": "Comparison Missed compare compare_all",
+        "gate": "Decision Gate",
+        "intervals": "Interval",
+        "labels": "Grade LabelSet",
+        "redaction": "redacted",
+    },
+)

@@ -1,8 +1,8 @@
 """Results remembered between runs, in one SQLite file, with a journal for what is still under way."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from greenroom.lazy import lazy
 from greenroom.store.runs import Run, RunStatus
 
 if TYPE_CHECKING:
@@ -10,9 +10,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Run", "RunStatus", "Store", "default_store"]
 
-
-def __getattr__(name: str) -> Any:
-    # SQLite is loaded when something is to be remembered.
-    if name in __all__:
-        return getattr(import_module("greenroom.store.store"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# SQLite is loaded when something is to be remembered.
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "store": "Store default_store",
+    },
+)

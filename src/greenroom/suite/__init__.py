@@ -4,8 +4,9 @@ The names load their modules when first used: `greenroom --help` and every pytes
 options in here, and need nothing else of it.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from greenroom.lazy import lazy
 
 if TYPE_CHECKING:
     from greenroom.suite.batch import Batch, simulate_all
@@ -42,26 +43,20 @@ __all__ = [
     "stream",
 ]
 
-_MODULES = {
-    "batch": ("Batch", "simulate_all"),
-    "cancel": ("Cancel",),
-    "evaluation": ("evaluate", "rehearse", "stream"),
-    "forecasts": ("Forecast", "Need", "forecast"),
-    "measurement": ("score",),
-    "options": ("Options",),
-    "references": ("load_agent",),
-    "rescores": ("Rescored", "rescore"),
-    "shrinking": ("shrink_trial",),
-    "sources": ("load_cases",),
-    "trace_scores": ("score_traces",),
-    "workers.ray.settings": ("Ray",),
-}
-
-
-def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            value = getattr(import_module(f"{__name__}.{module}"), name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "batch": "Batch simulate_all",
+        "cancel": "Cancel",
+        "evaluation": "evaluate rehearse stream",
+        "forecasts": "Forecast Need forecast",
+        "measurement": "score",
+        "options": "Options",
+        "references": "load_agent",
+        "rescores": "Rescored rescore",
+        "shrinking": "shrink_trial",
+        "sources": "load_cases",
+        "trace_scores": "score_traces",
+        "workers.ray.settings": "Ray",
+    },
+)

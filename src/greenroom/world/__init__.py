@@ -1,8 +1,8 @@
 """The World: one seam for every effect, the live one, middleware, and how calls are written down."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from greenroom.lazy import lazy
 from greenroom.world.live import LiveWorld
 from greenroom.world.records import ToolError, answer_model, answer_tool, begin_call, fail_call
 from greenroom.world.scopes import Scope, Scopes
@@ -32,23 +32,6 @@ if TYPE_CHECKING:
     from greenroom.world.middleware.retry import retry
     from greenroom.world.world import AgentTurn
 
-_LATER = {
-    "AgentTurn": "greenroom.world.world",
-    "Ask": "greenroom.world.middleware.attempts",
-    "Middleware": "greenroom.world.middleware.protocol",
-    "Run": "greenroom.world.middleware.current",
-    "breaker": "greenroom.world.middleware.breaker",
-    "budget": "greenroom.world.middleware.budgets",
-    "cache": "greenroom.world.middleware.cache",
-    "cost_attribution": "greenroom.world.middleware.budgets",
-    "current_run": "greenroom.world.middleware.current",
-    "pii_filter": "greenroom.world.middleware.pii",
-    "rate_limit": "greenroom.world.middleware.rate_limit",
-    "recorder": "greenroom.world.middleware.recorder",
-    "retry": "greenroom.world.middleware.retry",
-    "tool_approval": "greenroom.world.middleware.approval",
-}
-"""Where the names are found that most runs do without."""
 
 __all__ = [
     "AgentTurn",
@@ -84,9 +67,21 @@ __all__ = [
     "tool_approval",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_LATER[name]), name)
-    return value
+# Most runs do without these.
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "middleware.approval": "tool_approval",
+        "middleware.attempts": "Ask",
+        "middleware.breaker": "breaker",
+        "middleware.budgets": "budget cost_attribution",
+        "middleware.cache": "cache",
+        "middleware.current": "Run current_run",
+        "middleware.pii": "pii_filter",
+        "middleware.protocol": "Middleware",
+        "middleware.rate_limit": "rate_limit",
+        "middleware.recorder": "recorder",
+        "middleware.retry": "retry",
+        "world": "AgentTurn",
+    },
+)

@@ -3,8 +3,9 @@
 The names below load their files when first used, so that a run without judges loads none.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from greenroom.lazy import lazy
 
 if TYPE_CHECKING:
     from greenroom.metrics.judges.bench import Bench, Breaker, Hearing, NoVerdict, Question
@@ -36,26 +37,6 @@ if TYPE_CHECKING:
     from greenroom.metrics.judges.safety import Category, safety_v1
     from greenroom.metrics.judges.same_answer import final_response_match_v2
 
-_FILES = {
-    "bench": ("Breaker", "Bench", "Hearing", "NoVerdict", "Question"),
-    "correctness": ("factual_accuracy", "response_evaluation_score"),
-    "evidence": ("gathered",),
-    "claims": ("hallucinations_v1",),
-    "prompted": ("judge", "llm_judge"),
-    "judged": ("Judged",),
-    "same_answer": ("final_response_match_v2",),
-    "juries": ("jury",),
-    "options": ("bench_from",),
-    "poll": ("Item", "Poll", "Votes"),
-    "rubrics": (
-        "Rubric",
-        "rubric_based_final_response_quality_v1",
-        "rubric_based_tool_use_quality_v1",
-        "rubric_template",
-    ),
-    "safety": ("Category", "safety_v1"),
-}
-_FILE_OF = {name: file for file, names in _FILES.items() for name in names}
 
 __all__ = [
     "Bench",
@@ -93,15 +74,21 @@ __all__ = [
     "safety_v1",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'greenroom.metrics.judges' has no attribute {name!r}")
-    file = _FILE_OF.get(name, "forms")
-    value = getattr(import_module(f"greenroom.metrics.judges.{file}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "bench": "Bench Breaker Hearing NoVerdict Question",
+        "claims": "hallucinations_v1",
+        "correctness": "factual_accuracy response_evaluation_score",
+        "evidence": "gathered",
+        "forms": "Better Boolean Claims Form Grade Labels NotAnAnswer Sheet Verdict",
+        "judged": "Judged",
+        "juries": "jury",
+        "options": "bench_from",
+        "poll": "Item Poll Votes",
+        "prompted": "judge llm_judge",
+        "rubrics": "Rubric rubric_based_final_response_quality_v1 rubric_based_tool_use_quality_v1 rubric_template",
+        "safety": "Category safety_v1",
+        "same_answer": "final_response_match_v2",
+    },
+)
