@@ -34,7 +34,7 @@ class FarAddress(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         checked_url(self.url)
-        if not _is_positive(self.seconds):
+        if not (type(self.seconds) in (int, float) and isfinite(self.seconds) and self.seconds > 0):
             raise BadAgent(f"timeout={self.seconds!r} wants a number of seconds above 0.")
         for name, variable in self.headers.items():
             # What is not a name may be the secret itself, so it is not shown.
@@ -94,10 +94,6 @@ def checked_url(url: object) -> SplitResult:
     if any(sign.isspace() or not sign.isprintable() for sign in str(url)):
         raise BadAgent(f"{url!r} is not an address of an agent; it has spaces or signs in it.")
     return parts
-
-
-def _is_positive(seconds: object) -> bool:
-    return type(seconds) in (int, float) and isfinite(seconds) and seconds > 0  # pyright: ignore[reportArgumentType,reportOperatorIssue,reportUnknownVariableType]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

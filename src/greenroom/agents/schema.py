@@ -302,16 +302,14 @@ def _field(cls: type[StateSchema], name: str, annotation: object) -> Field:
 def _merge(cls: type[StateSchema], found: dict[str, Field], more: Iterable[Field]) -> None:
     for field in more:
         known = found.get(field.name)
-        if known is not None and not _agree(known, field):
+        if known is not None and not (
+            known.scope == field.scope and known.type.annotation == field.type.annotation
+        ):
             raise SchemaConflict(
                 f"{cls.__name__}.{field.name} would be {_describe(known)} and {_describe(field)}. "
                 f"Rename one, or give both the same type and scope."
             )
         found[field.name] = field
-
-
-def _agree(one: Field, other: Field) -> bool:
-    return one.scope == other.scope and one.type.annotation == other.type.annotation
 
 
 def _describe(field: Field) -> str:

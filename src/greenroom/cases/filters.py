@@ -22,7 +22,11 @@ def matches_filter(case: Case, pattern: str) -> bool:
     if pattern.startswith(_NOT):
         return not matches_filter(case, pattern.removeprefix(_NOT))
     kind, colon, rest = pattern.partition(":")
-    words = _words(case)
+    words = {
+        "id": [case.id],
+        "name": [case.name] if case.name else [],
+        "tag": list(map(str, case.tags)),
+    }
     if colon and kind in _NAMED:
         return any(_matches(word, rest) for word in words[kind])
     return any(_matches(word, pattern) for found in words.values() for word in found)
@@ -62,14 +66,6 @@ def _check_pattern(pattern: object) -> None:
 
 def _any(case: Case, patterns: Iterable[str]) -> bool:
     return any(matches_filter(case, pattern) for pattern in patterns)
-
-
-def _words(case: Case) -> dict[str, list[str]]:
-    return {
-        "id": [case.id],
-        "name": [case.name] if case.name else [],
-        "tag": list(map(str, case.tags)),
-    }
 
 
 def _matches(word: str, pattern: str) -> bool:

@@ -228,15 +228,11 @@ def _tool_name(data: Json, where: str) -> str:
 def _user_from(data: Json, where: str) -> Lines | SimulatedUser | None:
     if is_live(data):
         return None
-    _check_user(data, where)
-    return placed(where, user_from, with_attachments(data, where), where)
-
-
-def _check_user(data: Json, where: str) -> None:
-    """Refuse a field that none of the forms of a user has, with the form that has most of the others."""
+    # Refuse a field that none of the forms of a user has, with the form that has most of the others.
     given = mapping_at(where, data, ("lines", "tools", *_PERSON))
     forms = (_PERSON, ("lines", "then"), _AGENTS)
     _only(given, max(forms, key=lambda form: sum(bool(near_name(k, form)) for k in given)), where)
+    return placed(where, user_from, with_attachments(data, where), where)
 
 
 def _metric_from(data: Json, where: str) -> Criterion:

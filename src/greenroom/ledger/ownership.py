@@ -20,24 +20,20 @@ def check_ownership(
         *((one, True) for one in files),
     ):
         with suppress(OSError):  # writing there will say what is wrong
-            _check(place, folder, is_file=is_file)
-
-
-def _check(place: Path, folder: Path, *, is_file: bool) -> None:
-    about = os.lstat(place)
-    if stat.S_ISLNK(about.st_mode):
-        raise StoreRefused(
-            f"{folder} cannot be used: {place} is a symbolic link, which may lead anywhere. "
-            f"Name the folder it leads to ({os.path.realpath(place)}), or remove the link."
-        )
-    if is_file and not stat.S_ISREG(about.st_mode):
-        raise StoreFailed(f"{folder} cannot be used: {place} is not a regular file.")
-    if about.st_uid != _user(folder):
-        raise StoreRefused(
-            f"{folder} cannot be used: {place} belongs to user {about.st_uid}, and you are "
-            f"{_user(folder)}. Its owner can read and change what is recorded. Keep runs elsewhere "
-            f"(--store DIR, GREENROOM_STORE), or take ownership of it: chown -R."
-        )
+            about = os.lstat(place)
+            if stat.S_ISLNK(about.st_mode):
+                raise StoreRefused(
+                    f"{folder} cannot be used: {place} is a symbolic link, which may lead anywhere. "
+                    f"Name the folder it leads to ({os.path.realpath(place)}), or remove the link."
+                )
+            if is_file and not stat.S_ISREG(about.st_mode):
+                raise StoreFailed(f"{folder} cannot be used: {place} is not a regular file.")
+            if about.st_uid != _user(folder):
+                raise StoreRefused(
+                    f"{folder} cannot be used: {place} belongs to user {about.st_uid}, and you are "
+                    f"{_user(folder)}. Its owner can read and change what is recorded. Keep runs elsewhere "
+                    f"(--store DIR, GREENROOM_STORE), or take ownership of it: chown -R."
+                )
 
 
 def _user(folder: Path) -> int:

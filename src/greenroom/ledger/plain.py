@@ -139,7 +139,8 @@ def _unusual(value: object, where: str, depth: int) -> Json:
     if isinstance(value, Enum):
         return plain(value.value, where, depth + 1)
     if isinstance(value, bool | int | str):
-        return _base(value)
+        # A subclass of a JSON type as that type itself.
+        return str(value) if isinstance(value, str) else int(value)
     if isinstance(value, float):
         return _finite(float(value), where)
     if isinstance(value, Mapping):
@@ -162,11 +163,6 @@ def _unusual(value: object, where: str, depth: int) -> Json:
         f"{where} holds {_short(value)} of type {type(value).__name__}, which is not JSON. "
         f"Return a dict, list, text, number, bool or None{_BYTES if isinstance(value, bytes) else ''}."
     )
-
-
-def _base(value: bool | int | str) -> Json:
-    """A subclass of a JSON type as that type itself."""
-    return str(value) if isinstance(value, str) else int(value)
 
 
 def _short(value: object) -> str:

@@ -66,7 +66,9 @@ def purpose_of(facts: Facts) -> str:
         case "route":
             return f"route on {decider_of(facts.get('on'))}"
         case "loop":
-            return _rounds(facts)
+            until, limit = facts.get("until"), facts.get("max_rounds")
+            words = f"until {decider_of(until)}" if until is not None else "loop"
+            return words if limit is None else f"{words}, at most {limit} rounds"
         case "timeout":
             seconds = facts.get("seconds")
             return f"within {seconds:g} s" if isinstance(seconds, int | float) else "within"
@@ -83,12 +85,6 @@ def purpose_of(facts: Facts) -> str:
 def _started_by(facts: Facts) -> str:
     command: Any = facts.get("command") or [facts.get("isolation", "")]
     return str(command[0])
-
-
-def _rounds(facts: Facts) -> str:
-    until, limit = facts.get("until"), facts.get("max_rounds")
-    words = f"until {decider_of(until)}" if until is not None else "loop"
-    return words if limit is None else f"{words}, at most {limit} rounds"
 
 
 def decider_of(given: object) -> str:

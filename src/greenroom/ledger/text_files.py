@@ -72,7 +72,17 @@ def bytes_of(source: Path, most: int = MAX_BYTES) -> bytes:
 def read_regular(source: Path, most: int, advice: str) -> bytes:
     """The bytes of a regular file, whatever they are; BadFile if it is none, or too large."""
     try:
-        return _read(source, most, advice)
+        # Without O_NONBLOCK, opening a pipe that has no writer would block forever.
+        handle = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        kind = stat.S_IFMT(os.fstat(handle).st_mode)
+        if kind != stat.S_IFREG:
+            os.close(handle)
+            raise BadFile(f"cannot read {source}: it is {_KINDS.get(kind, 'not a file')}.")
+        with os.fdopen(handle, "rb") as file:
+            raw = file.read(most + 1)
+        if len(raw) > most:
+            raise BadFile(f"{source} is larger than {most >> 20} MB; {advice}.")
+        return raw
     except FileNotFoundError as error:
         raise BadFile(f"File not found: {source}.{similar_file(source)}") from error
     except OSError as error:
@@ -91,17 +101,3 @@ def similar_file(missing: Path) -> str:
         return ""
     near = get_close_matches(missing.name, there, 1)
     return f" Did you mean {str(missing.with_name(near[0]))!r}?" if near else ""
-
-
-def _read(source: Path, most: int, advice: str) -> bytes:
-    # Without O_NONBLOCK, opening a pipe that has no writer would block forever.
-    handle = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    kind = stat.S_IFMT(os.fstat(handle).st_mode)
-    if kind != stat.S_IFREG:
-        os.close(handle)
-        raise BadFile(f"cannot read {source}: it is {_KINDS.get(kind, 'not a file')}.")
-    with os.fdopen(handle, "rb") as file:
-        raw = file.read(most + 1)
-    if len(raw) > most:
-        raise BadFile(f"{source} is larger than {most >> 20} MB; {advice}.")
-    return raw

@@ -118,7 +118,10 @@ class _Turn:
 
 def _turns(result: CaseResult) -> list[_Turn]:
     turns: list[_Turn] = []
-    known = _calls(result)
+    ledger = result.ledger_or_none
+    known: dict[str, list[questions.CallRecord]] = {}
+    for call in [] if ledger is None else questions.tool_calls(ledger):
+        known.setdefault(call.id, []).append(call)
     for step in result.trajectory:
         if step.type == "message" and step.name == "user":
             turns.append(_Turn(str(step.args), []))
@@ -134,14 +137,6 @@ def _turns(result: CaseResult) -> list[_Turn]:
             # Calls may share an id: each is used once, in order.
             turns[-1].calls.append(recorded.pop(0) if recorded else unseen)
     return turns
-
-
-def _calls(result: CaseResult) -> dict[str, list[questions.CallRecord]]:
-    ledger = result.ledger_or_none
-    known: dict[str, list[questions.CallRecord]] = {}
-    for call in [] if ledger is None else questions.tool_calls(ledger):
-        known.setdefault(call.id, []).append(call)
-    return known
 
 
 def _invocation(turn: _Turn, n: int) -> dict[str, Json]:

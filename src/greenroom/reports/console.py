@@ -194,7 +194,14 @@ class ConsoleReport:
         )
         self._problem(result)
         self._scores(result)
-        self._differences(result)
+        # What was expected next to what came.
+        for one in differences(result):
+            self.terminal.say(styled(f"turn {one.turn}, {one.part}", "dim"), indent=2)
+            for label, texts in (("expected", one.expected), ("got", one.actual)):
+                for text in texts or ["nothing"]:
+                    shown = text if self.detail == "all" else shortened(text, LONGEST)
+                    self.terminal.hang(styled(label, "dim"), plain(shown), indent=4, width=13)
+                    label = ""
         self._transcript(result)
         if result.case_id in self.rerun:
             often = f" --trials {of}" if of > 1 else ""
@@ -230,16 +237,6 @@ class ConsoleReport:
                 why = "the trial broke"  # how was said above
             reason = plain(styled(", ".join(names), "bold"), ": ", why)
             self.terminal.hang(label, reason, indent=2, width=label.cell_len + 2)
-
-    def _differences(self, result: CaseResult) -> None:
-        """What was expected next to what came."""
-        for one in differences(result):
-            self.terminal.say(styled(f"turn {one.turn}, {one.part}", "dim"), indent=2)
-            for label, texts in (("expected", one.expected), ("got", one.actual)):
-                for text in texts or ["nothing"]:
-                    shown = text if self.detail == "all" else shortened(text, LONGEST)
-                    self.terminal.hang(styled(label, "dim"), plain(shown), indent=4, width=13)
-                    label = ""
 
     def _transcript(self, result: CaseResult) -> None:
         ledger = result.ledger_or_none

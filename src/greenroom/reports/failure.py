@@ -105,7 +105,8 @@ def _of_score(case: Case, score: Score, part: str) -> list[Difference]:
     found: list[Difference] = []
     for number, turn in enumerate(case.script, start=1):
         expected = _expected(turn.expect, part) if turn.expect is not None else None
-        actual = _seen(score, number)
+        mark = f"turn {number}: "
+        actual = [seen.removeprefix(mark) for seen in score.evidence if seen.startswith(mark)]
         if expected is not None and expected != actual and f"turn {number}: " in score.reason:
             found.append(Difference(number, part, expected, actual))
     return found
@@ -128,9 +129,3 @@ def _calls(tools: Sequence[ToolCall | str]) -> list[str]:
     """Calls as one would type them; a bare name takes any arguments."""
     shown = [f"{t}(…)" if isinstance(t, str) else as_called(t.tool, t.args) for t in tools]
     return shown or ["no calls"]
-
-
-def _seen(score: Score, number: int) -> list[str]:
-    """The evidence of a metric about one turn."""
-    mark = f"turn {number}: "
-    return [seen.removeprefix(mark) for seen in score.evidence if seen.startswith(mark)]

@@ -76,11 +76,6 @@ def destinations(formats: Formats, output: str | Path = ".") -> list[Destination
         Destination(reporter, _shared(reporter, output, together) if path is None else Path(path))
         for reporter, path in asked
     ]
-    _check_apart(found)
-    return found
-
-
-def _check_apart(found: Sequence[Destination]) -> None:
     taken: dict[Path, str] = {}
     for place in found:
         if other := taken.get(place.path.absolute()):
@@ -89,6 +84,7 @@ def _check_apart(found: Sequence[Destination]) -> None:
                 f"{str(place.path)!r}; give each a path: {place.reporter.name}=PATH."
             )
         taken[place.path.absolute()] = place.reporter.name
+    return found
 
 
 def _pairs(formats: Formats) -> Iterator[tuple[str, str | Path | None]]:

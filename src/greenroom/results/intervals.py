@@ -144,7 +144,14 @@ def normal(z: float) -> float:
 def student(freedom: int) -> float:
     """How many standard errors a 95 % interval reaches with so many degrees of freedom."""
     if freedom > _MANY:
-        return _expanded(freedom)
+        # The expansion of Cornish and Fisher about the normal distribution.
+        z = Z
+        terms = (
+            (z**3 + z) / 4,
+            (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+            (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        )
+        return z + sum(term / freedom ** (n + 1) for n, term in enumerate(terms))
     low, high = Z, 13.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
@@ -162,14 +169,3 @@ def _within(t: float, freedom: int) -> float:
         term *= cos(angle) ** 2 * (k - 1) / k
         total += term
     return 2 / pi * (angle + sin(angle) * total) if odd else sin(angle) * total
-
-
-def _expanded(freedom: int) -> float:
-    """The expansion of Cornish and Fisher about the normal distribution."""
-    z = Z
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-    )
-    return z + sum(term / freedom ** (n + 1) for n, term in enumerate(terms))

@@ -186,7 +186,12 @@ async def _converse_again(trial: TrialContext) -> EndReason:
         is_last = not said or not isinstance(said[-1], UserSaid | Answered)
         _say(trial, said if is_last else _as_awaited(world, outcome, said))
         if is_last:
-            return _reason(recorded)
+            end: RunEnded | None = ended(recorded)
+            if end is None:
+                return "completed"
+            if end.reason == "error":
+                raise FailedBefore(end.error, end.error_type, end.phase or "system")
+            return end.reason
         said = next(rounds)
 
 
@@ -245,12 +250,3 @@ def _moved(event: Event, ids: dict[str, str]) -> Event:
     if not at or ids.get(own, own) == own:
         return event
     return structs.replace(event, path=f"{who}@{ids[own]}{tilde}{attempt}{sign}{more}")
-
-
-def _reason(recorded: Ledger) -> EndReason:
-    end: RunEnded | None = ended(recorded)
-    if end is None:
-        return "completed"
-    if end.reason == "error":
-        raise FailedBefore(end.error, end.error_type, end.phase or "system")
-    return end.reason

@@ -148,18 +148,15 @@ class SessionCopy:
         with enclose(f"copy of {self._place.session}") as fence, _open_to(self._hosts):
             fence.body_guard = _no_tools
             try:
-                await self._all_steps()
+                while (step := await self._steps.get()) is not None:
+                    await self._in_time(step())
+                # Only newer services of google-adk keep events back.
+                flush = getattr(self._service, "flush", None)
+                if flush is not None and self._session is not None:
+                    await self._in_time(flush())
             except Exception as error:  # noqa: BLE001 - a service may raise anything
                 trouble = repr(error)
         self._tell(trouble, fence.breach)
-
-    async def _all_steps(self) -> None:
-        while (step := await self._steps.get()) is not None:
-            await self._in_time(step())
-        # Only newer services of google-adk keep events back.
-        flush = getattr(self._service, "flush", None)
-        if flush is not None and self._session is not None:
-            await self._in_time(flush())
 
     async def _in_time(self, work: Coroutine[Any, Any, None]) -> None:
         """Let the service work, but not forever, whatever it makes of being cancelled."""

@@ -49,7 +49,9 @@ class Budget:
             if why and (self.unpriced_refused or not self._under_way):
                 return why
             # What was set aside for those under way may turn out to be too much.
-            await self._next_settled()
+            if self._settled.is_set():
+                self._settled = asyncio.Event()  # a new one, for this run may be on another loop
+            await self._settled.wait()
 
     def release(self, whose: Hashable) -> None:
         """A case is not begun after all, or broken off: what it did not take is free again."""
@@ -121,12 +123,6 @@ class Budget:
                 f"and a case cost up to ${highest:.4g}"
             )
         return ""
-
-    async def _next_settled(self) -> None:
-        """Wait until another case is over."""
-        if self._settled.is_set():
-            self._settled = asyncio.Event()  # a new one, for this run may be on another loop
-        await self._settled.wait()
 
 
 def cost_so_far(result: CaseResult) -> float:

@@ -130,25 +130,21 @@ def _from_file(path: Path) -> ModuleType:
         if vars(module).get("__file__") == str(path) and module.__name__ != "__main__":
             return module
     if (path.parent / "__init__.py").is_file():
-        return _from_package(path)
+        # A module of a package, imported by its full name, so that its relative imports work.
+        parts = [] if path.stem == "__init__" else [path.stem]
+        folder = path.parent
+        while (folder / "__init__.py").is_file():
+            parts.insert(0, folder.name)
+            folder = folder.parent
+        top = sys.modules.get(parts[0])
+        if top is not None and str(folder / parts[0]) not in map(str, getattr(top, "__path__", ())):
+            return executed(path, _module_name(path))
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
+        return importlib.import_module(".".join(parts))
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     return executed(path, _module_name(path))
-
-
-def _from_package(path: Path) -> ModuleType:
-    """A module of a package, imported by its full name, so that its relative imports work."""
-    parts = [] if path.stem == "__init__" else [path.stem]
-    folder = path.parent
-    while (folder / "__init__.py").is_file():
-        parts.insert(0, folder.name)
-        folder = folder.parent
-    top = sys.modules.get(parts[0])
-    if top is not None and str(folder / parts[0]) not in map(str, getattr(top, "__path__", ())):
-        return executed(path, _module_name(path))
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-    return importlib.import_module(".".join(parts))
 
 
 def _module_name(path: Path) -> str:

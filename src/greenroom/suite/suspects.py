@@ -79,7 +79,14 @@ def baseline_of(evalset: EvalSet, options: Values) -> Report | None:
     if given is None:
         return None
     baseline = given if isinstance(given, Report) else Report.pooled(given)
-    _check_shared(baseline, evalset)
+    hand = redactor()
+    then = set(clean_ids(baseline.by_case(), hand).values())
+    if then.isdisjoint(clean_ids(evalset.ids, hand).values()):
+        name = baseline.name or baseline.id or "the baseline"
+        raise BadInput(
+            f"no case of {evalset.name or evalset.id or 'this set'!r} is in {name!r}, so nothing could "
+            f"be compared. Give a report of the same cases, or leave the baseline out."
+        )
     return baseline
 
 
@@ -96,14 +103,3 @@ def suspects_for(
     if not most:
         return None
     return Suspects(baseline, evalset, most, adaptive=options["trials"] == "auto")
-
-
-def _check_shared(baseline: Report, evalset: EvalSet) -> None:
-    hand = redactor()
-    then = set(clean_ids(baseline.by_case(), hand).values())
-    if then.isdisjoint(clean_ids(evalset.ids, hand).values()):
-        name = baseline.name or baseline.id or "the baseline"
-        raise BadInput(
-            f"no case of {evalset.name or evalset.id or 'this set'!r} is in {name!r}, so nothing could "
-            f"be compared. Give a report of the same cases, or leave the baseline out."
-        )

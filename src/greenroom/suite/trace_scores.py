@@ -11,7 +11,6 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadInput
 from greenroom.ledger.events import UserSaid
-from greenroom.ledger.ledger import Ledger
 from greenroom.metrics.scores import recorded_case
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult
@@ -109,11 +108,7 @@ def case_for(found: Imported, evalset: EvalSet) -> Case | None:
     for name in (found.case_id, found.conversation):
         if name in by_id:
             return by_id[name]
-    words = _first_words(found.ledger)
+    said = found.ledger.of(UserSaid)
+    words = said[0].text.strip() if said else ""
     alike = [case for case in evalset if case.script and case.script[0].says.strip() == words]
     return alike[0] if words and len(alike) == 1 else None
-
-
-def _first_words(ledger: Ledger) -> str:
-    said = ledger.of(UserSaid)
-    return said[0].text.strip() if said else ""

@@ -41,7 +41,10 @@ def span_for(operation: Operation, name: str) -> Span | None:
     current = trace.get_current_span()
     if is_foreign(current) and _stands_for(current, operation, name):
         return current
-    found = _langchain_span()
+    # What OpenInference writes for LangChain, which never makes a span the current one.
+    module = sys.modules.get("openinference.instrumentation.langchain")
+    get_current_span: Any = getattr(module, "get_current_span", None)
+    found = None if get_current_span is None else get_current_span()
     return found if found is not None and is_foreign(found) else None
 
 
@@ -56,10 +59,3 @@ def _stands_for(span: Span, operation: Operation, name: str) -> bool:
         # google-adk says what a tool's span is only when it ends; till then its name does.
         return attributes.get("openinference.span.kind") == _KINDS[operation]
     return operation != "execute_tool" or rest in ("", name)
-
-
-def _langchain_span() -> Span | None:
-    """What OpenInference writes for LangChain, which never makes a span the current one."""
-    module = sys.modules.get("openinference.instrumentation.langchain")
-    get_current_span: Any = getattr(module, "get_current_span", None)
-    return None if get_current_span is None else get_current_span()

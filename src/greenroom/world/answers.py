@@ -57,7 +57,16 @@ class AnswerCache:
         try:
             place = self._place(key)
             check_ownership(self.path, folders=[place.parent], files=[place])
-            return _reply(json.loads(text_of(place, _LARGEST)), key)
+            data = json.loads(text_of(place, _LARGEST))
+            if not is_object(data) or data.get("format") != _FORMAT or data.get("key") != key:
+                return None
+            kept = cast("Mapping[str, Any]", data)
+            text, model = kept.get("text"), kept.get("model")
+            if not isinstance(text, str) or not isinstance(model, str):
+                return None
+            if kept.get("seal") != _seal(key, text, model):
+                return None  # it was edited by hand
+            return ModelReply(text, (), None, None, "", model)
         except (BadFile, StoreFailed, ValueError, RecursionError):
             return None
 
@@ -73,7 +82,15 @@ class AnswerCache:
             place.parent.mkdir(parents=True, exist_ok=True)
             seal = _seal(key, reply.text, reply.model)
             data = {"format": _FORMAT, "key": key, "text": reply.text, "model": reply.model}
-            _write(place, json.dumps({**data, "seal": seal}))
+            # Write a file at once: readers see all of it or nothing.
+            text = json.dumps({**data, "seal": seal})
+            draft = place.with_name(f"{place.stem}.{os.getpid()}.{get_ident()}.tmp")
+            try:
+                draft.write_text(text, encoding="utf-8")
+                draft.replace(place)
+            except BaseException:
+                draft.unlink(missing_ok=True)
+                raise
         except (OSError, ValueError):
             return False
         return True
@@ -253,30 +270,6 @@ def _again(reply: ModelReply) -> ModelBody:
 def _seal(key: str, text: str, model: str) -> str:
     """The digest of an entry: one that was edited by hand has another."""
     return sha256(json.dumps([key, text, model]).encode()).hexdigest()
-
-
-def _reply(data: Any, key: str) -> ModelReply | None:
-    """The reply in a file, if the file is what it says it is."""
-    if not is_object(data) or data.get("format") != _FORMAT or data.get("key") != key:
-        return None
-    kept = cast("Mapping[str, Any]", data)
-    text, model = kept.get("text"), kept.get("model")
-    if not isinstance(text, str) or not isinstance(model, str):
-        return None
-    if kept.get("seal") != _seal(key, text, model):
-        return None  # it was edited by hand
-    return ModelReply(text, (), None, None, "", model)
-
-
-def _write(place: Path, text: str) -> None:
-    """Write a file at once: readers see all of it or nothing."""
-    draft = place.with_name(f"{place.stem}.{os.getpid()}.{get_ident()}.tmp")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(place)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
 
 
 def _is_key(name: str, folder: str) -> bool:

@@ -105,20 +105,16 @@ def _at(world: World, index: VoiceIndex, path: str, n: int | None) -> _Asked | N
     found: _Asked | None = None
     for called, whole in model_inputs(world.ledger, world.voice):
         if called.path == path and whole is not None and (n is None or called.n < n):
-            found = _restored(called.path, called.n, whole)
+            found = _Asked(
+                called.path,
+                called.n,
+                whole.messages,
+                whole.instructions,
+                whole.tools,
+                whole.tools,
+                whole.output_schema,
+            )
     return found
-
-
-def _restored(path: str, n: int, whole: ModelInput) -> _Asked:
-    return _Asked(
-        path,
-        n,
-        whole.messages,
-        whole.instructions,
-        whole.tools,
-        whole.tools,
-        whole.output_schema,
-    )
 
 
 def _reply_to(index: VoiceIndex, before: _Asked) -> ModelReplied | None:

@@ -17,20 +17,16 @@ from greenroom.world.world import World
 
 def in_place(world: World, request: ModelRequest, respond: ModelBody) -> ModelBody:
     """What asks the model for this question of the run, before it is recorded."""
-    number = _number(world, request)
+    # How many questions of the run came before; one that is asked again after a cut keeps its number.
+    called = world.ledger.of(ModelCalled, voice=world.voice)
+    before = list(dict.fromkeys((event.path, event.node, event.n) for event in called))
+    mine = (request.path, request.node, request.n)
+    number = before.index(mine) if mine in before else len(before)
 
     async def body(asked: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
         return _with_answer_tool(await respond(replace(asked, n=number), on_delta), asked)
 
     return body
-
-
-def _number(world: World, request: ModelRequest) -> int:
-    """How many questions of the run came before; one that is asked again after a cut keeps its number."""
-    called = world.ledger.of(ModelCalled, voice=world.voice)
-    before = list(dict.fromkeys((event.path, event.node, event.n) for event in called))
-    mine = (request.path, request.node, request.n)
-    return before.index(mine) if mine in before else len(before)
 
 
 def _with_answer_tool(reply: ModelReply, request: ModelRequest) -> ModelReply:

@@ -33,7 +33,14 @@ def run(order: Order) -> int:
             report_output.check_reachable(Path(order.save_failures))
         baseline = report_output.read_baseline(order.baselines, order.store)
         cases = chosen(order, order.aside)
-        _check_tags(order, cases)
+        # Refuse a tag with too few cases to show a change, before anything runs.
+        for tag in order.gate_tags:
+            count = sum(tag in map(str, case.tags) for case in cases.evalset)
+            if count < FEWEST_IN_TAG:
+                raise BadInput(
+                    f"--gate-tag {tag}: {number_of(count, 'case')} with this tag; fewer than "
+                    f"{FEWEST_IN_TAG} are too few to show a change."
+                )
         if order.suggest_mocks:
             return _suggest_mocks(order, cases)
         if order.dry_run:
@@ -45,17 +52,6 @@ def run(order: Order) -> int:
         unwritten = rehearsal.conclude()
         end(rehearsal.decisions, unwritten)
         return PASSED
-
-
-def _check_tags(order: Order, cases: Chosen) -> None:
-    """Refuse a tag with too few cases to show a change, before anything runs."""
-    for tag in order.gate_tags:
-        count = sum(tag in map(str, case.tags) for case in cases.evalset)
-        if count < FEWEST_IN_TAG:
-            raise BadInput(
-                f"--gate-tag {tag}: {number_of(count, 'case')} with this tag; fewer than "
-                f"{FEWEST_IN_TAG} are too few to show a change."
-            )
 
 
 def _suggest_mocks(order: Order, cases: Chosen) -> int:
@@ -209,7 +205,10 @@ class _Rehearsal:
             note = part_note(*map(int, shard.split("/")))
             report = replace(report, notes=(*report.notes, note))
         self.reports[agent] = report
-        self._remember(report)
+        store = self._order.keeping
+        with suppress(NotFound, StoreFailed):  # the report says so
+            if store is not None and report.id:
+                self._kept[report.id] = store.run(report.id)
         order = self._order
         if order.as_json:
             return
@@ -218,13 +217,6 @@ class _Rehearsal:
         ConsoleReport(self._terminal, order.detail, rerun, diff).show(report)
         if not order.quiet and report.id in self._kept:
             self._terminal.say(styled("run ", "dim"), report.id)
-
-    def _remember(self, report: Report) -> None:
-        """Look up the run of a report, if it was recorded."""
-        store = self._order.keeping
-        with suppress(NotFound, StoreFailed):  # the report says so
-            if store is not None and report.id:
-                self._kept[report.id] = store.run(report.id)
 
     # Concluding
 

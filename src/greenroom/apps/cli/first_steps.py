@@ -12,7 +12,6 @@ from greenroom.errors import BadFile
 from greenroom.installation import local_path, requirement
 from greenroom.reports.console import ConsoleReport
 from greenroom.reports.terminal import Terminal
-from greenroom.results import Report
 
 _BEFORE_DEMO = (
     "Three patients call a clinic's triage agent: scripted models play both sides, tools are "
@@ -33,21 +32,17 @@ def show_demo() -> int:
     terminal = Terminal()
     with telling(verbose=False):
         terminal.say(_BEFORE_DEMO)
-        report = _rehearsed(terminal)
+        from greenroom.apps.demo.clinic import agent, chest_pain, headache, routine_appointment
+        from greenroom.cases import EvalSet
+
+        cases = EvalSet("clinic", [chest_pain, headache, routine_appointment])
+        report = run_cases(agent, cases, Watching(terminal, len(cases)), store=False)
         ConsoleReport(terminal).show(report)
     click.echo(_AFTER_DEMO)
     ended = {result.case_id: result.status for result in report}
     if ended != AS_DESIGNED:
         raise Stopped(f"the demo ended as {ended}, but should end as {AS_DESIGNED}", RUN_ERRORS)
     return PASSED
-
-
-def _rehearsed(terminal: Terminal) -> Report:
-    from greenroom.apps.demo.clinic import agent, chest_pain, headache, routine_appointment
-    from greenroom.cases import EvalSet
-
-    cases = EvalSet("clinic", [chest_pain, headache, routine_appointment])
-    return run_cases(agent, cases, Watching(terminal, len(cases)), store=False)
 
 
 def print_source() -> int:

@@ -65,21 +65,19 @@ def declared(*names: str, help: str = "") -> Decorator[Any]:
     return together(*(_declared(name, OPTIONS[name], help) for name in reversed(names)))
 
 
-def _telemetry(command: F) -> F:
-    """Spans on without writing Python: middleware that comes with Greenroom, by a short name."""
-    return click.option(
-        "--telemetry",
-        type=click.Choice(["otlp", "console"]),
-        is_eager=True,
-        expose_value=False,
-        callback=_set_telemetry,
-        help="Export the run as OpenTelemetry spans and metrics: to a collector, set by the "
-        "usual OTEL_ variables, or to the terminal.",
-    )(command)
-
-
 def _set_telemetry(context: click.Context, _: click.Parameter, given: str | None) -> None:
     context.meta[_TELEMETRY] = given
+
+
+_telemetry = click.option(
+    "--telemetry",
+    type=click.Choice(["otlp", "console"]),
+    is_eager=True,
+    expose_value=False,
+    callback=_set_telemetry,
+    help="Export the run as OpenTelemetry spans and metrics: to a collector, set by the "
+    "usual OTEL_ variables, or to the terminal.",
+)
 
 
 def _with_telemetry(
@@ -125,26 +123,20 @@ def of_evaluation(*, in_watch: bool) -> Decorator[Any]:
     return declared(*(name for name, flag in flags if flag.in_watch == in_watch))
 
 
-def max_errors(command: F) -> F:
-    """How much may break."""
-    return click.option(
-        "--max-errors",
-        type=click.IntRange(min=0),
-        default=0,
-        show_default=True,
-        metavar="N",
-        help="How many cases may end in an error, or unmeasured, before the exit code is 2.",
-    )(command)
-
-
-def parallel(command: F) -> F:
-    """The two usual numbers of cases at once, by name."""
-    return click.option(
-        "--parallel/--sequential",
-        "parallel",
-        default=True,
-        help="Run cases side by side (the default) or one after another.",
-    )(command)
+max_errors = click.option(
+    "--max-errors",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="How many cases may end in an error, or unmeasured, before the exit code is 2.",
+)
+parallel = click.option(
+    "--parallel/--sequential",
+    "parallel",
+    default=True,
+    help="Run cases side by side (the default) or one after another.",
+)
 
 
 def at_once(most: int | None, parallel: bool) -> int | None:
@@ -163,17 +155,13 @@ def _allow_import(_: click.Context, __: click.Parameter, given: bool) -> None:
         allow_import_network()
 
 
-def import_network(command: F) -> F:
-    """What the agent's file may do when it is loaded."""
-    return click.option(
-        "--allow-import-network",
-        is_flag=True,
-        expose_value=False,
-        callback=_allow_import,
-        help="Let the agent's file connect and start processes while it is imported.",
-    )(command)
-
-
+import_network = click.option(
+    "--allow-import-network",
+    is_flag=True,
+    expose_value=False,
+    callback=_allow_import,
+    help="Let the agent's file connect and start processes while it is imported.",
+)
 tools = together(
     import_network, declared("allow_tools", "mocks", "resources", "middleware", "allow_opaque")
 )
@@ -205,53 +193,44 @@ acting = together(
 """With what an agent acts for real, and how far one turn of it may go."""
 
 
-def filters(command: F) -> F:
-    """Which cases are meant."""
-    return click.option(
-        "--filter",
-        "filters",
-        multiple=True,
-        metavar="GLOB",
-        help="Only cases whose id, name or tag matches; '!GLOB' excludes; may be repeated.",
-    )(command)
-
-
+filters = click.option(
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="GLOB",
+    help="Only cases whose id, name or tag matches; '!GLOB' excludes; may be repeated.",
+)
 stored = declared(
     "store",
     help="Look for runs in this folder, or on this server (postgresql://…), instead of "
     "$GREENROOM_STORE or .greenroom.",
 )
 config = declared("config")
+metrics = click.option(
+    "-m",
+    "--metrics",
+    multiple=True,
+    metavar="METRICS",
+    help="Measure these metrics: names separated by commas, name:VALUE for the first option, "
+    "'name={\"option\": 1}' for several, or file.py:name; may be repeated.",
+)
+trace_reader = click.option(
+    "--reader",
+    default="",
+    metavar="NAME",
+    help="Read the files in this format instead of detecting it.",
+)
 
 
-def metrics(command: F) -> F:
-    """By what conversations are measured."""
-    return click.option(
-        "-m",
-        "--metrics",
-        multiple=True,
-        metavar="METRICS",
-        help="Measure these metrics: names separated by commas, name:VALUE for the first option, "
-        "'name={\"option\": 1}' for several, or file.py:name; may be repeated.",
-    )(command)
+def output(required: bool = False, help: str = "Write it to this file.") -> Decorator[Any]:
+    """Where to write."""
+    need: dict[str, Any] = {"required": True} if required else {"default": ""}
+    return click.option("-o", "--output", type=FILE, metavar="PATH", help=help, **need)
 
 
-def trace_reader(command: F) -> F:
-    """How files of traces are read."""
-    return click.option(
-        "--reader",
-        default="",
-        metavar="NAME",
-        help="Read the files in this format instead of detecting it.",
-    )(command)
-
-
-def formats(command: F) -> F:
-    """In which formats reports are written, and where."""
-    command = output(help="Where reports go: a file, or a folder if there are several formats.")(
-        command
-    )
-    return click.option(
+formats = together(
+    output(help="Where reports go: a file, or a folder if there are several formats."),
+    click.option(
         "-f",
         "--format",
         "formats",
@@ -259,21 +238,14 @@ def formats(command: F) -> F:
         metavar="FORMAT",
         help="Also write the report as json, junit, html, markdown, annotations, adk or console; json=PATH names "
         "the file; may be repeated.",
-    )(command)
-
-
-def quiet(command: F) -> F:
-    """Less to read."""
-    return click.option("-q", "--quiet", is_flag=True, help="Print only the summary line.")(command)
-
-
-def no_cache(command: F) -> F:
-    """Whether judges remember."""
-    return click.option(
-        "--no-cache",
-        is_flag=True,
-        help="Ask judges again instead of reusing their earlier answers.",
-    )(command)
+    ),
+)
+quiet = click.option("-q", "--quiet", is_flag=True, help="Print only the summary line.")
+no_cache = click.option(
+    "--no-cache",
+    is_flag=True,
+    help="Ask judges again instead of reusing their earlier answers.",
+)
 
 
 def loudness(given: dict[str, Any]) -> None:
@@ -283,26 +255,12 @@ def loudness(given: dict[str, Any]) -> None:
         raise click.UsageError(f"{other} and --quiet contradict each other; give one of them.")
 
 
-def verbose(command: F) -> F:
-    """More to read."""
-    return click.option(
-        "-v",
-        "--verbose",
-        "--print_detailed_results",
-        "verbose",
-        is_flag=True,
-        help="Show all details, and the traceback of an error.",
-    )(command)
-
-
-def as_json(command: F) -> F:
-    """For scripts."""
-    return click.option("--json", "as_json", is_flag=True, help="Print only JSON, for scripts.")(
-        command
-    )
-
-
-def output(required: bool = False, help: str = "Write it to this file.") -> Decorator[Any]:
-    """Where to write."""
-    need: dict[str, Any] = {"required": True} if required else {"default": ""}
-    return click.option("-o", "--output", type=FILE, metavar="PATH", help=help, **need)
+verbose = click.option(
+    "-v",
+    "--verbose",
+    "--print_detailed_results",
+    "verbose",
+    is_flag=True,
+    help="Show all details, and the traceback of an error.",
+)
+as_json = click.option("--json", "as_json", is_flag=True, help="Print only JSON, for scripts.")

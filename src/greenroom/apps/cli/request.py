@@ -258,7 +258,17 @@ class Chosen:
 
     def rerun_commands(self, order: Order, agent: str) -> dict[str, str]:
         """How to run each case alone."""
-        names = self._names()
+        # The names of cases in their modules.
+        names: dict[int, str] = {}
+        for source in self.gathered.sources:
+            file, _ = split_reference(source.reference)
+            if source.is_data:
+                continue
+            try:
+                named = list(vars(load_module(file)).items())
+            except BadInput:
+                continue
+            names |= {id(v): f"{file}:{name}" for name, v in named if isinstance(v, Case)}
         return {
             case.id: shlex.join(self._alone(case, order, agent, names)) for case in self.evalset
         }
@@ -289,20 +299,6 @@ class Chosen:
             for case in self.evalset
             if (origin := self.gathered.origins.get(case.id)) is not None
         }
-
-    def _names(self) -> dict[int, str]:
-        """The names of cases in their modules."""
-        found: dict[int, str] = {}
-        for source in self.gathered.sources:
-            file, _ = split_reference(source.reference)
-            if source.is_data:
-                continue
-            try:
-                named = list(vars(load_module(file)).items())
-            except BadInput:
-                continue
-            found |= {id(v): f"{file}:{name}" for name, v in named if isinstance(v, Case)}
-        return found
 
 
 def chosen(order: Order, say: Say) -> Chosen:

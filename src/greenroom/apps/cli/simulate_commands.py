@@ -22,14 +22,13 @@ def simulate_group() -> None:
     """Let a model answer as the user, and see how the conversation goes."""
 
 
-def _user_model(command: Any) -> Any:
-    return click.option(
-        "--model",
-        default="gpt-4o-mini",
-        show_default=True,
-        metavar="NAME",
-        help="The model that answers as the user: its name, or models.py:name.",
-    )(command)
+_user_model = click.option(
+    "--model",
+    default="gpt-4o-mini",
+    show_default=True,
+    metavar="NAME",
+    help="The model that answers as the user: its name, or models.py:name.",
+)
 
 
 @simulate_group.command(

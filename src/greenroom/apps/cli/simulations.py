@@ -100,7 +100,9 @@ def run_one(
         else:
             _show(one, batch.notes, whole=verbose)
         if output:
-            _write(one, Path(output))
+            path = Path(output)
+            save_text(json.dumps(_data(one), indent=2, ensure_ascii=True) + "\n", path)
+            aside(f"wrote {path}")
         if save_as_eval:
             _save_case(one, Path(save_as_eval))
         return _exit_code(batch)
@@ -218,11 +220,6 @@ def _say_totals(terminal: Terminal, batch: Batch) -> None:
 
 
 # Kept
-
-
-def _write(one: Simulation, path: Path) -> None:
-    save_text(json.dumps(_data(one), indent=2, ensure_ascii=True) + "\n", path)
-    aside(f"wrote {path}")
 
 
 def _write_all(batch: Batch, folder: Path) -> None:

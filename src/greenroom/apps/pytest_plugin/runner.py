@@ -96,10 +96,7 @@ class EvalResult:
         """None stands for what broke; a number that no metric measures is a mistake in the test."""
         has_broken = any(isinstance(found, Unmeasured) for found in outcomes.values())
         if not self.result.broke and not has_broken:
-            raise self._unknown(what)
-
-    def _unknown(self, what: str) -> GreenroomError:
-        return GreenroomError(f"case {self._case_id!r} has no {what}:\n{self}")
+            raise GreenroomError(f"case {self._case_id!r} has no {what}:\n{self}")
 
     def __str__(self) -> str:
         return failure_text(self.result)

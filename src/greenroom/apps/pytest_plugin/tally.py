@@ -32,21 +32,18 @@ def count(item: pytest.Item, report: pytest.TestReport) -> None:
     """Put what was rehearsed on the report of its test, and below the traceback if the test failed."""
     if _rehearsed:
         item.stash.setdefault(_REHEARSED, []).extend(_rehearsed)
-        _send(report, _rehearsed, in_file=hasattr(item, "evalset"))
+        in_file = hasattr(item, "evalset")
+        from greenroom.ledger.redaction import without_secrets
+        from greenroom.results.data import report_data
+
+        nodeid = without_secrets(report.nodeid)
+        # As ASCII text: half a character from a model must not break the way back.
+        sent = [json.dumps(report_data(_addressed(one, nodeid, in_file))) for one in _rehearsed]
+        vars(report)["greenroom"] = {"in_file": in_file, "reports": sent}
         _rehearsed.clear()
     rehearsed = item.stash.get(_REHEARSED, None)
     if rehearsed and report.failed and not hasattr(item, "evalset"):
         _show(item, report, rehearsed)
-
-
-def _send(report: pytest.TestReport, reports: list["Report"], *, in_file: bool) -> None:
-    from greenroom.ledger.redaction import without_secrets
-    from greenroom.results.data import report_data
-
-    nodeid = without_secrets(report.nodeid)
-    # As ASCII text: half a character from a model must not break the way back.
-    sent = [json.dumps(report_data(_addressed(one, nodeid, in_file))) for one in reports]
-    vars(report)["greenroom"] = {"in_file": in_file, "reports": sent}
 
 
 def _addressed(report: "Report", nodeid: str, in_file: bool) -> "Report":
@@ -116,11 +113,6 @@ class Tally:
         report = self._report(in_file=True)
         if report is None:
             return
-        self._save(report)
-        if exitstatus in (0, 1) and not session.shouldfail and not session.shouldstop:
-            self._judge(report, session)
-
-    def _save(self, report: "Report") -> None:
         from greenroom.errors import BadFile
         from greenroom.reports.words import printable
 
@@ -129,6 +121,8 @@ class Tally:
                 report.save(self._config.invocation_params.dir / self._settings.report)
         except BadFile as error:
             self._missed.append(printable(str(error)))
+        if exitstatus in (0, 1) and not session.shouldfail and not session.shouldstop:
+            self._judge(report, session)
 
     def _judge(self, report: "Report", session: pytest.Session) -> None:
         self._missed += missed(report, self._settings, self._config.rootpath)

@@ -158,19 +158,14 @@ def _members(text: str, start: int) -> Iterator[tuple[Key, int, int]]:
             key, position = _key(text, position)
         yield key, begin, position
         count += 1
-        position = _next(text, position)
+        _, end = _LENIENT.raw_decode(text, position)
+        end = _skip(text, end)
+        position = _skip(text, end + 1) if text[end] == "," else end
 
 
 def _key(text: str, position: int) -> tuple[str, int]:
     key, end = _LENIENT.raw_decode(text, position)
     return cast(str, key), _skip(text, _skip(text, end) + 1)
-
-
-def _next(text: str, position: int) -> int:
-    """Where the part after the one at `position` begins, or the closing bracket stands."""
-    _, end = _LENIENT.raw_decode(text, position)
-    end = _skip(text, end)
-    return _skip(text, end + 1) if text[end] == "," else end
 
 
 def _skip(text: str, position: int) -> int:

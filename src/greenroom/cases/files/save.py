@@ -46,7 +46,12 @@ def evalset_text(
     evalset: EvalSet, target: Path, *, shape: str | None = None, lossy: bool = False
 ) -> str:
     """What `write_evalset` puts into a file."""
-    chosen = _chosen(target, shape)
+    if target.suffix not in SUFFIXES:
+        raise BadFile(f"{target} is not one of {', '.join(SUFFIXES)}; eval sets are kept in these.")
+    is_table = Document(target, None, lambda _: {}).is_table
+    if shape is not None and (shape == TABLE) != is_table:
+        raise BadFile(f"{target} cannot be written as {shape!r}: tables end in .csv or .jsonl.")
+    chosen = shape_named(shape or (TABLE if is_table else OWN))
     if chosen.name == TABLE and not evalset.cases:
         raise BadFile(
             f"{target} is a table, in which each row is a case, and the set has none. Write the set to a "
@@ -67,15 +72,6 @@ def _judged_alike(evalset: EvalSet, shape: Shape) -> EvalSet:
         cases = [measured_by(case, evalset.usual) for case in evalset]
         return replace(evalset, cases=cases, usual=None)
     return replace(evalset, metrics=[*evalset.metrics, *evalset.usual], usual=None)
-
-
-def _chosen(target: Path, shape: str | None) -> Shape:
-    if target.suffix not in SUFFIXES:
-        raise BadFile(f"{target} is not one of {', '.join(SUFFIXES)}; eval sets are kept in these.")
-    is_table = Document(target, None, lambda _: {}).is_table
-    if shape is not None and (shape == TABLE) != is_table:
-        raise BadFile(f"{target} cannot be written as {shape!r}: tables end in .csv or .jsonl.")
-    return shape_named(shape or (TABLE if is_table else OWN))
 
 
 def save_text(text: str, target: Path) -> None:

@@ -175,7 +175,7 @@ def kind_of(name: str, value: str) -> Kind:
     heads = list(dict.fromkeys(map(_head, whole)))
     # A text may have been cut inside a secret: its head gives it away, up to where a word ends.
     looks = [*map(re.escape, whole), *(f"{re.escape(head)}[^\\s\"'<>,;]*" for head in heads)]
-    return Kind(_harmless(name), tuple(heads), re.compile("|".join(looks)))
+    return Kind(re.sub(r"[^\w.-]", "_", name), tuple(heads), re.compile("|".join(looks)))
 
 
 def _forms(value: str) -> Iterator[str]:
@@ -205,7 +205,3 @@ def _in_base64(data: bytes) -> Iterator[str]:
 
 def _head(form: str) -> str:
     return form[: max(12, len(form) * 3 // 5)]
-
-
-def _harmless(name: str) -> str:
-    return re.sub(r"[^\w.-]", "_", name)

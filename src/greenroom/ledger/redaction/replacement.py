@@ -169,7 +169,14 @@ class _Pass:
             items = cast("Sequence[Any]", value)
             return _same_or_new(items, [self.value(item) for item in items])
         if is_record(value):
-            return self._record(value)
+            changes: dict[str, Any] = {}
+            for name in given_names(cast("type[Any]", type(value))):
+                old = getattr(value, name)
+                by_key = name in ("value", "values")
+                new = self._field(getattr(value, "key", "") if by_key else name, old)
+                if new is not old:
+                    changes[name] = new
+            return changed(value, changes) if changes else value
         return value
 
     def _mapping(self, value: Mapping[Any, Any], named: bool = False) -> Any:
@@ -207,16 +214,6 @@ class _Pass:
         # A mapping may be a schema; yes, no and nothing are not worth a secret.
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return mark if is_number else self.value(value)
-
-    def _record(self, value: object) -> Any:
-        changes: dict[str, Any] = {}
-        for name in given_names(cast("type[Any]", type(value))):
-            old = getattr(value, name)
-            by_key = name in ("value", "values")
-            new = self._field(getattr(value, "key", "") if by_key else name, old)
-            if new is not old:
-                changes[name] = new
-        return changed(value, changes) if changes else value
 
 
 _NAMED_BY_AUTHORS = frozenset(

@@ -65,7 +65,9 @@ class Sieve:
         self._words: set[bytes] = set()
 
     def _learn(self, hint: str, kind: Kind) -> None:
-        core = _core(hint)
+        # The longest word of a hint: JSON may write the signs around it in another way.
+        words = hint.encode(errors="surrogatepass").translate(_WORDS_ONLY).split()
+        core = max(words, key=len, default=b"").decode(errors="replace")
         if kind in well_known() and " " not in hint:
             self._looks.setdefault(core, []).append(kind.look)
         elif len(core) >= _FEW_LETTERS:
@@ -162,12 +164,6 @@ def _pieces(data: bytes) -> Iterator[bytes]:
         end = _WORD_ENDS.search(data, begun + _MUCH)
         yield data[begun : end.start() if end else len(data)]
         begun = end.end() if end else len(data)
-
-
-def _core(hint: str) -> str:
-    """The longest word of a hint: JSON may write the signs around it in another way."""
-    words = hint.encode(errors="surrogatepass").translate(_WORDS_ONLY).split()
-    return max(words, key=len, default=b"").decode(errors="replace")
 
 
 def _written(hint: str) -> bytes:

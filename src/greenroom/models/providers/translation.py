@@ -136,7 +136,10 @@ def reply_of(model: ProviderModel, response: theirs.ModelResponse, *, prompted: 
 
 def _asked(message: Message) -> theirs.ModelRequestPart:
     if message.attachments:
-        return _asked_with_files(message)
+        text = [message.text] if message.text else []
+        if message.role == "tool":
+            return theirs.ToolReturnPart(message.tool, [*text, *_files(message)], message.call_id)
+        return theirs.UserPromptPart([*text, *_files(message)])
     match message.role:
         case "system":
             return theirs.SystemPromptPart(message.text)
@@ -144,13 +147,6 @@ def _asked(message: Message) -> theirs.ModelRequestPart:
             return theirs.ToolReturnPart(message.tool, message.text, message.call_id)
         case _:
             return theirs.UserPromptPart(message.text)
-
-
-def _asked_with_files(message: Message) -> theirs.ModelRequestPart:
-    text = [message.text] if message.text else []
-    if message.role == "tool":
-        return theirs.ToolReturnPart(message.tool, [*text, *_files(message)], message.call_id)
-    return theirs.UserPromptPart([*text, *_files(message)])
 
 
 def _files(message: Message) -> list[theirs.BinaryContent]:

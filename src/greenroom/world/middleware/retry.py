@@ -47,7 +47,14 @@ class Retry(Middleware):
             except Exception as error:
                 if not self._passes(error):
                     raise
-                before = _noted(request)
+                # How often this question was asked again so far.
+                before = sum(
+                    note.name == RETRIED
+                    and note.path == request.path
+                    and is_object(note.data)
+                    and note.data.get("n") == request.n
+                    for note in current_run().ledger.of(Noted)
+                )
                 if isinstance(error, ModelBroke):
                     error.again = 0  # this is what asks again
                 if before >= self._times:
@@ -61,14 +68,3 @@ class Retry(Middleware):
         """Whether it may pass: an error of ours is not a model's."""
         is_ours = isinstance(error, GreenroomError) and not isinstance(error, ModelBroke)
         return isinstance(error, self._on) and not is_ours
-
-
-def _noted(request: ModelRequest) -> int:
-    """How often this question was asked again so far."""
-    return sum(
-        note.name == RETRIED
-        and note.path == request.path
-        and is_object(note.data)
-        and note.data.get("n") == request.n
-        for note in current_run().ledger.of(Noted)
-    )
