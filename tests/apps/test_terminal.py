@@ -216,7 +216,7 @@ try:
     main({words!r})
 finally:
     ours = {{name for name in sys.modules if name.startswith("greenroom.")}}
-    others = {{name for name in ours if not name.startswith(("greenroom.apps", "greenroom.errors"))}}
+    others = {{name for name in ours if not name.startswith(("greenroom.apps", "greenroom.errors", "greenroom.lazy"))}}
     print({{"pydantic", "rich", "asyncio", "yaml"}} & set(sys.modules), sorted(others))
 """
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -22,7 +22,7 @@ from greenroom.agents import (
 )
 from greenroom.agents.contracts import Edge, forget_check
 from greenroom.agents.contracts.nearest import edits, nearest_place
-from greenroom.agents.contracts.type_fit import fits
+from greenroom.agents.contracts.state_types import fits
 from greenroom.errors import BadAgent, BadInput, BadPlugin
 
 

@@ -19,10 +19,15 @@ from greenroom.agents import Agent, Flow, check
 from greenroom.agents.approvals import Approved
 from greenroom.agents.contracts.access import tool_access
 from greenroom.agents.contracts.effects import Effect, Known, Outcome, in_turn
-from greenroom.agents.contracts.flow_rules import FallbackRule, LoopRule
-from greenroom.agents.contracts.leaf_rules import AgentRule, TransformRule
-from greenroom.agents.contracts.rule import Rule, Site
-from greenroom.agents.contracts.rules import RULES
+from greenroom.agents.contracts.rules import (
+    RULES,
+    AgentRule,
+    FallbackRule,
+    LoopRule,
+    Rule,
+    Site,
+    TransformRule,
+)
 from greenroom.agents.contracts.walk import DataFlow, Given, walk
 from greenroom.agents.flow import Fallback, Loop, Parallel, Route, Sequence
 from greenroom.agents.forks import MapOver, Race

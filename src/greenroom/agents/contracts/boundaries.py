@@ -25,7 +25,7 @@ def check_boundaries(graph: Graph, schema: object, given: Given) -> Iterator[Iss
     """Parts that stand apart and could not be run there."""
     boundaries = [n for n in graph.nodes() if isinstance(n.flow, Apart) and n.flow.is_elsewhere]
     for boundary in boundaries:
-        for node in _below(boundary):
+        for node in Graph(boundary).nodes():
             yield from _lost_code(node)
             if isinstance(node.flow, Step) and not node.flow.passes:
                 yield from _lost_output(node, node.flow)
@@ -90,9 +90,3 @@ def _has_form(kind: "type[Any]") -> bool:
     marks = ("model_dump", "__dataclass_fields__", "__struct_fields__")
     is_data = is_typeddict(kind) or any(hasattr(kind, mark) for mark in marks)
     return is_data or kind is object or issubclass(kind, (*_JSON, *_STREAMS))
-
-
-def _below(node: Node) -> Iterator[Node]:
-    for child in node.children.values():
-        yield child
-        yield from _below(child)

@@ -7,7 +7,7 @@ from greenroom.agents.agent import Agent
 from greenroom.agents.contracts.issues import Issue
 from greenroom.agents.contracts.walk import Given
 from greenroom.agents.flow import Flow
-from greenroom.agents.graph import Graph, Node
+from greenroom.agents.graph import Graph
 from greenroom.agents.remote import Remote
 
 
@@ -16,7 +16,7 @@ def check_races(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]:  # 
     for race in graph.nodes():
         if race.flow.kind != "race":
             continue
-        for node in _below(race):
+        for node in Graph(race).nodes():
             acting = _acting(node.flow)
             if acting:
                 yield Issue(
@@ -36,9 +36,3 @@ def _acting(flow: Flow) -> list[str]:
         return [flow.name]
     tools = flow.toolbox if isinstance(flow, Agent) else ()
     return [tool.name for tool in tools if not tool.read_only and not tool.yields]
-
-
-def _below(node: Node) -> Iterator[Node]:
-    for child in node.children.values():
-        yield child
-        yield from _below(child)

@@ -1,32 +1,299 @@
-"""One rule for each kind of node. A kind without one may do anything: nothing is sure, in it and behind it."""
+"""How each kind of node runs its parts, as far as the state is concerned: one rule for each kind.
 
-from collections.abc import Iterable, Mapping
+A rule says three things of a node: what the node does to the state (from what its parts do), what is
+known of the state where each part begins, and which places the node itself reads. A kind without a rule
+may do anything: nothing is sure, in it and behind it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import Approved
 from greenroom.agents.boundaries import Apart
-from greenroom.agents.contracts.effects import Effect, Known, Outcome, in_turn
-from greenroom.agents.contracts.flow_rules import (
-    ApprovedRule,
-    FallbackRule,
-    LoopRule,
-    MapRule,
-    ParallelRule,
-    RaceRule,
-    RouteRule,
-    SequenceRule,
-    TeamRule,
-    TimeoutRule,
+from greenroom.agents.contracts.access import (
+    Access,
+    Read,
+    agent_access,
+    decider_reads,
+    question_places,
+    read_of,
+    remote_access,
+    step_access,
+    tool_access,
+    transform_access,
 )
-from greenroom.agents.contracts.leaf_rules import AgentRule, RemoteRule, StepRule, TransformRule
-from greenroom.agents.contracts.rule import Rule, Site
+from greenroom.agents.contracts.effects import NO_EFFECT, Effect, Known, Outcome, either, in_turn
+from greenroom.agents.contracts.places import Places
 from greenroom.agents.flow import Fallback, Flow, Loop, Parallel, Route, Sequence, Step
 from greenroom.agents.forks import MapOver, Race
+from greenroom.agents.graph import Node
 from greenroom.agents.guards import Timeout
 from greenroom.agents.handoffs import Team
 from greenroom.agents.remote import Remote
+from greenroom.agents.streams import hearing_parts
 from greenroom.agents.transforms import Transform
+
+Reads = Iterator[tuple[Read, Known]]
+"""What is read, and what is known there."""
+
+
+class Site(Struct, frozen=True):
+    """A node, what its parts do to the state, and the places that the graph speaks of."""
+
+    node: Node
+    parts: Mapping[str, Outcome]
+    places: Places
+
+    @property
+    def flow(self) -> Any:
+        """What the node runs: of the kind that its rule is for."""
+        return self.node.flow
+
+
+class Rule:
+    """What is true of a kind unless its own rule says otherwise: parts are run in turn."""
+
+    def outcome(self, at: Site) -> Outcome:
+        """What the node does to the state."""
+        left = [effect for part in at.parts.values() for effect in (part.failed, part.done)]
+        # It may fail between any two of them, or in the last one, which then has not ended well.
+        return Outcome(in_turn(left[1::2]), either([NO_EFFECT, *left[:-1]]))
+
+    def entries(self, at: Site, known: Known) -> dict[str, Known]:
+        """What is known where each part begins."""
+        found: dict[str, Known] = {}
+        for key, part in at.parts.items():
+            found[key] = known
+            known = known.after(part.done)
+        return found
+
+    def reads(self, at: Site, known: Known) -> Reads:  # noqa: ARG002 - most flows read nothing
+        """What the node itself looks at, and what is known there."""
+        return iter(())
+
+
+class StepRule(Rule):
+    """A step changes the state when it ends well, all at once; one that failed has changed nothing."""
+
+    def outcome(self, at: Site) -> Outcome:
+        """What it declares to write is there."""
+        return Outcome(at.places.effect(self.access(at), at.node.id))
+
+    def reads(self, at: Site, known: Known) -> Reads:
+        """What it declares to read."""
+        for read in self.access(at).reads:
+            yield read, known
+
+    def access(self, at: Site) -> Access:
+        """What it does with the state."""
+        return step_access(at.flow)
+
+
+class TransformRule(StepRule):
+    """A transform changes the state as it declares, and removes from it too."""
+
+    def access(self, at: Site) -> Access:
+        """All that it does."""
+        return transform_access(at.flow)
+
+
+class RemoteRule(StepRule):
+    """An agent elsewhere changes the state only by its answer."""
+
+    def access(self, at: Site) -> Access:
+        """What it is sent, and where its answer goes."""
+        return remote_access(at.flow)
+
+
+class AgentRule(Rule):
+    """An agent calls tools as its model likes, again and again, and then answers."""
+
+    def outcome(self, at: Site) -> Outcome:
+        """Its answer is surely written; what its tools did stays even if it fails."""
+        tools = self.tools(at)
+        return Outcome(tools.then(at.places.effect(agent_access(at.flow), at.node.id)), tools)
+
+    def reads(self, at: Site, known: Known) -> Reads:
+        """What it is shown whenever its model is asked, and what each tool looks at."""
+        agent, tools = at.flow, self.tools(at)
+        for read in agent_access(agent).reads:
+            yield read, known.repeated(tools)
+        for read in decider_reads(getattr(agent.model, "promote", None), "`promote`"):
+            yield read, known.after(tools)
+        for tool in agent.toolbox:
+            for read in tool_access(tool).reads:
+                yield read, known.after(tools).unsure()
+
+    def tools(self, at: Site) -> Effect:
+        """What its tools may do, any number of times."""
+        return in_turn(
+            at.places.effect(tool_access(tool), at.node.id).perhaps for tool in at.flow.toolbox
+        )
+
+
+class SequenceRule(Rule):
+    """Parts are run in turn, but a step that takes pieces begins with the part that gives them."""
+
+    def entries(self, at: Site, known: Known) -> dict[str, Known]:
+        """What such a step sees of the state is what stood there when the first of them began."""
+        hearing = hearing_parts(at.flow)
+        found: dict[str, Known] = {}
+        begun = known
+        for key, part in at.parts.items():
+            is_early = hearing.get(key, False) and isinstance(at.node.children[key].flow, Step)
+            begun = begun if is_early else known
+            found[key] = begun
+            known = known.after(part.done)
+        return found
+
+
+class ParallelRule(Rule):
+    """Branches begin with the same state, do not see each other, and are merged in their order."""
+
+    def outcome(self, at: Site) -> Outcome:
+        """All that the branches did; if one fails, nothing is merged."""
+        done = [part.done for part in at.parts.values()]
+        whole = in_turn(one.merged for one in done)
+        if whole.forgets:
+            return Outcome(whole)
+        # What one branch puts there if nothing is stays, unless another one removes it.
+        removed = Counter(place for one in done for place in one.may_drop)
+        there = whole.ensures.union(p for one in done for p in one.ensures if not removed[p])
+        return Outcome(replace(whole, ensures=there, may_drop=whole.may_drop - there))
+
+    def entries(self, at: Site, known: Known) -> dict[str, Known]:
+        """The same for all."""
+        return dict.fromkeys(at.parts, known)
+
+
+class RaceRule(Rule):
+    """Branches begin with the same state; the winner's changes are merged, those of the others never."""
+
+    def outcome(self, at: Site) -> Outcome:
+        """Sure is what every branch does, for any may win; if all fail, nothing is merged."""
+        return Outcome(either(part.done for part in at.parts.values()))
+
+    def entries(self, at: Site, known: Known) -> dict[str, Known]:
+        """The same for all; one that fails has lost, and that is not a failure of the run."""
+        return dict.fromkeys(at.parts, known.unsure())
+
+
+class MapRule(Rule):
+    """The body runs for each item of a list, which may be empty; items do not see each other."""
+
+    def outcome(self, at: Site) -> Outcome:
+        """Nothing is sure; if an item fails, nothing is merged."""
+        return Outcome(at.parts["body"].done.perhaps)
+
+    def entries(self, at: Site, known: Known) -> dict[str, Known]:
+        """The same for all items."""
+        return dict.fromkeys(at.parts, known.unsure())
+
+    def reads(self, at: Site, known: Known) -> Reads:
+        """The place of the list, if it is in the state."""
+        for place in at.flow.reads:
+            yield read_of(place, "the list"), known
+
+
+class LoopRule(Rule):
+    """The body runs once or more."""
+
+    def outcome(self, at: Site) -> Outcome:
+        """What one round does; one that fails comes after any number of rounds."""
+        body = at.parts["body"]
+        return Outcome(body.done, body.done.perhaps.then(body.failed).perhaps)
+
+    def entries(self, at: Site, known: Known) -> dict[str, Known]:
+        """A round begins behind nothing, or behind another one."""
+        return {"body": known.repeated(at.parts["body"].done)}
+
+    def reads(self, at: Site, known: Known) -> Reads:
+        """What its `until` asks about, after each round."""
+        body = at.parts["body"].done
+        for read in decider_reads(at.flow.until, "`until`"):
+            yield read, known.repeated(body).after(body)
+
+
+class RouteRule(Rule):
+    """One of the branches runs."""
+
+    def outcome(self, at: Site) -> Outcome:
+        """Sure is what every branch does."""
+        parts = at.parts.values()
+        return Outcome(either(part.done for part in parts), either(part.failed for part in parts))
+
+    def entries(self, at: Site, known: Known) -> dict[str, Known]:
+        """The same for all, and none is sure to run."""
+        return dict.fromkeys(at.parts, known.unsure())
+
+    def reads(self, at: Site, known: Known) -> Reads:
+        """The place that decides; without it the run fails, unless there is an `otherwise`."""
+        for read in decider_reads(at.flow.on, may_miss=bool(at.flow.otherwise)):
+            yield read, known
+
+
+class ApprovedRule(RouteRule):
+    """What is guarded, or what happens instead; neither is sure to run."""
+
+    def reads(self, at: Site, known: Known) -> Reads:
+        """What decides whether it is asked, which need not be there, and what the question mentions."""
+        for read in decider_reads(at.flow.when, "`when`"):
+            yield read, known
+        for place in question_places(at.flow):
+            yield Read(place, "the question"), known if at.flow.when is None else known.unsure()
+
+
+class FallbackRule(Rule):
+    """The first part that does not fail; what those before it have done stays."""
+
+    def outcome(self, at: Site) -> Outcome:
+        """Sure is what every part does that may be the one."""
+        failed, done = NO_EFFECT, list[Effect]()
+        for part in at.parts.values():
+            done.append(failed.then(part.done))
+            failed = failed.then(part.failed)
+        return Outcome(either(done), failed)
+
+    def entries(self, at: Site, known: Known) -> dict[str, Known]:
+        """The first begins at once, each other one behind those that failed."""
+        found: dict[str, Known] = {}
+        for key, part in at.parts.items():
+            found[key] = known
+            known = known.after(part.failed).unsure()
+        return found
+
+
+class TimeoutRule(Rule):
+    """The body as it is, unless it is cut."""
+
+    def outcome(self, at: Site) -> Outcome:
+        """It may be cut at any moment, the last one included."""
+        body = at.parts["body"]
+        return Outcome(body.done, either([body.failed, body.done]).perhaps)
+
+
+class TeamRule(Rule):
+    """One agent after another has the conversation, in any order; one of them answers."""
+
+    def outcome(self, at: Site) -> Outcome:
+        """Whoever hands over leaves only what its tools did; who answers writes."""
+        tools = self.tools(at)
+        return Outcome(tools.then(either(part.done for part in at.parts.values())), tools)
+
+    def entries(self, at: Site, known: Known) -> dict[str, Known]:
+        """The leader begins the first turn; each other one may begin behind any of the others."""
+        behind = known.after(self.tools(at)).unsure()
+        leader, *others = at.parts
+        return {leader: known.repeated(self.tools(at)), **dict.fromkeys(others, behind)}
+
+    def tools(self, at: Site) -> Effect:
+        """What the tools of all may have done before one of them begins."""
+        return in_turn(part.failed.perhaps for part in at.parts.values())
 
 
 class OpenRule(Rule):

@@ -9,8 +9,7 @@ from msgspec import Struct
 from greenroom.agents.contracts.access import Read
 from greenroom.agents.contracts.effects import Effect, Known, Outcome
 from greenroom.agents.contracts.places import Places
-from greenroom.agents.contracts.rule import Site
-from greenroom.agents.contracts.rules import RULES, Rules, rule_for
+from greenroom.agents.contracts.rules import RULES, Rules, Site, rule_for
 from greenroom.agents.graph import Graph, Node
 from greenroom.ledger.plain import Json, is_object
 
