@@ -87,7 +87,7 @@ def agent_graph(**given: Any) -> int:
         raise click.UsageError("say what to draw: AGENT, or --run.")
     if given["case"] and not given["run"]:
         raise click.UsageError("--case is a trial of a run; give --run too.")
-    from greenroom.apps.cli.agent_graph import print_graph
+    from greenroom.apps.cli.agents import print_graph
 
     return print_graph(**given)
 
@@ -114,7 +114,7 @@ def agent_check(agent: str, **given: Any) -> int:
     Exits with 1 if there are errors (with --strict: or warnings), with 3 if the agent, the schema or
     the state cannot be used.
     """
-    from greenroom.apps.cli.agent_check import check_agent
+    from greenroom.apps.cli.agents import check_agent
 
     return check_agent(agent, **given)
 
@@ -160,7 +160,7 @@ def agent_cost(**given: Any) -> int:
     What is not known, such as a price, is named; it is never 0. Routes, loops and forks that no run
     shows are assumed, and the estimate says how.
     """
-    from greenroom.apps.cli.agent_cost import show_cost
+    from greenroom.apps.cli.agents import show_cost
 
     return show_cost(**given)
 

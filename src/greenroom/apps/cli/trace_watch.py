@@ -19,7 +19,7 @@ import click
 from greenroom.apps.cli.exits import BAD_INPUT, GATE_MISSED, PASSED, Stopped, put_out, telling
 from greenroom.apps.cli.metric_names import metrics_named
 from greenroom.apps.cli.report_output import read_report
-from greenroom.apps.cli.trace_cases import names_in
+from greenroom.apps.cli.traces import names_in
 from greenroom.cases.files.json_text import parsed_json
 from greenroom.errors import BadCase, BadFile, BadInput, BadLedger
 from greenroom.ledger.text_files import similar_file

@@ -82,7 +82,7 @@ def traces_to_case(**given: Any) -> int:
     Personal data is replaced, the same value by the same stand-in everywhere: e-mail addresses, telephone,
     card and account numbers, addresses of machines, and the names you list.
     """
-    from greenroom.apps.cli.trace_cases import write_cases
+    from greenroom.apps.cli.traces import write_cases
 
     return write_cases(**given)
 

@@ -1,0 +1,160 @@
+"""`greenroom agent`: an agent drawn, checked, and its costs estimated, without asking a model."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from greenroom.agents import Flow
+from greenroom.agents.contracts import check
+from greenroom.agents.costs import Estimate, Traffic, estimate
+from greenroom.agents.mermaid import mermaid
+from greenroom.apps.cli.event_loop import loaded, to_the_end
+from greenroom.apps.cli.exits import (
+    GATE_MISSED,
+    PASSED,
+    aside,
+    loading,
+    put_out,
+    put_out_json,
+    telling,
+)
+from greenroom.apps.cli.report_output import open_store
+from greenroom.apps.cli.trials import trial_ledger
+from greenroom.backends.answered import with_model
+from greenroom.backends.native import NativeBackend
+from greenroom.backends.registry import backend_for
+from greenroom.errors import BadInput
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json
+from greenroom.ledger.questions import started
+from greenroom.ledger.redaction import redactor
+from greenroom.store import Store
+from greenroom.suite.references import load_value
+from greenroom.suite.sources import as_model_given
+
+
+def print_graph(
+    agent: str | None, data: bool, cost: bool, run: str, case: str, store: str, verbose: bool
+) -> int:
+    """Print the graph of an agent, or of a trial as it was then."""
+    with telling(verbose):
+        found = to_the_end(lambda: loaded(agent, verbose)) if agent else None
+        place = open_store(store) if run else None
+        trial = None if place is None else trial_ledger(place, place.run(run).id, case)
+        snapshot = backend_for(found).snapshot if trial is None else _snapshot(trial, found)
+        costs = _costs(found, place, run) if cost else None
+        put_out(mermaid(redactor().value(snapshot), data=data, costs=costs, trial=trial))
+    return PASSED
+
+
+def _snapshot(trial: Ledger, agent: Any) -> Json:
+    """The graph that was run; a word if the agent is another one now."""
+    first = started(trial)
+    if first is None or first.agent is None:
+        raise BadInput("this trial was not begun here, so its ledger has no graph of the agent.")
+    if agent is not None and backend_for(agent).digest != first.digest:
+        aside("the agent has changed since this run; it is drawn as it was then")
+    return first.agent
+
+
+def _costs(agent: Any, store: Store | None, run: str) -> Estimate:
+    """What each node is expected to cost, learnt from the whole run if there is one."""
+    flow = agent if isinstance(agent, Flow) else None
+    if store is None and flow is None:
+        raise BadInput(
+            "what an agent of another framework costs is known from its runs only; give --run too."
+        )
+    if store is None:
+        return estimate(flow)
+    run_id = store.run(run).id
+    kept = [store.ledger(run_id, key) for key, result in store.results(run_id) if result.kept]
+    return estimate(flow, Traffic.seen(kept))
+
+
+def check_agent(
+    agent: str, schema: str, given: str, strict: bool, as_json: bool, verbose: bool
+) -> int:
+    """Print every issue; 1 if there are errors, or warnings where these count too."""
+    with telling(verbose):
+        found = to_the_end(lambda: loaded(agent, verbose))
+        fields = load_value(schema) if schema else None
+        contracts = check(found, schema=fields, given=_state(given))
+        if as_json:
+            put_out_json(json.dumps(contracts.data(), indent=2))
+        else:
+            put_out(str(contracts))
+    failed = contracts.errors or (strict and contracts.warnings)
+    return GATE_MISSED if failed else PASSED
+
+
+def _state(text: str) -> Any:
+    try:
+        return json.loads(text) if text else None
+    except ValueError as error:
+        raise BadInput(f"--given is not JSON: {error}.") from error
+
+
+def show_cost(
+    agent: str,
+    learnt: Sequence[str],
+    beside: Sequence[str],
+    model: str,
+    store: str,
+    as_json: bool,
+    verbose: bool,
+    **given: Any,
+) -> int:
+    """Print the estimate, and next to it what other runs took if they are named."""
+    with telling(verbose):
+        with loading(model, verbose):
+            other = as_model_given(model)
+        found = to_the_end(lambda: loaded(agent, verbose))
+        backend, traffic = backend_for(found), Traffic(**given)
+        if other is not None:
+            backend = with_model(backend, other)
+        if learnt:
+            ledgers = list(ledgers_of(learnt, store))
+            _note_others(backend.digest, ledgers)
+            traffic = Traffic.seen(ledgers, **given)
+        elif not isinstance(backend, NativeBackend):
+            raise BadInput(
+                f"{agent} is not a flow of Agent and step: what it asks models is known only from its "
+                f"runs. Rehearse it, then give --from RUN."
+            )
+        known = estimate(backend.graph if isinstance(backend, NativeBackend) else found, traffic)
+        _show_cost(known, ledgers_of(beside, store) if beside else None, as_json)
+    return PASSED
+
+
+def _show_cost(known: Estimate, others: Iterator[Ledger] | None, as_json: bool) -> None:
+    compared = None if others is None else known.beside(others)
+    if as_json:
+        data = known.data()
+        if compared is not None:
+            data["beside"] = compared.data()
+        put_out_json(json.dumps(data, indent=2))
+        return
+    put_out(str(known))
+    if compared is not None:
+        put_out(f"\n{compared}")
+
+
+def ledgers_of(runs: Sequence[str], store: str) -> Iterator[Ledger]:
+    """The conversations of all trials of these runs."""
+    place = open_store(store)
+    for name in runs:
+        found = [result.ledger for result in place.report(name) if result.kept is not None]
+        if not found:
+            raise BadInput(f"run {name!r} has recorded no conversation to learn from.")
+        yield from found
+
+
+def _note_others(digest: str, ledgers: Sequence[Ledger]) -> None:
+    """Say so if the runs are of another agent, or of an earlier version of it."""
+    first = [begun for ledger in ledgers if (begun := started(ledger)) is not None]
+    others = sum(begun.digest != digest for begun in first)
+    if others:
+        aside(
+            f"{others} of {len(ledgers)} runs are of another agent, or of this one before it was "
+            f"changed; nodes with the same ids are assumed to be the same"
+        )

@@ -1,0 +1,186 @@
+"""`greenroom eval compare`, `merge` and `rescore`: what was recorded, judged without running an agent."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+from msgspec import structs
+
+from greenroom.apps.cli.event_loop import to_the_end
+from greenroom.apps.cli.exits import (
+    PASSED,
+    RUN_ERRORS,
+    Stopped,
+    aside,
+    loading,
+    put_out,
+    put_out_json,
+    telling,
+)
+from greenroom.apps.cli.report_output import (
+    Showing,
+    open_store,
+    read_baseline,
+    read_report,
+    write_report,
+)
+from greenroom.ledger.redaction import redactor
+from greenroom.reports.markdown import render_comparison
+from greenroom.reports.terminal import Terminal, styled
+from greenroom.results import Gate, Report
+from greenroom.results.data import gate_data, report_data
+from greenroom.results.files import json_text, write_whole
+from greenroom.results.gate import Decision
+from greenroom.results.redaction import redacted_decision
+from greenroom.results.shards import together
+from greenroom.results.text import number_of
+from greenroom.suite.rescores import Rescored, rescore
+from greenroom.suite.sources import gather
+from greenroom.world.answers import AnswerCache
+
+Format = Literal["text", "markdown", "json"]
+Compared = dict[str, Decision]
+"""What the gate says of each report, by the name that was given for it."""
+
+
+def compare_reports(
+    reports: Sequence[str],
+    baselines: Sequence[str],
+    gate: Gate,
+    shown_as: Format,
+    output: str,
+    store: str,
+) -> int:
+    """Compare every report or run with the baseline, or with the first of them; the exit code."""
+    with telling(verbose=False):
+        base, others = (baselines, reports) if baselines else (reports[:1], reports[1:])
+        before = read_baseline(base, store)
+        if not others or before is None:
+            raise click.UsageError(
+                "there is nothing to compare; give a second report or --baseline."
+            )
+        found = {name: gate.decide(read_report(name, store), before) for name in others}
+        _show(found, shown_as)
+        if output:
+            is_markdown = Path(output).suffix == ".md"
+            text = _markdown(found) if is_markdown else json_text(_data(found)) + "\n"
+            aside(f"wrote {write_whole(text, Path(output), 'the comparison')}")
+        return _decided(found)
+
+
+def _decided(found: Compared) -> int:
+    """Raise if the gate fails for one of them, with the highest exit code of all."""
+    reasons: list[str] = []
+    code = 0
+    for name, decision in found.items():
+        whose = f"{name}: " if len(found) > 1 else ""
+        reasons += [f"{whose}{missed.why}" for missed in decision.missed]
+        code = max(code, decision.exit_code)
+    if reasons:
+        raise Stopped("\n".join(reasons), code)
+    return code
+
+
+def _show(found: Compared, shown_as: Format) -> None:
+    if shown_as == "json":
+        put_out_json(json_text(_data(found)))
+        return
+    if shown_as == "markdown":
+        put_out(_markdown(found))
+        return
+    terminal = Terminal()
+    for name, decision in found.items():
+        if len(found) > 1:
+            terminal.say(styled(name, "bold"))
+        terminal.say_lines(str(decision.comparison))
+
+
+def _markdown(found: Compared) -> str:
+    pages = [
+        render_comparison(decision.comparison, decision)
+        for decision in found.values()
+        if decision.comparison is not None
+    ]
+    return "\n".join(pages)
+
+
+def _data(found: Compared) -> Any:
+    """One comparison as it is; several by the name of their report."""
+    data = {
+        name: {**decision.comparison.data(), "gate": gate_data(redacted_decision(decision))}
+        for name, decision in found.items()
+        if decision.comparison is not None
+    }
+    return next(iter(data.values())) if len(data) == 1 else data
+
+
+def merge_reports(
+    reports: Sequence[str], baselines: Sequence[str], gate: Gate, store: str, showing: Showing
+) -> int:
+    """Show and write the reports as one, and let the gate decide on the whole."""
+    with telling(showing.verbose):
+        plan = showing.plan()
+        before = read_baseline(baselines, store)
+        whole = together([read_report(name, store) for name in reports])
+        decision = gate.decide(whole, before)
+        showing.show(whole)
+        showing.aside(f"merged {number_of(len(reports), 'report')}")
+        write_report(whole, plan, before, decision, showing.aside)
+        if decision.missed:
+            raise Stopped("\n".join(one.why for one in decision.missed), decision.exit_code)
+    return PASSED
+
+
+# The phases in which a measurement breaks.
+_MEASURING = ("metric", "user_agent")
+
+
+def rescore_run(
+    run: str, cases: str, config: str, store: str, no_cache: bool, showing: Showing
+) -> int:
+    """Measure a run again, and show the report and which verdicts flip."""
+    with telling(showing.verbose):
+        plan, report = showing.plan(), open_store(store).report(run)
+        given = None
+        if cases:
+            with loading(cases, showing.verbose):
+                given = gather(cases, configs=not config).evalset
+        cache = None if no_cache else AnswerCache()
+        found = to_the_end(lambda: rescore(report, config=config or None, cases=given, cache=cache))
+        if showing.as_json:
+            flips = [structs.asdict(flip) for flip in found.flips]
+            data = {"report": report_data(found.report), "flips": flips}
+            put_out_json(json_text(redactor().value(data)))
+        else:
+            showing.show(found.report)
+            _show_flips(found)
+        write_report(found.report, plan)
+    broke = _unmeasured(found.report)
+    if broke:
+        raise Stopped(f"could not be measured again: {', '.join(broke)}", RUN_ERRORS)
+    if not found.report.summary.evaluated:
+        why = "no trial of this run can be measured: each of them broke or was left out."
+        raise Stopped(why, RUN_ERRORS)
+    return PASSED
+
+
+def _unmeasured(report: Report) -> list[str]:
+    """The cases on which there is no verdict, although their conversation came to an end."""
+    return [
+        result.label
+        for result in report
+        if result.status == "error"
+        and result.ended != "error"
+        and result.error
+        and result.error.phase in _MEASURING
+    ]
+
+
+def _show_flips(found: Rescored) -> None:
+    terminal = Terminal()
+    if not found.flips:
+        terminal.say_lines(str(found))
+    for flip in found.flips:
+        style = "green" if flip.now == "passed" else "bold red"
+        terminal.say(styled("flipped: ", style), redactor().text(str(flip)))
