@@ -37,22 +37,24 @@ def chosen(cases: Sequence[Case], patterns: Iterable[str], among: str) -> list[C
 
     Patterns that leave nothing are an error which lists what there is.
     """
-    asked = _asked(patterns)
-    out = [pattern.removeprefix(_NOT) for pattern in asked if pattern.startswith(_NOT)]
-    wanted = [pattern for pattern in asked if not pattern.startswith(_NOT)] or ["*"]
-    kept = [case for case in cases if _any(case, wanted) and not _any(case, out)]
-    if not kept:
-        raise NotFound(_nothing(cases, asked, among))
-    return kept
-
-
-def _asked(patterns: Iterable[str]) -> list[str]:
     asked = [patterns] if isinstance(patterns, str) else list(patterns)
     if not asked:
         raise BadInput("a filter has no patterns; give one, such as 'refund*' or 'tag:smoke'.")
     for pattern in asked:
         _check_pattern(pattern)
-    return asked
+    out = [pattern.removeprefix(_NOT) for pattern in asked if pattern.startswith(_NOT)]
+    wanted = [pattern for pattern in asked if not pattern.startswith(_NOT)] or ["*"]
+    kept = [case for case in cases if _any(case, wanted) and not _any(case, out)]
+    if not kept:
+        ids = [case.id for case in cases]
+        tags = sorted({str(tag) for case in cases for tag in case.tags})
+        message = f"{among} has no case that matches {', '.join(map(repr, asked))}"
+        names = [case.name for case in cases if case.name]
+        near = near_words([_bare(pattern) for pattern in asked], [*ids, *names, *tags])
+        meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        tagged = f"; tags: {_some(tags)}" if tags else ""
+        raise NotFound(f"{message}.{meant} Ids: {_some(ids)}{tagged}.")
+    return kept
 
 
 def _check_pattern(pattern: object) -> None:
@@ -71,17 +73,6 @@ def _any(case: Case, patterns: Iterable[str]) -> bool:
 def _matches(word: str, pattern: str) -> bool:
     # An id such as `refund[eur]` means itself, not a choice of letters.
     return word == pattern or fnmatchcase(word, pattern)
-
-
-def _nothing(cases: Sequence[Case], asked: Sequence[str], among: str) -> str:
-    ids = [case.id for case in cases]
-    tags = sorted({str(tag) for case in cases for tag in case.tags})
-    message = f"{among} has no case that matches {', '.join(map(repr, asked))}"
-    names = [case.name for case in cases if case.name]
-    near = near_words([_bare(pattern) for pattern in asked], [*ids, *names, *tags])
-    meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    tagged = f"; tags: {_some(tags)}" if tags else ""
-    return f"{message}.{meant} Ids: {_some(ids)}{tagged}."
 
 
 def _bare(pattern: str) -> str:

@@ -277,7 +277,11 @@ def _mock_from(data: Any, where: str) -> Any:
     if not is_object(data) or not any(near_name(key, MOCK_FIELDS) for key in data):
         message = f"{shown(data)} is not a mock: it may have {', '.join(MOCK_FIELDS)}"
         raise wrong(where, message, "Write", example={"value": data})
-    _check_answers(data, where)
+    for kind in ("in_turn", "by_args"):
+        if kind in data and not is_array(data[kind]):
+            raise wrong(at(where, kind), f"{shown(data[kind])} should be a list")
+    if "fault" in data:
+        mapping_at(at(where, "fault"), data["fault"], FAULT_FIELDS)
     match dict(_only(data, MOCK_FIELDS, where)):
         case {"value": value, "changes": [*changes], **rest} if not rest:
             return WithStateChange(value, tuple(_change_from(c, where) for c in changes))
@@ -296,14 +300,6 @@ def _mock_from(data: Any, where: str) -> Any:
             raise wrong(
                 where, f"{shown(other)} is not a mock", "Give value, in_turn, by_args or fault"
             )
-
-
-def _check_answers(mock: Mapping[str, Json], where: str) -> None:
-    for kind in ("in_turn", "by_args"):
-        if kind in mock and not is_array(mock[kind]):
-            raise wrong(at(where, kind), f"{shown(mock[kind])} should be a list")
-    if "fault" in mock:
-        mapping_at(at(where, "fault"), mock["fault"], FAULT_FIELDS)
 
 
 def _change_from(data: Any, where: str) -> Change:

@@ -143,17 +143,14 @@ class Confirming:
             self._active = self._active[:_PLACES]
         if self._stage < _TOGETHER <= self._level:
             self._stage = _TOGETHER
-            self._look_at_all()
+            least = min(self._then[case_id] for case_id in self._active)
+            chance = rare(least, _TOGETHER + self._now - 1)
+            p = together(len(self._active), self.failing, chance)
+            if p <= GROUP:
+                self.group = Group(tuple(self._active), p)
+                self.regressed += self._active
+                self._active = []
         self._active = [c for c in self._active if self._played[c] < self._most]
-
-    def _look_at_all(self) -> None:
-        least = min(self._then[case_id] for case_id in self._active)
-        chance = rare(least, _TOGETHER + self._now - 1)
-        p = together(len(self._active), self.failing, chance)
-        if p <= GROUP:
-            self.group = Group(tuple(self._active), p)
-            self.regressed += self._active
-            self._active = []
 
     def _needed(self, case_id: str) -> float:
         """How many more failures prove that this case has changed."""

@@ -87,13 +87,22 @@ def report_wire(
 ) -> ReportData:
     """The same as it is declared, with these `results`; `each` makes what stands for one that ran again."""
     errors = [_error(trial) for trials in by_case(report) for trial in trials if trial.error]
+    counts, interval, nodes = report.summary, report.interval, report.nodes
+    ends = None if interval is None else {"low": interval.low, "high": interval.high, "level": 0.95}
     return ReportData.of(
         report,
         version=VERSION,
         kind=KIND,
         failures_only=failures_only,
         gate=gate_data(decision),
-        summary=_summary(report),
+        summary=SummaryData.of(
+            report,
+            **to_data(CountsData.of(counts)),
+            evaluated=counts.evaluated,
+            interval=ends,
+            case_seconds=report.totals.seconds,
+            nodes=to_wire(nodes) if any(nodes) else UNSET,
+        ),
         errors=errors,
         results=results,
         confirmed=[each(result) for result in report.confirmed],
@@ -107,19 +116,6 @@ def gate_data(decision: Decision | None) -> Json:
         return None
     missed = [MissedData.of(one) for one in decision.missed]
     return to_data(GateData.of(decision, missed=missed))
-
-
-def _summary(report: Report) -> SummaryData:
-    counts, interval, nodes = report.summary, report.interval, report.nodes
-    ends = None if interval is None else {"low": interval.low, "high": interval.high, "level": 0.95}
-    return SummaryData.of(
-        report,
-        **to_data(CountsData.of(counts)),
-        evaluated=counts.evaluated,
-        interval=ends,
-        case_seconds=report.totals.seconds,
-        nodes=to_wire(nodes) if any(nodes) else UNSET,
-    )
 
 
 def _error(result: Facts) -> ErrorData:

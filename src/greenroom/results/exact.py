@@ -92,7 +92,11 @@ def _dealt(cases: tuple[tuple[Tallies, int], ...]) -> tuple[float, float]:
     span = sum(s.span * count for s, count in zip(strata, counts, strict=True))
     terms = sum(len(s.chances) * count for s, count in zip(strata, counts, strict=True))
     if span * terms > 2 * _WORK:
-        return _nearly_normal(strata, counts, seen)
+        # The same for hundreds of cases, whose sum is as good as normal; corrected for its steps.
+        mean = sum(s.mean * count for s, count in zip(strata, counts, strict=True))
+        spread = sqrt(sum(s.variance * count for s, count in zip(strata, counts, strict=True)))
+        half = gcd(*(s.weight for s in strata)) / 2
+        return normal((seen - mean + half) / spread), normal((mean - seen + half) / spread)
     found = [1.0]
     for stratum, count in zip(strata, counts, strict=True):
         for _ in range(count):
@@ -143,16 +147,6 @@ def _weights(cases: Sequence[Tallies], counts: Sequence[int]) -> list[int]:
     if max(found) <= most:
         return found
     return [max(1, round(weight * most / max(found))) for weight in found]
-
-
-def _nearly_normal(
-    strata: Sequence[_Stratum], counts: Sequence[int], seen: int
-) -> tuple[float, float]:
-    """The same for hundreds of cases, whose sum is as good as normal; corrected for its steps."""
-    mean = sum(s.mean * count for s, count in zip(strata, counts, strict=True))
-    spread = sqrt(sum(s.variance * count for s, count in zip(strata, counts, strict=True)))
-    half = gcd(*(s.weight for s in strata)) / 2
-    return normal((seen - mean + half) / spread), normal((mean - seen + half) / spread)
 
 
 # Pairs

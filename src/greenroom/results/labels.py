@@ -138,15 +138,12 @@ class LabelSet:
     def grades(self) -> list[Grade]:
         """The grades that count: the last of each person on each item, unless it was taken back."""
         last: dict[tuple[str, str], Grade] = {}
-        for grade in self._written():
+        place = self.folder / _GRADES
+        for grade in _lines(_whole(bytes_of(place)), Grade, str(place)) if place.exists() else []:
             last.pop((grade.rater, grade.item), None)
             if grade.value is not None and grade.item in self.items:
                 last[grade.rater, grade.item] = grade
         return list(last.values())
-
-    def _written(self) -> list[Grade]:
-        place = self.folder / _GRADES
-        return _lines(_whole(bytes_of(place)), Grade, str(place)) if place.exists() else []
 
     def grade(self, item: str, rater: str, value: str | None, note: str = "") -> Grade:
         """Add a grade; it is on disk when this returns. None takes one back, until the last item is graded."""

@@ -26,17 +26,13 @@ def detectable(differences: Sequence[float], trials: int) -> float | None:
     variance = sum((value - mean) ** 2 for value in differences) / (count - 1)
     # A case that fails a little more often shows it in one of its trials.
     moving = 1 - (1 - share) ** (1 / trials)
-    return min(1.0, max(_beyond(variance, count, trials), moving))
-
-
-def _beyond(variance: float, cases: int, trials: int) -> float:
-    """The change that stands out of the cases' scatter, to which the change itself adds."""
-    reach, step = student(cases - 1) + Z_POWER, 1 / (cases * trials)
+    # The change that stands out of the cases' scatter, to which the change itself adds.
+    reach, step = student(count - 1) + Z_POWER, 1 / (count * trials)
     found = 0.0
     for _ in range(_ROUNDS):
         scatter = variance + found * (1 - found) / trials
-        found = min(1.0, reach * sqrt(scatter / cases) + step)
-    return found
+        found = min(1.0, reach * sqrt(scatter / count) + step)
+    return min(1.0, max(found, moving))
 
 
 @lru_cache(maxsize=256)

@@ -182,16 +182,13 @@ class Sequential:
 
     def _count_rounds(self) -> None:
         while self._trials and self._verdict == "open" and not self._missing:
-            self._count_round()
+            groups = self._groups()
+            self._above.settle(groups)
+            self._below.settle(group.mirrored for group in groups)
+            self._passed += sum(group.passed for group in groups)
+            self.rounds += 1
+            self._verdict = self._decided()
             self._missing = self._short()
-
-    def _count_round(self) -> None:
-        groups = self._groups()
-        self._above.settle(groups)
-        self._below.settle(group.mirrored for group in groups)
-        self._passed += sum(group.passed for group in groups)
-        self.rounds += 1
-        self._verdict = self._decided()
 
     def _groups(self) -> list[_Alike]:
         """The round by how often its cases passed before; no guess uses what came later."""

@@ -100,7 +100,10 @@ def _confirmed(pairs: Mapping[str, Pair], baseline: Report, current: Report) -> 
     """The result for the suspects, if they were to be run again against this baseline."""
     if current.against is None or current.against != baseline.id:
         return None
-    again = _again(current)
+    # The trials that were run again of each case, by an id without secrets.
+    cases = Report(current.confirmed).by_case()
+    clean = clean_ids(cases, redactor())
+    again = {clean[case_id]: results for case_id, results in cases.items()}
     # As many trials as there are were allowed.
     decided = confirming(pairs.values(), most=1 + max(map(len, again.values()), default=0))
     waiting = {case_id: iter(results) for case_id, results in again.items()}
@@ -112,13 +115,6 @@ def _confirmed(pairs: Mapping[str, Pair], baseline: Report, current: Report) -> 
         if any(result is None or not _was_run(result) for _, result in ran):
             break  # the run did not go on from here
     return Confirmed(decided, again)
-
-
-def _again(report: Report) -> dict[str, list[CaseResult]]:
-    """The trials that were run again of each case, by an id without secrets."""
-    cases = Report(report.confirmed).by_case()
-    clean = clean_ids(cases, redactor())
-    return {clean[case_id]: results for case_id, results in cases.items()}
 
 
 def end_of(result: CaseResult) -> bool | None:
@@ -143,7 +139,8 @@ def _case(pair: Pair, bars: Mapping[str, float], confirmed: Confirmed | None) ->
         why = "the case was changed: not comparable"
         return CaseChange(case_id, "changed", why, before, after, tags=tags)
     if not pair.compares:
-        why = _not_compared(pair)
+        whys = {"before": pair.then.problem, "now": pair.now.problem}
+        why = "; ".join(why.replace("{side}", side, 1) for side, why in whys.items() if why)
         return CaseChange(case_id, "unclear", why, before, after, known=known, tags=tags)
     adjusted = bars.get(case_id, 1.0) if pair.several else None
     verdict, why = _judged(pair, adjusted, confirmed)
@@ -223,12 +220,6 @@ def _why_open(pair: Pair, confirmed: Confirmed, failed: int) -> str:
             f"{others} on both sides. Make the baseline with --trials 3."
         )
     return "; more trials would be needed to tell" if failed else "; it was not run again"
-
-
-def _not_compared(pair: Pair) -> str:
-    """Why a side was not evaluated."""
-    whys = {"before": pair.then.problem, "now": pair.now.problem}
-    return "; ".join(why.replace("{side}", side, 1) for side, why in whys.items() if why)
 
 
 def _share(counts: Summary) -> str:

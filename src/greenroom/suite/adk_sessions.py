@@ -21,7 +21,7 @@ from google.adk.sessions import BaseSessionService, Session
 from msgspec import Struct
 
 from greenroom.errors import BadInput, GreenroomError, RunBroke, ToolRefused
-from greenroom.simulation.fence import Breach, enclose, opening_for
+from greenroom.simulation.fence import enclose, opening_for
 from greenroom.simulation.watchdog import Deadline, finish
 
 USER = "greenroom"
@@ -156,7 +156,16 @@ class SessionCopy:
                     await self._in_time(flush())
             except Exception as error:  # noqa: BLE001 - a service may raise anything
                 trouble = repr(error)
-        self._tell(trouble, fence.breach)
+        if fence.breach is not None:
+            refused = f"it tried to reach the outside by {fence.breach}, which the fence refused: {_LOCAL}"
+            self.notes.append(f"session_service: {refused}.")
+        if trouble:
+            self.notes.append(
+                f"session_service failed: {trouble}. Events copied: {self._copied}; what it has of "
+                f"the trial, {self._place}, is not whole. The trial is, and its verdict stands."
+            )
+        elif self._session is not None:
+            self.notes.append(f"session_service has {self._place}")
 
     async def _in_time(self, work: Coroutine[Any, Any, None]) -> None:
         """Let the service work, but not forever, whatever it makes of being cancelled."""
@@ -179,20 +188,6 @@ class SessionCopy:
 
     async def _fail(self, error: Exception) -> None:
         raise error
-
-    def _tell(self, trouble: str, breach: Breach | None) -> None:
-        if breach is not None:
-            refused = (
-                f"it tried to reach the outside by {breach}, which the fence refused: {_LOCAL}"
-            )
-            self.notes.append(f"session_service: {refused}.")
-        if trouble:
-            self.notes.append(
-                f"session_service failed: {trouble}. Events copied: {self._copied}; what it has of "
-                f"the trial, {self._place}, is not whole. The trial is, and its verdict stands."
-            )
-        elif self._session is not None:
-            self.notes.append(f"session_service has {self._place}")
 
 
 def _no_tools(_: object, tool: str) -> None:

@@ -38,7 +38,9 @@ def check_cases(backend: Backend | None, cases: EvalSet, checking: Checking) -> 
         graph = _graph(backend, case)
         if graph is None:
             continue
-        given = Given(case.state, tuple(_others(graph, case)), _modalities(case))
+        # What the script says and sends; a text by itself is what every agent takes.
+        sent = (one.modality for turn in case.script for one in turn.attachments)
+        given = Given(case.state, tuple(_others(graph, case)), tuple(dict.fromkeys(sent)))
         wrong = tuple(place for place, _ in misfits(fields_in(graph), given))
         # Many cases begin with other values at the same places: one check serves them all.
         key = (given.places, given.others, given.modalities, wrong)
@@ -66,12 +68,6 @@ def _graph(backend: Backend | None, case: Case) -> Graph | None:
     if not isinstance(found, NativeBackend):
         return None
     return found.part(case.target).graph if case.target else found.graph
-
-
-def _modalities(case: Case) -> tuple[str, ...]:
-    """What the script says and sends; a text by itself is what every agent takes."""
-    sent = (one.modality for turn in case.script for one in turn.attachments)
-    return tuple(dict.fromkeys(sent))
 
 
 def _others(graph: Graph, case: Case) -> Iterator[str]:

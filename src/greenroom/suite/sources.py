@@ -106,23 +106,10 @@ def gather_beside(agent: str, *, configs: bool = True) -> CaseSource:
 
 def together(sources: Sequence[Source], passed_by: Sequence[str] = ()) -> CaseSource:
     """Several sources as one set."""
-    named = _with_distinct_ids(sources)
-    origins = {
-        new.id: (source.reference, old.id)
-        for source, apart in zip(sources, named, strict=True)
-        for old, new in zip(source.evalset, apart, strict=True)
-    }
-    if len(named) == 1:
-        return CaseSource(named[0], sources, origins, passed_by)
-    merged = replace(merge(*named, id="cases"), description="")
-    return CaseSource(merged, sources, origins, passed_by)
-
-
-def _with_distinct_ids(sources: Sequence[Source]) -> list[EvalSet]:
-    """The sets, with a prefix before every id that several of them have."""
+    # The sets, with a prefix before every id that several of them have.
     counts = Counter(case_id for source in sources for case_id in source.evalset.ids)
     homes = Counter(source.evalset.id for source in sources)
-    found: list[EvalSet] = []
+    named: list[EvalSet] = []
     for source in sources:
         home = source.evalset.id
         if homes[home] > 1:
@@ -132,8 +119,16 @@ def _with_distinct_ids(sources: Sequence[Source]) -> list[EvalSet]:
             replace(case, id=f"{home}:{case.id}") if counts[case.id] > 1 else case
             for case in source.evalset
         ]
-        found.append(replace(source.evalset, cases=cases))
-    return found
+        named.append(replace(source.evalset, cases=cases))
+    origins = {
+        new.id: (source.reference, old.id)
+        for source, apart in zip(sources, named, strict=True)
+        for old, new in zip(source.evalset, apart, strict=True)
+    }
+    if len(named) == 1:
+        return CaseSource(named[0], sources, origins, passed_by)
+    merged = replace(merge(*named, id="cases"), description="")
+    return CaseSource(merged, sources, origins, passed_by)
 
 
 # One source

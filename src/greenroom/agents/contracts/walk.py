@@ -70,7 +70,12 @@ def walk(
 
     `forgotten` are the scopes that are empty again when a turn begins.
     """
-    places = Places(given | _read_places(graph, rules))
+    # Every place that a node of the graph looks at.
+    nowhere, found = Places(frozenset()), set[str]()
+    for node in graph.nodes():
+        at = Site(node, dict.fromkeys(node.children, Outcome()), nowhere)
+        found |= {read.place for read, _ in rule_for(node.flow, rules).reads(at, Known())}
+    places = Places(given | frozenset(found))
     outcomes: dict[str, Outcome] = {}
     end = _outcome(graph.root, places, rules, outcomes).done
     begins = Known(given, dict.fromkeys(given, frozenset()), frozenset(others))
@@ -99,15 +104,6 @@ def _visits(
         yield Visit(node, read, there)
     for key, entry in rule.entries(at, known).items():
         yield from _visits(node.children[key], entry, outcomes, places, rules)
-
-
-def _read_places(graph: Graph, rules: Rules) -> frozenset[str]:
-    """Every place that a node of the graph looks at."""
-    nowhere, found = Places(frozenset()), set[str]()
-    for node in graph.nodes():
-        at = Site(node, dict.fromkeys(node.children, Outcome()), nowhere)
-        found |= {read.place for read, _ in rule_for(node.flow, rules).reads(at, Known())}
-    return frozenset(found)
 
 
 def _places(state: Mapping[str, Any]) -> Iterable[str]:

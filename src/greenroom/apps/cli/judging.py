@@ -66,20 +66,16 @@ def compare_reports(
             is_markdown = Path(output).suffix == ".md"
             text = _markdown(found) if is_markdown else json_text(_data(found)) + "\n"
             aside(f"wrote {write_whole(text, Path(output), 'the comparison')}")
-        return _decided(found)
-
-
-def _decided(found: Compared) -> int:
-    """Raise if the gate fails for one of them, with the highest exit code of all."""
-    reasons: list[str] = []
-    code = 0
-    for name, decision in found.items():
-        whose = f"{name}: " if len(found) > 1 else ""
-        reasons += [f"{whose}{missed.why}" for missed in decision.missed]
-        code = max(code, decision.exit_code)
-    if reasons:
-        raise Stopped("\n".join(reasons), code)
-    return code
+        # Raise if the gate fails for one of them, with the highest exit code of all.
+        reasons: list[str] = []
+        code = 0
+        for name, decision in found.items():
+            whose = f"{name}: " if len(found) > 1 else ""
+            reasons += [f"{whose}{missed.why}" for missed in decision.missed]
+            code = max(code, decision.exit_code)
+        if reasons:
+            raise Stopped("\n".join(reasons), code)
+        return code
 
 
 def _show(found: Compared, shown_as: Format) -> None:

@@ -8,7 +8,6 @@ import click
 
 from greenroom.apps.cli.exits import PASSED, aside, put_out, put_out_json, telling
 from greenroom.apps.cli.report_output import open_store
-from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.transcript import retold, transcript
@@ -63,7 +62,9 @@ def grade(folder: str, rater: str, verbose: bool) -> int:
         while left := labels.left(rater):
             done = len(labels.items) - len(left)
             put_out(f"\n── {done + 1} of {len(labels.items)} ──")
-            put_out("\n".join(_blind(labels.ledger(left[0]))))
+            ledger = labels.ledger(left[0])
+            lines = [replace(line, source="") for line in transcript(blind(ledger.redacted()))]
+            put_out("\n".join(retold(lines, whole=True)))
             aside(
                 f"\n{labels.settings.question}\n{words}  (and a note, if you like)  u undo  q leave"
             )
@@ -72,11 +73,6 @@ def grade(folder: str, rater: str, verbose: bool) -> int:
         left_over = len(labels.left(rater))
         aside(f"{number_of(left_over, 'trial')} left" if left_over else "all are graded")
     return PASSED
-
-
-def _blind(ledger: Ledger) -> Iterator[str]:
-    lines = [replace(line, source="") for line in transcript(blind(ledger.redacted()))]
-    return retold(lines, whole=True)
 
 
 def _take(labels: LabelSet, rater: str, item: str, typed: str) -> bool:

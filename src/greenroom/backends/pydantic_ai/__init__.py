@@ -86,7 +86,10 @@ class PydanticAIBackend(ForeignBackend):
         node, world = name_of(self.agent), invocation.world
         path = invocation.enter_node(node, invocation.root, invocation.given)
         messages = recalled(invocation.history())
-        with placed(_place_inside(invocation, path)):
+        # Where agents stand that run inside this one; after a pause its hooks begin again.
+        notes = invocation.ledger.of(Remembered, voice=invocation.world.voice)
+        pauses = sum(note.path == invocation.root for note in notes) if invocation.resumed else 0
+        with placed(f"{path}#{pauses + 1}" if pauses else path):
             answers = _answers(invocation, messages)
             result = await self._result(invocation, path, messages, answers)
             while isinstance(result.output, DeferredToolRequests):
@@ -122,13 +125,6 @@ class PydanticAIBackend(ForeignBackend):
             given["user_prompt"] = [*([said] if said else []), *files] if files else said
         with ContextSetting(RUN, FrameworkRun(invocation, agent, name_of(self.agent), path)):
             return await agent.run(**given)
-
-
-def _place_inside(invocation: Invocation, path: str) -> str:
-    """Where agents stand that run inside this one; after a pause its hooks begin again."""
-    notes = invocation.ledger.of(Remembered, voice=invocation.world.voice)
-    pauses = sum(note.path == invocation.root for note in notes) if invocation.resumed else 0
-    return f"{path}#{pauses + 1}" if pauses else path
 
 
 def _answers(invocation: Invocation, messages: list[ModelMessage]) -> DeferredToolResults | None:

@@ -42,7 +42,11 @@ class EvalSets(MutableMapping[str, EvalSet]):
             write_evalset(evalset, file, shape=read_evalset(file).shape)
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_evalset(evalset, self.folder / f"{_file_name(name)}{_ENDINGS[0]}", shape=OWN)
+        # A name that cannot lead out of the folder.
+        text = quote(name, safe=" ").replace(".", "%2E")
+        if not text.strip() or len(text) > _LONGEST:
+            raise BadInput(f"{name!r} cannot name an eval set: give it 1 to {_LONGEST} characters.")
+        write_evalset(evalset, self.folder / f"{text}{_ENDINGS[0]}", shape=OWN)
 
     def __delitem__(self, name: str) -> None:
         file = None if self.folder is None else self._file(name)
@@ -77,14 +81,6 @@ class _Missing(NotFound, KeyError):
 
     def __str__(self) -> str:
         return Exception.__str__(self)
-
-
-def _file_name(name: str) -> str:
-    """A name that cannot lead out of the folder."""
-    text = quote(name, safe=" ").replace(".", "%2E")
-    if not text.strip() or len(text) > _LONGEST:
-        raise BadInput(f"{name!r} cannot name an eval set: give it 1 to {_LONGEST} characters.")
-    return text
 
 
 def _name(file: Path) -> str:

@@ -40,7 +40,10 @@ def _read(data: Json, stem: str) -> EvalSet:
         fields.problems.add(refusal, "version")
     listed, place = fields.cases("cases"), fields.at("cases")
     cases = fields.problems.each(listed, place, read_case)
-    fields.problems.unique(_named(listed, place))
+    ids = [case.get("id") if is_object(case) else None for case in listed]
+    fields.problems.unique(
+        [(one, at(place, i, "id")) for i, one in enumerate(ids) if isinstance(one, str)]
+    )
     given = _READER.read(fields)
     given["id"] = given["id"] or stem
     fields.problems.part("id", lambda: checked_id(given["id"], "id"), "")
@@ -68,12 +71,6 @@ def read_case(data: Json, place: str) -> Case:
 
 def _has_no_voice(data: Json) -> bool:
     return is_object(data) and all(data.get(name) in (None, "", []) for name in _VOICES)
-
-
-def _named(listed: list[Json], place: str) -> list[tuple[str, str]]:
-    """The ids that are given, each with its place."""
-    ids = [case.get("id") if is_object(case) else None for case in listed]
-    return [(one, at(place, i, "id")) for i, one in enumerate(ids) if isinstance(one, str)]
 
 
 def trials_from(value: Json, place: str) -> int:

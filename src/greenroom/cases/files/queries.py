@@ -85,7 +85,12 @@ def _read(fields: Fields, stem: str, cases_name: str, read: Any) -> EvalSet:
         "metadata": fields.mapping("metadata"),
     }
     fields.settle()
-    return EvalSet(set_id, cases, name=name, metrics=_with_recall(metrics, cases), **parts)
+    # Metrics under which a reference answer is looked for in the response.
+    found = [replace(m, options=_RECALL) if m.name == RESEMBLES else m for m in metrics]
+    refers = any(turn.expect and turn.expect.reference for case in cases for turn in case.script)
+    if refers and not any(m.name in (RESEMBLES, *_JUDGES) for m in found):
+        found.append(Criterion(RESEMBLES, options=_RECALL))
+    return EvalSet(set_id, cases, name=name, metrics=found, **parts)
 
 
 def named(fields: Fields, stem: str) -> tuple[str, str]:
@@ -99,15 +104,6 @@ def named(fields: Fields, stem: str) -> tuple[str, str]:
 def names(evalset: EvalSet) -> dict[str, Json]:
     """The same again."""
     return {"id": evalset.id, "name": evalset.name} if evalset.name else {"name": evalset.id}
-
-
-def _with_recall(metrics: list[Criterion], cases: Sequence[Case]) -> list[Criterion]:
-    """Metrics under which a reference answer is looked for in the response."""
-    found = [replace(m, options=_RECALL) if m.name == RESEMBLES else m for m in metrics]
-    refers = any(turn.expect and turn.expect.reference for case in cases for turn in case.script)
-    if refers and not any(m.name in (RESEMBLES, *_JUDGES) for m in found):
-        found.append(Criterion(RESEMBLES, options=_RECALL))
-    return found
 
 
 def _query_case(data: Json, place: str) -> Case:

@@ -60,7 +60,17 @@ def evalset_text(
     kept = settled(_judged_alike(evalset, chosen))
     text = _text(plain(chosen.write(kept), str(target)), target)
     if not lossy:
-        _refuse_loss(kept, chosen, text, target)
+        code = [place for case in kept for place in live_parts(case)]
+        metrics = [metric_data(metric) for metric in kept.metrics]
+        code += [f"metrics.{metric['name']}" for metric in metrics if is_code(metric)]
+        more = list(_missing(kept, chosen, text, target))
+        losses = [f"what is code: {_some(code)}"] if code else []
+        losses += [f"what has no place in the shape {chosen.name}: {_some(more)}"] if more else []
+        if losses:
+            raise BadFile(
+                f"{target} would lose {', and '.join(losses)}. Keep that in Python or in another shape, "
+                f"or write with lossy=True."
+            )
     return text
 
 
@@ -89,20 +99,6 @@ def save_text(text: str, target: Path) -> None:
 
 
 # What would be lost
-
-
-def _refuse_loss(evalset: EvalSet, shape: Shape, text: str, target: Path) -> None:
-    code = [place for case in evalset for place in live_parts(case)]
-    metrics = [metric_data(metric) for metric in evalset.metrics]
-    code += [f"metrics.{metric['name']}" for metric in metrics if is_code(metric)]
-    more = list(_missing(evalset, shape, text, target))
-    losses = [f"what is code: {_some(code)}"] if code else []
-    losses += [f"what has no place in the shape {shape.name}: {_some(more)}"] if more else []
-    if losses:
-        raise BadFile(
-            f"{target} would lose {', and '.join(losses)}. Keep that in Python or in another shape, "
-            f"or write with lossy=True."
-        )
 
 
 def _some(places: list[str]) -> str:

@@ -112,7 +112,9 @@ def _read(data: Json, stem: str, columns: Columns, known: dict[str, str]) -> Eva
     # A misspelt column is read as the one it means: there may be more in it.
     meant = {name: path for name in unknown if (path := _meant(name, paths))}
     paths |= {name: path for name, path in meant.items() if [*meant.values()].count(path) == 1}
-    _check_voice(names, paths)
+    if names and not any(keys_of(path)[0] in ("says", "turns", "user") for path in paths.values()):
+        fix = "Call it `says`; in Python columns={'says': ...} names it"
+        raise wrong("", f"none of the columns {names[:20]} is what the user says", fix)
     known.update(paths)
     refused = set(unknown).difference(header)
 
@@ -136,12 +138,6 @@ def _paths(names: list[str], columns: Columns) -> dict[str, str]:
         if path not in filled and known:
             paths[known[0]] = path
     return paths | {name: name for name in names if name not in paths and _is_path(name)}
-
-
-def _check_voice(names: list[str], paths: Mapping[str, str]) -> None:
-    if names and not any(keys_of(path)[0] in ("says", "turns", "user") for path in paths.values()):
-        fix = "Call it `says`; in Python columns={'says': ...} names it"
-        raise wrong("", f"none of the columns {names[:20]} is what the user says", fix)
 
 
 def _near(name: str) -> str:

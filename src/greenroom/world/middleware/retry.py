@@ -45,7 +45,9 @@ class Retry(Middleware):
             try:
                 return await ask(request)
             except Exception as error:
-                if not self._passes(error):
+                # Whether it may pass: an error of ours is not a model's.
+                is_ours = isinstance(error, GreenroomError) and not isinstance(error, ModelBroke)
+                if not (isinstance(error, self._on) and not is_ours):
                     raise
                 # How often this question was asked again so far.
                 before = sum(
@@ -63,8 +65,3 @@ class Retry(Middleware):
                 told = {"error": str(error), "error_type": type(error).__name__}
                 current_run().note(RETRIED, {**data, **told}, request.path)
                 await asyncio.sleep(self._wait * 2**before)
-
-    def _passes(self, error: Exception) -> bool:
-        """Whether it may pass: an error of ours is not a model's."""
-        is_ours = isinstance(error, GreenroomError) and not isinstance(error, ModelBroke)
-        return isinstance(error, self._on) and not is_ours
