@@ -92,7 +92,7 @@ def _dealt(cases: tuple[tuple[Tallies, int], ...]) -> tuple[float, float]:
     span = sum(s.span * count for s, count in zip(strata, counts, strict=True))
     terms = sum(len(s.chances) * count for s, count in zip(strata, counts, strict=True))
     if span * terms > 2 * _WORK:
-        # The same for hundreds of cases, whose sum is as good as normal; corrected for its steps.
+        # The sum of hundreds of cases is as good as normal; corrected for its steps.
         mean = sum(s.mean * count for s, count in zip(strata, counts, strict=True))
         spread = sqrt(sum(s.variance * count for s, count in zip(strata, counts, strict=True)))
         half = gcd(*(s.weight for s in strata)) / 2

@@ -91,7 +91,7 @@ def _effective(rates: Sequence[float], counts: Sequence[int]) -> float:
         return cases
     # As sure as if trials of one case did not resemble each other at all.
     most = cases**2 / sum(1 / count for count in counts)
-    # The same, as the cases' own pass rates show it. One case more that always passes and one that never does
+    # As sure as the cases' own pass rates show it. One case more that always passes and one that never does
     # are seen with them. Without these, few cases that happen to lie close would pass for many, and one failed
     # trial among many passed ones for proof that trials do not resemble each other.
     seen = [*rates, 1.0, 0.0]

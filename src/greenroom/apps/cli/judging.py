@@ -66,7 +66,7 @@ def compare_reports(
             is_markdown = Path(output).suffix == ".md"
             text = _markdown(found) if is_markdown else json_text(_data(found)) + "\n"
             aside(f"wrote {write_whole(text, Path(output), 'the comparison')}")
-        # Raise if the gate fails for one of them, with the highest exit code of all.
+        # If the gate fails for one of them, the highest exit code of all counts.
         reasons: list[str] = []
         code = 0
         for name, decision in found.items():

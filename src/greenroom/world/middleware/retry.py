@@ -45,9 +45,8 @@ class Retry(Middleware):
             try:
                 return await ask(request)
             except Exception as error:
-                # Whether it may pass: an error of ours is not a model's.
                 is_ours = isinstance(error, GreenroomError) and not isinstance(error, ModelBroke)
-                if not (isinstance(error, self._on) and not is_ours):
+                if is_ours or not isinstance(error, self._on):
                     raise
                 # How often this question was asked again so far.
                 before = sum(
