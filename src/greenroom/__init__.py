@@ -3,10 +3,12 @@
 The names below load their rooms when first used, so that importing the package costs nothing.
 """
 
-from greenroom.lazy import lazy
+from importlib import import_module
 
 TYPE_CHECKING = False  # as in `typing`, which takes longer to load than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from greenroom.agents import Agent, StateSchema, loop, route, step, tool
     from greenroom.backends import per_case
     from greenroom.cases import (
@@ -34,6 +36,33 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+_ROOMS = {
+    "greenroom.agents": ("Agent", "StateSchema", "loop", "route", "step", "tool"),
+    "greenroom.backends": ("per_case",),
+    "greenroom.cases": (
+        "Case",
+        "EvalSet",
+        "Expect",
+        "Lines",
+        "NotApplicable",
+        "Score",
+        "SimulatedUser",
+        "Stop",
+        "Turn",
+        "Unmeasured",
+        "attach",
+        "fault",
+        "live",
+    ),
+    "greenroom.errors": ("GreenroomError",),
+    "greenroom.ledger": ("Ledger", "call", "with_state_change"),
+    "greenroom.metrics": ("metric",),
+    "greenroom.models": ("Scripted",),
+    "greenroom.results": ("Report",),
+    "greenroom.simulation": ("Bridge", "UserAgents", "perform", "simulate"),
+    "greenroom.suite": ("evaluate", "rehearse", "score"),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "Agent",
@@ -72,19 +101,15 @@ __all__ = [
     "with_state_change",
 ]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "agents": "Agent StateSchema loop route step tool",
-        "backends": "per_case",
-        "cases": "Case EvalSet Expect Lines NotApplicable Score SimulatedUser Stop Turn Unmeasured "
-        "attach fault live",
-        "errors": "GreenroomError",
-        "ledger": "Ledger call with_state_change",
-        "metrics": "metric",
-        "models": "Scripted",
-        "results": "Report",
-        "simulation": "Bridge UserAgents perform simulate",
-        "suite": "evaluate rehearse score",
-    },
-)
+
+def __getattr__(name: str) -> "Any":
+    room = _ROOM_OF.get(name)
+    if room is None:
+        raise AttributeError(f"module 'greenroom' has no attribute {name!r}")
+    value = getattr(import_module(room), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

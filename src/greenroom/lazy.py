@@ -1,24 +1,21 @@
 """Public names of a package that load their modules when they are first used."""
 
 import sys
+from collections.abc import Callable, Mapping
 from importlib import import_module
-
-TYPE_CHECKING = False  # as in `typing`, which takes longer to load than all of this
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
+from typing import Any
 
 
 def lazy(
-    package: str, modules: "Mapping[str, str]"
-) -> "tuple[Callable[[str], Any], Callable[[], list[str]]]":
+    package: str, modules: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package.
 
     `modules` has the names that each module gives, separated by spaces, by its path in the package.
     """
     home = {name: module for module, names in modules.items() for name in names.split()}
 
-    def load(name: str) -> "Any":
+    def load(name: str) -> Any:
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(f"{package}.{home[name]}"), name)
