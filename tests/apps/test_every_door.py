@@ -35,7 +35,7 @@ OPTIONS["flavour"] = Option(
     "mild",
     ("mild", "hot"),
     per_trial=True,
-    flag=Flag("How it tastes.", metavar="WORD"),
+    flag=Flag(names=("--flavour",), help="How it tastes.", metavar="WORD", in_watch=True),
     setting="How they taste.",
 )
 """

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal, TypeGuard, cast
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 MOST_WORKERS = 4096
 MOST_HERE = 256
@@ -18,22 +17,18 @@ MOST_HERE = 256
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?", re.ASCII)
 
 
-class Flag(Struct, frozen=True):
+class Flag(Struct, frozen=True, kw_only=True):
     """How an option is given on the command line of `greenroom eval`."""
 
+    names: tuple[str, ...]
+    """The first is the one that printed commands use."""
     help: str
     metavar: str | None = None
     kind: Literal["value", "switch", "file", "folder", "list", "files"] = "value"
     words: Mapping[str, Any] | None = None
     """Words that stand for a value: {"off": 0}."""
-    names: tuple[str, ...] = ()
-    """How it is typed, if not by its name; the first is the one that printed commands use."""
-    only_run: bool = False
-    """Whether only `eval run` has it, not `eval watch`."""
-
-    def typed(self, option: str) -> tuple[str, ...]:
-        """How the option of this name is typed."""
-        return self.names or (f"--{option.replace('_', '-')}",)
+    in_watch: bool = False
+    """Whether `eval watch` has it too, not only `eval run`."""
 
 
 class Option(Struct, frozen=True):
@@ -240,7 +235,7 @@ def switch(
         default,
         needs=needs,
         per_trial=per_trial,
-        flag=None if flag is None else replace(flag, kind="switch"),
+        flag=flag,
         setting=setting,
     )
 

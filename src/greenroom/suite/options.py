@@ -79,10 +79,11 @@ class Options(TypedDict, total=False):
             "an EvalConfig, or the path of a file with one",
             per_trial=True,
             flag=Flag(
-                "Also judge by the criteria in this file.",
+                names=("--config", "-c", "--config_file_path"),
+                help="Also judge by the criteria in this file.",
                 metavar="FILE",
                 kind="file",
-                names=("--config", "-c", "--config_file_path"),
+                in_watch=True,
             ),
             setting="Also judge eval-set files by the criteria in this file.",
         ),
@@ -93,11 +94,12 @@ class Options(TypedDict, total=False):
             lambda value: value is None or value == "auto" or is_whole(value),
             "a whole number of 1 or more, or 'auto'",
             flag=Flag(
-                "How often each case runs (default: 1, or what its set says). `auto` repeats "
+                names=("--trials", "--num-runs", "--num_runs"),
+                help="How often each case runs (default: 1, or what its set says). `auto` repeats "
                 "cases until it is clear whether --min-pass-rate is reached; exit code 1 unless it "
                 "clearly is.",
                 metavar="N|auto",
-                names=("--trials", "--num-runs", "--num_runs"),
+                in_watch=True,
             ),
             setting="How often each case of an eval-set file runs.",
         ),
@@ -108,9 +110,10 @@ class Options(TypedDict, total=False):
             is_whole,
             "a whole number of 1 or more",
             flag=Flag(
-                f"How many cases run at once (default: {CONCURRENCY}, or one per worker).",
-                metavar="N",
                 names=("--max-concurrency",),
+                help=f"How many cases run at once (default: {CONCURRENCY}, or one per worker).",
+                metavar="N",
+                in_watch=True,
             ),
         ),
     ]
@@ -120,8 +123,10 @@ class Options(TypedDict, total=False):
             is_workers,
             f"a whole number from 1 to {MOST_WORKERS}, or Workers(...)",
             flag=Flag(
-                "Run cases in N processes, one case each: for agents that block or compute.",
+                names=("--workers",),
+                help="Run cases in N processes, one case each: for agents that block or compute.",
                 metavar="N",
+                in_watch=True,
             ),
         ),
     ]
@@ -131,9 +136,11 @@ class Options(TypedDict, total=False):
             is_on,
             "'ray', 'ray://HOST:PORT', or Ray(...)",
             flag=Flag(
-                "Run cases on the nodes of a Ray cluster: ray for the one of this machine or $RAY_ADDRESS, or "
+                names=("--on",),
+                help="Run cases on the nodes of a Ray cluster: ray for the one of this machine or $RAY_ADDRESS, or "
                 "ray://HOST:PORT; with ?env=NAME,NAME for variables that its nodes need.",
                 metavar="ray[://HOST:PORT]",
+                in_watch=True,
             ),
         ),
     ]
@@ -145,17 +152,26 @@ class Options(TypedDict, total=False):
             (),
             per_trial=True,
             flag=Flag(
-                "How often a model may be asked, by all cases, workers and nodes together: "
+                names=("--rate",),
+                help="How often a model may be asked, by all cases, workers and nodes together: "
                 "openai:gpt-x=8000/min, or /s, or /h; may be repeated.",
                 metavar="MODEL=N/min",
                 kind="list",
+                in_watch=True,
             ),
             setting="How often a model may be asked, MODEL=N/min; may be repeated.",
         ),
     ]
     fail_fast: Annotated[
         bool,
-        switch(Flag("Skip the remaining cases as soon as one does not pass.")),
+        switch(
+            Flag(
+                names=("--fail-fast",),
+                help="Skip the remaining cases as soon as one does not pass.",
+                kind="switch",
+                in_watch=True,
+            )
+        ),
     ]
     mocks: Annotated[
         Mapping[str, Any],
@@ -165,9 +181,11 @@ class Options(TypedDict, total=False):
             {},
             per_trial=True,
             flag=Flag(
-                "Mocks for tools that a case does not mock itself: a file, or mocks.py:name.",
+                names=("--mocks",),
+                help="Mocks for tools that a case does not mock itself: a file, or mocks.py:name.",
                 metavar="FILE",
                 kind="file",
+                in_watch=True,
             ),
         ),
     ]
@@ -178,10 +196,12 @@ class Options(TypedDict, total=False):
             "a model such as Scripted(...), a name such as 'openai:gpt-4o-mini', or models.py:name",
             per_trial=True,
             flag=Flag(
-                "Let this model answer in place of the agent's own: openai:gpt-4o-mini, or "
+                names=("--model",),
+                help="Let this model answer in place of the agent's own: openai:gpt-4o-mini, or "
                 "models.py:name.",
                 metavar="NAME",
                 kind="file",
+                in_watch=True,
             ),
             setting="Let this model answer in place of the agent's own: a name, or models.py:name.",
         ),
@@ -194,10 +214,12 @@ class Options(TypedDict, total=False):
             {},
             per_trial=True,
             flag=Flag(
-                "Resources of the tools that really run: resources.py:name, a mapping from "
+                names=("--resources",),
+                help="Resources of the tools that really run: resources.py:name, a mapping from "
                 "each resource's name to a function that opens it.",
                 metavar="FILE:NAME",
                 kind="file",
+                in_watch=True,
             ),
             setting="What tools work with that really run: resources.py:name of functions by name.",
         ),
@@ -210,11 +232,13 @@ class Options(TypedDict, total=False):
             (),
             per_trial=True,
             flag=Flag(
-                "Middleware around the agent's model and tool calls: audit.py:name of one, of "
+                names=("--middleware",),
+                help="Middleware around the agent's model and tool calls: audit.py:name of one, of "
                 "a list, or of a function that makes them. May be repeated; the first is the "
                 "outermost.",
                 metavar="FILE:NAME",
                 kind="files",
+                in_watch=True,
             ),
             setting="Middleware around the agent's questions and calls: audit.py:name; may be repeated.",
         ),
@@ -227,10 +251,11 @@ class Options(TypedDict, total=False):
             (),
             per_trial=True,
             flag=Flag(
-                "Let the real body of this tool run, inside the fence; may be repeated.",
+                names=("--allow-tool",),
+                help="Let the real body of this tool run, inside the fence; may be repeated.",
                 metavar="NAME",
                 kind="list",
-                names=("--allow-tool",),
+                in_watch=True,
             ),
             setting="Let the real body of this tool run, inside the fence; may be repeated.",
         ),
@@ -238,7 +263,12 @@ class Options(TypedDict, total=False):
     allow_opaque: Annotated[
         bool,
         switch(
-            Flag("Accept an agent whose tools run where no gate can see them; results say so."),
+            Flag(
+                names=("--allow-opaque",),
+                help="Accept an agent whose tools run where no gate can see them; results say so.",
+                kind="switch",
+                in_watch=True,
+            ),
             per_trial=True,
         ),
     ]
@@ -252,10 +282,12 @@ class Options(TypedDict, total=False):
             choices=("process", "kernel"),
             per_trial=True,
             flag=Flag(
-                "What enforces the fence: each process itself (the default), or the kernel as "
+                names=("--fence",),
+                help="What enforces the fence: each process itself (the default), or the kernel as "
                 "well, which lets worker processes reach only model providers, the hosts of "
                 "live tools, and the hosts named here.",
                 metavar="process|kernel[:HOST,...]",
+                in_watch=True,
             ),
             setting="Who holds the fence: process (the default), kernel, or kernel:HOST,HOST.",
         ),
@@ -267,9 +299,11 @@ class Options(TypedDict, total=False):
             "error",
             "off",
             flag=Flag(
-                "Check the agent's contracts before the first model call, and note errors (the "
+                names=("--check",),
+                help="Check the agent's contracts before the first model call, and note errors (the "
                 "default) or stop at them; `off` skips the check.",
                 metavar="[warn|error|off]",
+                in_watch=True,
             ),
         ),
     ]
@@ -280,10 +314,10 @@ class Options(TypedDict, total=False):
             "a share from 0 to 1",
             1.0,
             flag=Flag(
-                "The share of evaluated cases that must pass, from 0 to 1 (default: 1; none "
+                names=("--min-pass-rate",),
+                help="The share of evaluated cases that must pass, from 0 to 1 (default: 1; none "
                 "with a --baseline).",
                 metavar="FLOAT",
-                only_run=True,
             ),
             setting="The share of eval-set cases that must pass, from 0 to 1, instead of all.",
         ),
@@ -299,11 +333,11 @@ class Options(TypedDict, total=False):
             "a whole number of 0 or more",
             needs="baseline",
             flag=Flag(
-                "With --baseline: run cases that passed there and fail now up to N more times, "
+                names=("--confirm",),
+                help="With --baseline: run cases that passed there and fail now up to N more times, "
                 "to tell a change from chance (default: 30).",
                 metavar="N|off",
                 words={"off": 0},
-                only_run=True,
             ),
         ),
     ]
@@ -318,9 +352,11 @@ class Options(TypedDict, total=False):
             "a number of seconds above 0",
             per_trial=True,
             flag=Flag(
-                f"How long a metric may take (default: {METRIC_SECONDS:g}, or what the config says); "
+                names=("--seconds-per-metric",),
+                help=f"How long a metric may take (default: {METRIC_SECONDS:g}, or what the config says); "
                 "after that it is unmeasured.",
                 metavar="SECONDS",
+                in_watch=True,
             ),
             setting="How long a metric may take, in seconds; after that it is unmeasured.",
         ),
@@ -332,8 +368,10 @@ class Options(TypedDict, total=False):
             "a number of seconds above 0",
             per_trial=True,
             flag=Flag(
-                "The longest a conversation may take; a case with a lower limit of its own keeps it.",
+                names=("--seconds-per-case",),
+                help="The longest a conversation may take; a case with a lower limit of its own keeps it.",
                 metavar="SECONDS",
+                in_watch=True,
             ),
             setting="How long a conversation may take at most, in seconds.",
         ),
@@ -346,9 +384,11 @@ class Options(TypedDict, total=False):
             METRIC_ATTEMPTS,
             per_trial=True,
             flag=Flag(
-                "How often to try a metric that hits a rate limit, a time-out or a lost "
+                names=("--metric-attempts",),
+                help="How often to try a metric that hits a rate limit, a time-out or a lost "
                 f"connection (default: {METRIC_ATTEMPTS}).",
                 metavar="N",
+                in_watch=True,
             ),
             setting="How often to try a metric that hits a rate limit, a time-out or a lost connection.",
         ),
@@ -363,9 +403,9 @@ class Options(TypedDict, total=False):
             is_budget,
             "an amount of USD above 0, or a Budget",
             flag=Flag(
-                "What the run may cost: no case begins that could take more than is left.",
+                names=("--budget",),
+                help="What the run may cost: no case begins that could take more than is left.",
                 metavar="USD",
-                only_run=True,
             ),
         ),
     ]
@@ -376,10 +416,10 @@ class Options(TypedDict, total=False):
             "allow",
             needs="budget",
             flag=Flag(
-                "With --budget: whether to continue after asking a model whose price is unknown "
+                names=("--unknown-prices",),
+                help="With --budget: whether to continue after asking a model whose price is unknown "
                 "(default: refuse).",
                 metavar="[refuse|allow]",
-                only_run=True,
             ),
         ),
     ]
@@ -391,11 +431,11 @@ class Options(TypedDict, total=False):
             is_store,
             "a folder, the address of a server, a Store, or False",
             flag=Flag(
-                "Keep runs in this folder, or on this server (postgresql://…), instead of "
+                names=("--store",),
+                help="Keep runs in this folder, or on this server (postgresql://…), instead of "
                 "$GREENROOM_STORE or .greenroom.",
                 metavar="DIR|URL",
                 kind="folder",
-                only_run=True,
             ),
             setting="Record every rehearsal as a run in this folder.",
         ),
@@ -411,10 +451,11 @@ class Options(TypedDict, total=False):
             "a name for the run",
             None,
             flag=Flag(
-                "Resume the unfinished run of this set that was begun under NAME, else begin it; "
+                names=("--resume-or-new",),
+                help="Resume the unfinished run of this set that was begun under NAME, else begin it; "
                 "with --shard, several processes share that run.",
                 metavar="NAME",
-                only_run=True,
+                kind="value",
             ),
         ),
     ]
@@ -426,8 +467,9 @@ class Options(TypedDict, total=False):
         bool,
         switch(
             Flag(
-                "With --resume: continue although the agent, a case or a metric has changed.",
-                only_run=True,
+                names=("--accept-changes",),
+                help="With --resume: continue although the agent, a case or a metric has changed.",
+                kind="switch",
             ),
             needs="resume",
         ),
@@ -435,14 +477,23 @@ class Options(TypedDict, total=False):
     retry_errors: Annotated[
         bool,
         switch(
-            Flag("With --resume: run trials that ended in an error again.", only_run=True),
+            Flag(
+                names=("--retry-errors",),
+                help="With --resume: run trials that ended in an error again.",
+                kind="switch",
+            ),
             needs="resume",
         ),
     ]
     omit_questions: Annotated[
         bool,
         switch(
-            Flag("Leave the requests to models out of the ledgers."),
+            Flag(
+                names=("--omit-questions",),
+                help="Leave the requests to models out of the ledgers.",
+                kind="switch",
+                in_watch=True,
+            ),
             per_trial=True,
             setting="Leave the requests to models out of the ledgers.",
         ),
@@ -453,10 +504,10 @@ class Options(TypedDict, total=False):
             is_folder,
             "a folder",
             flag=Flag(
-                "Keep what models answer in this folder, so that --replay can repeat it.",
+                names=("--record",),
+                help="Keep what models answer in this folder, so that --replay can repeat it.",
                 metavar="DIR",
                 kind="folder",
-                only_run=True,
             ),
             setting="Keep what models answer in this folder, so that `replay` can repeat it.",
         ),
@@ -468,10 +519,12 @@ class Options(TypedDict, total=False):
             "a folder with a recording, or the id of a run",
             per_trial=True,
             flag=Flag(
-                "Ask no model: the agent, users and judges are answered from a recording in "
+                names=("--replay",),
+                help="Ask no model: the agent, users and judges are answered from a recording in "
                 "this folder, or from a run in the store. Results say so.",
                 metavar="DIR|RUN",
                 kind="folder",
+                in_watch=True,
             ),
             setting="Ask no model: what was recorded in this folder answers. Results say so.",
         ),
@@ -484,9 +537,11 @@ class Options(TypedDict, total=False):
             needs="replay",
             per_trial=True,
             flag=Flag(
-                "With --replay: what to do if something is asked that was not recorded: stop "
+                names=("--on-drift",),
+                help="With --replay: what to do if something is asked that was not recorded: stop "
                 "with an error that says what differs (the default), or ask the model.",
                 metavar="[error|live]",
+                in_watch=True,
             ),
             setting="With `replay`: whether a question that was not recorded is an error, or asked live.",
         ),

@@ -204,7 +204,7 @@ def _check_together(given: dict[str, Any]) -> None:
 
 def _word(name: str) -> str:
     flag = OPTIONS[name].flag
-    return f"--{name}" if flag is None else flag.typed(name)[0]
+    return f"--{name}" if flag is None else flag.names[0]
 
 
 def _one_place(given: dict[str, Any]) -> dict[str, Any]:

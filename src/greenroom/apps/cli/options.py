@@ -98,7 +98,7 @@ def _declared(name: str, option: Option, help: str) -> Decorator[Any]:
             given |= {"type": FILE, "default": ""}
         case "files" if name == "middleware":
             given |= {"type": FILE, "multiple": True, "callback": _with_telemetry}
-            return together(_telemetry, click.option(*flag.typed(name), name, **given))
+            return together(_telemetry, click.option(*flag.names, name, **given))
         case "files":
             given |= {"type": FILE, "multiple": True}
         case "folder":
@@ -108,7 +108,7 @@ def _declared(name: str, option: Option, help: str) -> Decorator[Any]:
         case "value":
             given |= {"callback": _reader(option, flag), "default": None}
             given |= {"shell_complete": _words_for(option, flag)}
-    return click.option(*flag.typed(name), name, **given)
+    return click.option(*flag.names, name, **given)
 
 
 def _words_for(option: Option, flag: Flag) -> Callable[[Any, Any, str], list[str]]:
@@ -120,7 +120,7 @@ def _words_for(option: Option, flag: Flag) -> Callable[[Any, Any, str], list[str
 def of_evaluation(*, in_watch: bool) -> Decorator[Any]:
     """Every option that `eval run` has: those that `eval watch` has too, or the others."""
     flags = [(name, option.flag) for name, option in OPTIONS.items() if option.flag is not None]
-    return declared(*(name for name, flag in flags if flag.only_run != in_watch))
+    return declared(*(name for name, flag in flags if flag.in_watch == in_watch))
 
 
 max_errors = click.option(

@@ -132,7 +132,7 @@ def add_options(group: pytest.OptionGroup) -> None:
         else:
             given["action"] = "append" if flag.kind in ("list", "files") else "store"
             given["metavar"] = (flag.metavar or "").partition("|")[0]
-        group.addoption(f"--greenroom{flag.typed(name)[0][1:]}", **given)
+        group.addoption(f"--greenroom{flag.names[0][1:]}", **given)
 
 
 def place_of_runs(config: pytest.Config) -> Path | str | bool:
