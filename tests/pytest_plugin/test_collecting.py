@@ -278,6 +278,7 @@ def test_the_plugin_loads_no_room_until_there_is_something_to_rehearse() -> None
         "greenroom.apps.pytest_plugin",
         "greenroom.apps.pytest_plugin.settings",
         "greenroom.apps.pytest_plugin.tally",
+        "greenroom.lazy",
         "greenroom.suite",
         "greenroom.suite.option_types",
         "greenroom.suite.options",
