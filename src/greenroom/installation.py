@@ -15,9 +15,7 @@ def requirement(extra: str = "") -> str:
     extras = f"[{extra}]" if extra else ""
     url = str(origin.get("url", ""))
     if not url:
-        from importlib.metadata import version
-
-        return f"{_NAME}{extras}=={version(_NAME)}"
+        return f"{_NAME}{extras}=={_version()}"
     if (folder := local_path()) and origin.get("dir_info", {}).get("editable"):
         return f"-e {shlex.quote(folder + extras)}"
     part = f"#subdirectory={origin['subdirectory']}" if "subdirectory" in origin else ""
@@ -49,6 +47,12 @@ def _origin() -> dict[str, Any]:
     except (PackageNotFoundError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version(_NAME)
 
 
 def _without_password(url: str) -> str:

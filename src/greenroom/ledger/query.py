@@ -65,14 +65,17 @@ def matches_state(state: Mapping[str, Any], query: Mapping[str, Query]) -> bool:
 def matches(value: Json, query: object) -> bool:
     """Whether `value` matches a query: operators, dotted paths, or a plain value to equal."""
     if not isinstance(query, Mapping) or not query:
-        wanted = cast("Any", query)
-        if callable(wanted):
-            return value is not MISSING and holds(wanted, plain(value))
-        return same(value, wanted)
+        return _equals(value, cast("Any", query))
     asked = cast("Mapping[str, Any]", query)
     if has_operators(asked):
         return all(_operate(value, op, operand) for op, operand in asked.items())
     return all(matches(value_at(value, key), wanted) for key, wanted in asked.items())
+
+
+def _equals(value: Json, wanted: Any) -> bool:
+    if callable(wanted):
+        return value is not MISSING and holds(wanted, plain(value))
+    return same(value, wanted)
 
 
 def holds(predicate: Predicate, value: object) -> bool:

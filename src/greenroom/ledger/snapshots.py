@@ -73,14 +73,18 @@ def purpose_of(facts: Facts) -> str:
             seconds = facts.get("seconds")
             return f"within {seconds:g} s" if isinstance(seconds, int | float) else "within"
         case "apart":
-            command: Any = facts.get("command") or [facts.get("isolation", "")]
-            return f"apart: {command[0]!s}"
+            return f"apart: {_started_by(facts)}"
         case "map_over":
             return f"each of {facts['over']}" if facts.get("over") else "each item"
         case "approved":
             return decider_of(facts.get("question") or "approved?")
         case _:
             return ""
+
+
+def _started_by(facts: Facts) -> str:
+    command: Any = facts.get("command") or [facts.get("isolation", "")]
+    return str(command[0])
 
 
 def decider_of(given: object) -> str:

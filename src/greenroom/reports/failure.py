@@ -107,7 +107,7 @@ def _of_score(case: Case, score: Score, part: str) -> list[Difference]:
         expected = _expected(turn.expect, part) if turn.expect is not None else None
         mark = f"turn {number}: "
         actual = [seen.removeprefix(mark) for seen in score.evidence if seen.startswith(mark)]
-        if expected is not None and expected != actual and mark in score.reason:
+        if expected is not None and expected != actual and f"turn {number}: " in score.reason:
             found.append(Difference(number, part, expected, actual))
     return found
 

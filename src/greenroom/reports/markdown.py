@@ -107,12 +107,7 @@ def _head(report: Report, changes: Comparison | None, decision: Decision | None)
         yield _reasons(decision)
         yield _changes(changes)
         yield f"**{_verdict(report)}**"
-    cells: dict[str, str] = {
-        status: str(count) for status, count in report.summary.by_status.items()
-    }
-    if (rate := report.pass_rate) is not None:
-        cells["pass rate"] = f"**{rate_text(rate, report.interval)}**"
-    yield _table([*cells], [[*cells.values()]], "rows")
+    yield _counts(report)
     yield _spent(report, changes)
     yield _flaky(report)
     yield _metrics(report, changes)
@@ -142,6 +137,15 @@ def _verdict(report: Report) -> str:
     if counts.errors:
         verdict += f", {counts.errors} ended in an error"
     return f"{name + ': ' if name else ''}{verdict}"
+
+
+def _counts(report: Report) -> str:
+    cells: dict[str, str] = {
+        status: str(count) for status, count in report.summary.by_status.items()
+    }
+    if (rate := report.pass_rate) is not None:
+        cells["pass rate"] = f"**{rate_text(rate, report.interval)}**"
+    return _table([*cells], [[*cells.values()]], "rows")
 
 
 # Against the baseline

@@ -7,7 +7,7 @@ import asyncio
 import inspect
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter, time
@@ -309,10 +309,13 @@ class _Service:
             self._shelf.fit(len(played.inferences or ()), self._case)
         config = EvaluateConfig(eval_metrics=self.theirs.metrics, parallelism=1)
         asked = EvaluateRequest(inference_results=[played], evaluate_config=config)
-        hosts = self.theirs.hosts
-        with only_looking(self._case.id), opening_for(hosts=hosts) if hosts else nullcontext():
+        with only_looking(self._case.id), self._way_out():
             (result,) = [one async for one in self._made.evaluate(asked)]
         return self._outcomes(result.overall_eval_metric_results)
+
+    def _way_out(self) -> AbstractContextManager[None]:
+        hosts = self.theirs.hosts
+        return opening_for(hosts=hosts) if hosts else nullcontext()
 
     def _outcomes(self, results: Iterable[EvalMetricResult]) -> dict[str, Outcome]:
         found: dict[str, Outcome] = self.all_unmeasured("google-adk left it out")

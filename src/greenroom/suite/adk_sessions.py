@@ -21,7 +21,7 @@ from google.adk.sessions import BaseSessionService, Session
 from msgspec import Struct
 
 from greenroom.errors import BadInput, GreenroomError, RunBroke, ToolRefused
-from greenroom.simulation.fence import enclose, opening_for
+from greenroom.simulation.fence import Breach, enclose, opening_for
 from greenroom.simulation.watchdog import Deadline, finish
 
 USER = "greenroom"
@@ -148,24 +148,18 @@ class SessionCopy:
         with enclose(f"copy of {self._place.session}") as fence, _open_to(self._hosts):
             fence.body_guard = _no_tools
             try:
-                while (step := await self._steps.get()) is not None:
-                    await self._in_time(step())
-                # Only newer services of google-adk keep events back.
-                flush = getattr(self._service, "flush", None)
-                if flush is not None and self._session is not None:
-                    await self._in_time(flush())
+                await self._all_steps()
             except Exception as error:  # noqa: BLE001 - a service may raise anything
                 trouble = repr(error)
-        if fence.breach is not None:
-            refused = f"it tried to reach the outside by {fence.breach}, which the fence refused: {_LOCAL}"
-            self.notes.append(f"session_service: {refused}.")
-        if trouble:
-            self.notes.append(
-                f"session_service failed: {trouble}. Events copied: {self._copied}; what it has of "
-                f"the trial, {self._place}, is not whole. The trial is, and its verdict stands."
-            )
-        elif self._session is not None:
-            self.notes.append(f"session_service has {self._place}")
+        self._tell(trouble, fence.breach)
+
+    async def _all_steps(self) -> None:
+        while (step := await self._steps.get()) is not None:
+            await self._in_time(step())
+        # Only newer services of google-adk keep events back.
+        flush = getattr(self._service, "flush", None)
+        if flush is not None and self._session is not None:
+            await self._in_time(flush())
 
     async def _in_time(self, work: Coroutine[Any, Any, None]) -> None:
         """Let the service work, but not forever, whatever it makes of being cancelled."""
@@ -188,6 +182,20 @@ class SessionCopy:
 
     async def _fail(self, error: Exception) -> None:
         raise error
+
+    def _tell(self, trouble: str, breach: Breach | None) -> None:
+        if breach is not None:
+            refused = (
+                f"it tried to reach the outside by {breach}, which the fence refused: {_LOCAL}"
+            )
+            self.notes.append(f"session_service: {refused}.")
+        if trouble:
+            self.notes.append(
+                f"session_service failed: {trouble}. Events copied: {self._copied}; what it has of "
+                f"the trial, {self._place}, is not whole. The trial is, and its verdict stands."
+            )
+        elif self._session is not None:
+            self.notes.append(f"session_service has {self._place}")
 
 
 def _no_tools(_: object, tool: str) -> None:

@@ -6,7 +6,7 @@ from math import fsum
 
 from msgspec.structs import replace
 
-from greenroom.ledger.events import Corrected, ModelCalled, RunStarted
+from greenroom.ledger.events import Corrected, ModelCalled, ModelReplied, RunStarted
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.paths import branch_of, branches_of, fork_of
@@ -43,21 +43,27 @@ def standing_at(world: World, request: ModelRequest) -> Standing:
         # After a cut the question that is open was asked before, and is asked again.
         if call.path in places and call.node == node and call.n < request.n
     }
-    # What was spent outside of all forks and in each branch here, and how many share the rest.
-    branches = ["", *reversed(branches_of(path))]
-    spent: dict[str, list[float]] = {branch: [] for branch in branches}
-    for reply in replies:
-        inside = (b for b in reversed(branches) if not b or reply.path.startswith(f"{b}/"))
-        spent[next(inside)].append(reply.cost or 0.0)
-    # An exact sum: in which order branches were answered must not show in its last digit.
     return Standing(
-        spending=tuple((_siblings(ledger, index, b), fsum(usd)) for b, usd in spent.items()),
+        spending=_spending(ledger, index, path, replies),
         unpriced=frozenset(reply.model for reply in replies if reply.cost is None),
         corrections=sum(isinstance(step, Corrected) for step in steps),
         failures=sum(place in index.failed for place in places),
         asked=Counter(called.values()),
         state=ledger.fold(world.voice, branch_of(path)),
     )
+
+
+def _spending(
+    ledger: Ledger, index: VoiceIndex, path: str, replies: list[ModelReplied]
+) -> tuple[tuple[int, float], ...]:
+    """What was spent outside of all forks and in each branch here, and how many share the rest."""
+    branches = ["", *reversed(branches_of(path))]
+    spent: dict[str, list[float]] = {branch: [] for branch in branches}
+    for reply in replies:
+        inside = (b for b in reversed(branches) if not b or reply.path.startswith(f"{b}/"))
+        spent[next(inside)].append(reply.cost or 0.0)
+    # An exact sum: in which order branches were answered must not show in its last digit.
+    return tuple((_siblings(ledger, index, b), fsum(usd)) for b, usd in spent.items())
 
 
 def _siblings(ledger: Ledger, index: VoiceIndex, branch: str) -> int:

@@ -123,8 +123,7 @@ class Recording:
         given = inputs_of(world, request)
         asked = self.question(request, given, world.voice)
         if asked is None:
-            known = self._stopped.get((world.voice, request.path), ())
-            if any(key_of_question(request.agent, one) in known for one in given):
+            if self._was_stopped(request, given, world.voice):
                 record_question(world, request)
                 await asyncio.Event().wait()  # until it is stopped again
             if self.asks_live:
@@ -143,6 +142,12 @@ class Recording:
             (k for key in keys for k in left if key_of_question(k.called.agent, k.request) == key),
             None,
         )
+
+    def _was_stopped(
+        self, request: ModelRequest, given: Sequence[ModelInput], voice: Voice
+    ) -> bool:
+        known = self._stopped.get((voice, request.path), ())
+        return any(key_of_question(request.agent, one) in known for one in given)
 
     def returned(self, world: World, request: ToolRequest) -> Returned | None:
         """The recorded end of a call, written down as replayed; None if the tool is to run."""

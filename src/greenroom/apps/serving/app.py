@@ -87,9 +87,7 @@ class Server:
         call = Call(None, "", {})
         try:
             call = read_call(bytes(body))
-            version = request.headers.get("a2a-version", "")
-            if version and version.partition(".")[0] != "1":
-                raise RpcError(WRONG_VERSION, f"A2A {version[:20]} is not supported here; use 1.0.")
+            _check_version(request.headers.get("a2a-version", ""))
             with _traced(request.headers):
                 return await _answer(agent, call)
         except RpcError as error:
@@ -155,6 +153,11 @@ def _event(data: Json) -> str:
 def _error(call: Call, error: RpcError) -> dict[str, Json]:
     told: dict[str, Json] = {"code": error.code, "message": str(error)}
     return {"jsonrpc": "2.0", "id": call.id, "error": told}
+
+
+def _check_version(version: str) -> None:
+    if version and version.partition(".")[0] != "1":
+        raise RpcError(WRONG_VERSION, f"A2A {version[:20]} is not supported here; use 1.0.")
 
 
 def _hostname(url: str) -> str:

@@ -62,14 +62,7 @@ class Copier:
                 "sub_agents": [self.agent(child, plugged) for child in original.sub_agents]
             }
             if isinstance(original, LlmAgent):
-                model = original.canonical_model
-                twin = model.model_copy()
-                # Pydantic refuses attributes that are not fields, yet the twin must stay of the model's own
-                # type: the framework asks for it.
-                gate = ModelGate(self._run, original.name, model)
-                object.__setattr__(twin, "generate_content_async", gate)
-                object.__setattr__(twin, "connect", NoLine(self._run, original.name))
-                changes["model"] = twin
+                changes["model"] = self._model(original)
                 changes["tools"] = [self._given(tool, plugged) for tool in given_tools(original)]
             if not plugged:
                 changes |= self.tripwire.callbacks_of(original)
@@ -104,6 +97,16 @@ class Copier:
     def made(self, tool: BaseTool) -> bool:
         """Whether this very tool object came out of the copying."""
         return self._made.get(id(tool)) is tool
+
+    def _model(self, agent: LlmAgent) -> Any:
+        model = agent.canonical_model
+        twin = model.model_copy()
+        # Pydantic refuses attributes that are not fields, yet the twin must stay of the model's own
+        # type: the framework asks for it.
+        gate = ModelGate(self._run, agent.name, model)
+        object.__setattr__(twin, "generate_content_async", gate)
+        object.__setattr__(twin, "connect", NoLine(self._run, agent.name))
+        return twin
 
     def _given(self, given: Any, plugged: bool) -> Any:
         """The twin of what an author put into the agent's tools."""

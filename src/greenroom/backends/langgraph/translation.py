@@ -44,13 +44,11 @@ def request_of(
 ) -> ModelRequest:
     """A question of the framework to its model, as ours; `asker` says who asks, and where."""
     said = [_message(found) for found in messages]
-    given = options.get("response_format")
-    schema: Any = None if given is None else jsonable(given)
     return ModelRequest(
         messages=tuple(said),
         instructions="\n\n".join([one.text for one in said if one.role == "system"]),
         tools=tuple([_spec(tool) for tool in options.get("tools") or ()]),
-        output_schema=cast("dict[str, Json]", schema) if isinstance(schema, dict) else None,
+        output_schema=_schema(options.get("response_format")),
         answer_tools=_answer_tools(options),
         **asker,
     )
@@ -189,3 +187,8 @@ def _spec(tool: Any) -> Spec:
     schema = inner.get("parameters") or inner.get("input_schema") or {}
     parameters = as_object(jsonable(schema))
     return Spec(str(inner.get("name", "")), str(inner.get("description", "")), parameters)
+
+
+def _schema(given: Any) -> dict[str, Json] | None:
+    schema: Any = None if given is None else jsonable(given)
+    return cast("dict[str, Json]", schema) if isinstance(schema, dict) else None

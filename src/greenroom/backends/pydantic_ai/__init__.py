@@ -13,7 +13,7 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.run import AgentRunResult
 
-from greenroom.backends.backend import FEATURES, Feature, ToolFacts, Yield
+from greenroom.backends.backend import Feature, ToolFacts, Yield
 from greenroom.backends.foreign import ForeignBackend, jsonable
 from greenroom.backends.invocation import Invocation, Progress, approval
 from greenroom.backends.pydantic_ai.facts import (
@@ -45,11 +45,21 @@ class PydanticAIBackend(ForeignBackend):
 
     name: ClassVar[str] = "pydantic-ai"
     memory: ClassVar[str] = "pydantic-ai.messages"
-    supports: ClassVar[frozenset[Feature]] = frozenset(FEATURES) - {
-        "handoffs",
-        "message_waits",
-        "state",
-    }
+    supports: ClassVar[frozenset[Feature]] = frozenset(
+        {
+            "approvals",
+            "argument_checks",
+            "error_handlers",
+            "parallel_calls",
+            "pieces",
+            "questions",
+            "speaks_first",
+            "streaming",
+            "structured_output",
+            "turns",
+            "usage",
+        }
+    )
 
     def __init__(self, agent: Agent[Any, Any], deps: Callable[[], Any] | None = None) -> None:
         self.agent = check_agent(agent)
@@ -76,10 +86,7 @@ class PydanticAIBackend(ForeignBackend):
         node, world = name_of(self.agent), invocation.world
         path = invocation.enter_node(node, invocation.root, invocation.given)
         messages = recalled(invocation.history())
-        # Where agents stand that run inside this one; after a pause its hooks begin again.
-        notes = invocation.ledger.of(Remembered, voice=invocation.world.voice)
-        pauses = sum(note.path == invocation.root for note in notes) if invocation.resumed else 0
-        with placed(f"{path}#{pauses + 1}" if pauses else path):
+        with placed(_place_inside(invocation, path)):
             answers = _answers(invocation, messages)
             result = await self._result(invocation, path, messages, answers)
             while isinstance(result.output, DeferredToolRequests):
@@ -115,6 +122,13 @@ class PydanticAIBackend(ForeignBackend):
             given["user_prompt"] = [*([said] if said else []), *files] if files else said
         with ContextSetting(RUN, FrameworkRun(invocation, agent, name_of(self.agent), path)):
             return await agent.run(**given)
+
+
+def _place_inside(invocation: Invocation, path: str) -> str:
+    """Where agents stand that run inside this one; after a pause its hooks begin again."""
+    notes = invocation.ledger.of(Remembered, voice=invocation.world.voice)
+    pauses = sum(note.path == invocation.root for note in notes) if invocation.resumed else 0
+    return f"{path}#{pauses + 1}" if pauses else path
 
 
 def _answers(invocation: Invocation, messages: list[ModelMessage]) -> DeferredToolResults | None:

@@ -45,17 +45,9 @@ class Retry(Middleware):
             try:
                 return await ask(request)
             except Exception as error:
-                is_ours = isinstance(error, GreenroomError) and not isinstance(error, ModelBroke)
-                if is_ours or not isinstance(error, self._on):
+                if not self._passes(error):
                     raise
-                # How often this question was asked again so far.
-                before = sum(
-                    note.name == RETRIED
-                    and note.path == request.path
-                    and is_object(note.data)
-                    and note.data.get("n") == request.n
-                    for note in current_run().ledger.of(Noted)
-                )
+                before = _noted(request)
                 if isinstance(error, ModelBroke):
                     error.again = 0  # this is what asks again
                 if before >= self._times:
@@ -64,3 +56,19 @@ class Retry(Middleware):
                 told = {"error": str(error), "error_type": type(error).__name__}
                 current_run().note(RETRIED, {**data, **told}, request.path)
                 await asyncio.sleep(self._wait * 2**before)
+
+    def _passes(self, error: Exception) -> bool:
+        """Whether it may pass: an error of ours is not a model's."""
+        is_ours = isinstance(error, GreenroomError) and not isinstance(error, ModelBroke)
+        return isinstance(error, self._on) and not is_ours
+
+
+def _noted(request: ModelRequest) -> int:
+    """How often this question was asked again so far."""
+    return sum(
+        note.name == RETRIED
+        and note.path == request.path
+        and is_object(note.data)
+        and note.data.get("n") == request.n
+        for note in current_run().ledger.of(Noted)
+    )

@@ -28,15 +28,7 @@ class MiddlewareStack:
                     f"middleware={member!r} has none of the hooks {', '.join(HOOKS)}. Subclass "
                     f"greenroom.world.Middleware."
                 )
-        heights = [_height(one) for one in self.members]
-        if heights != sorted(heights):
-            right = sorted(self.members, key=_height)
-            inner = ", ".join(name_of(one) for one in self.members if _height(one))
-            raise BadInput(
-                f"middleware is in an order that cannot be resumed: {inner} stands around each attempt "
-                f"to ask a model, and belongs inside of what stands around the whole question. Give "
-                f"middleware=[{', '.join(map(name_of, right))}]."
-            )
+        _check_order(self.members)
         self.holds_pieces = any(getattr(one, "holds_pieces", False) for one in self.members)
         self.plugins = [one.plugin for one in self.members if getattr(one, "plugin", None)]
         """What hears of results."""
@@ -106,3 +98,15 @@ def is_middleware(thing: object) -> bool:
 def _height(member: object) -> int:
     """0 around the World, 1 around each attempt."""
     return 1 if hook_of(member, "around_attempt") else 0
+
+
+def _check_order(members: Sequence[Any]) -> None:
+    heights = [_height(one) for one in members]
+    if heights != sorted(heights):
+        right = sorted(members, key=_height)
+        inner = ", ".join(name_of(one) for one in members if _height(one))
+        raise BadInput(
+            f"middleware is in an order that cannot be resumed: {inner} stands around each attempt "
+            f"to ask a model, and belongs inside of what stands around the whole question. Give "
+            f"middleware=[{', '.join(map(name_of, right))}]."
+        )
