@@ -74,4 +74,10 @@ def test_the_printed_commands_repeat_what_was_given(author, greenroom) -> None:
     again = re.search("again: greenroom (.*)", result.stdout)
     assert again is not None
     shown = "eval run shop.py --filter id:a --allow-tool refund --allow-opaque"
-    assert again[1] == f"{shown} --seconds-per-case 9.5 --trials 2"
+    assert again[1] == f"{shown} --seconds-per-case 9.5 --store runs --trials 2"
+
+
+def test_what_was_not_recorded_is_not_recorded_by_the_printed_command(author, greenroom) -> None:
+    author("cases = [Case('a', 'Hi', metrics=[contains('never')])]")
+    result = greenroom("eval", "run", "shop.py", "--no-store")
+    assert "again: greenroom eval run shop.py --filter id:a --no-store\n" in result.stdout

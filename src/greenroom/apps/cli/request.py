@@ -183,19 +183,23 @@ class Order(Showing):
         )
 
     def rerun_words(self, agent: str, *cases: str) -> list[str]:
-        """The command that runs other cases in the same way."""
+        """The command that runs other cases in the same way, and records them in the same store."""
         options = {name for name, option in OPTIONS.items() if option.per_trial}
-        repeated = _repeated(self.typed, only=options)
+        repeated = self._repeated(self.typed, only={*options, "store", "no_store"})
         return ["greenroom", "eval", "run", agent, *cases, *repeated]
 
     def words(self, agent: str = "", **instead: Any) -> list[str]:
         """All of it as it would be typed after `eval run`; `instead` gives other values."""
         cases = [self.cases] if self.cases else []
-        network = ["--allow-import-network"] if is_import_allowed() else []
-        typed = {**self.typed, **instead}
+        return [agent or self.agent, *cases, *self._repeated({**self.typed, **instead})]
+
+    def _repeated(self, typed: Mapping[str, Any], only: Collection[str] | None = None) -> list[str]:
+        """The options that were given, and `--allow-import-network` if it was."""
         if typed.get("store"):  # an address is repeated without its password
-            typed["store"] = Store(typed["store"]).address if "://" in self.store else self.store
-        return [agent or self.agent, *cases, *_repeated(typed), *network]
+            place = Store(self.store).address if "://" in self.store else self.store
+            typed = {**typed, "store": place}
+        network = ["--allow-import-network"] if is_import_allowed() else []
+        return [*_repeated(typed, only), *network]
 
     def resume_command(self, agent: str, run_id: str = "", **instead: Any) -> str:
         """The command that resumes a run of this order, or its latest one."""
@@ -207,7 +211,6 @@ class Order(Showing):
 
 _NOT_REPEATED = {
     "variants",
-    "no_store",
     "resume",
     "accept_changes",
     "retry_errors",
