@@ -1,6 +1,7 @@
 """A report as plain text: what `print(report)` shows."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
@@ -11,6 +12,7 @@ from greenroom.ledger.safe_text import harmless, on_one_line
 from greenroom.results.breakdown import summary_of
 from greenroom.results.facts import Facts
 from greenroom.results.intervals import percent
+from greenroom.results.reading import ReadResults
 from greenroom.results.report import Report, Summary
 from greenroom.results.result import CaseResult
 from greenroom.results.trials import Trials, alike, passes, status_of, varied
@@ -20,26 +22,34 @@ _NAMED = 10
 
 def plain_text(report: Report) -> str:
     """One line a case, the reasons of those that did not pass, and the counts; without secrets."""
-    cases = report.by_case()
-    width = max((len(on_one_line(case_id)) for case_id in cases), default=0)
-    lines = [line for trials in cases.values() for line in _case(trials, width)]
+    cases = [_case(trials) for trials in _by_case(report)]
+    width = max((len(case_id) for _, case_id, *_ in cases), default=0)
+    lines: list[str] = []
+    for status, case_id, words, why in cases:
+        lines += [f"{status:<10}  {case_id:<{width}}  {words}".rstrip(), *why]
     return harmless(without_secrets("\n".join([*lines, _totals(report)])))
 
 
-def _case(trials: Trials, width: int) -> list[str]:
+def _by_case(report: Report) -> Iterable[Trials]:
+    if not isinstance(report.results, ReadResults):
+        return report.by_case().values()
+    return ([*trials] for _, trials in groupby(report, lambda trial: trial.case_id))
+
+
+def _case(trials: Trials) -> tuple[str, str, str, list[str]]:
+    """How a case ended, its name, what was found, and why it did not pass."""
     result, *others = trials
     if others:
         words = "  ".join([passes(trials), *map(on_one_line, varied(trials))])
     else:
         scores = result.scores.items()
         words = "  ".join(f"{on_one_line(name)} {outcome_text(found)}" for name, found in scores)
-    status = status_of(trials) if others else result.status
-    lines = [f"{status:<10}  {on_one_line(result.case_id):<{width}}  {words}".rstrip()]
+    why: list[str] = []
     for first, *alike_ones in alike([one for one in trials if one.status != "passed"]):
         numbers = listed([str(one.trial) for one in (first, *alike_ones)])
         which = f"trial {numbers}: " if others and not alike_ones else f"trials {numbers}: "
-        lines += [f"    {which if others else ''}{line}" for line in reasons(first)]
-    return lines
+        why += [f"    {which if others else ''}{line}" for line in reasons(first)]
+    return status_of(trials), on_one_line(result.case_id), words, why
 
 
 def outcome_text(outcome: Outcome) -> str:
@@ -73,18 +83,6 @@ def reasons(result: Facts) -> list[str]:
 def mark(result: Facts, metric: str) -> str:
     """That a hook replaced what a metric found, as it follows the reason; empty if none did."""
     return f" (replaced {result.replaced[metric]})" if metric in result.replaced else ""
-
-
-def replacements(results: Iterable[CaseResult]) -> list[str]:
-    """The metrics whose outcomes hooks replaced, and in which trials; a line each."""
-    found: dict[str, list[str]] = {}
-    for result in results:
-        for name in result.replaced:
-            found.setdefault(name, []).append(result.label)
-    return [
-        f"a hook replaced what {name!r} found in {number_of(len(labels), 'trial')}: {listed(labels)}"
-        for name, labels in found.items()
-    ]
 
 
 def number_of(count: int, noun: str) -> str:

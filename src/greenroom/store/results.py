@@ -57,7 +57,12 @@ class StoredResults(ReadResults):
             count -= 1
             yield row
         if count > 0:
-            raise NotFound(
-                f"run {self._run_id!r} has changed while it was read: trials ran again, or it was "
-                f"deleted. Read its report again."
-            )
+            raise changed(self._run_id)
+
+
+def changed(run_id: str) -> NotFound:
+    """The error of who reads results that are not there any more."""
+    return NotFound(
+        f"run {run_id!r} has changed while it was read: trials ran again, or it was deleted. Read its "
+        f"report again."
+    )

@@ -1,6 +1,6 @@
 """The recorder of a run: a stored run, or none, in which case the report is all there is."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import BadInput, StoreFailed, StoreRefused
@@ -49,6 +49,10 @@ class Recorder:
 
     def earlier(self) -> Iterable[tuple[Key, CaseResult]]:
         """The results that earlier processes finished."""
+        return ()
+
+    def results(self, evalset: EvalSet, left_out: Mapping[int, str]) -> Sequence[CaseResult]:  # noqa: ARG002
+        """All results of a run that kept none here; `left_out` says by position which trials have none."""
         return ()
 
     def shared_report(self) -> Report | None:

@@ -14,22 +14,25 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.errors import GreenroomError, StoreFailed
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult
-from greenroom.results.text import replacements
-from greenroom.results.trial_verdict import REPLAYED, UNSEEN, broken, skipped
+from greenroom.results.trial_verdict import broken, skipped
 from greenroom.simulation.fence import strays
 from greenroom.simulation.watchdog import cut_all
 from greenroom.suite.adaptive import Adaptive
 from greenroom.suite.budget import cost_so_far
 from greenroom.suite.cancel import Cancel
+from greenroom.suite.common_notes import CommonNotes
 from greenroom.suite.executor import Executor
 from greenroom.suite.hooks import Hooks
 from greenroom.suite.recorder import Recorder
 from greenroom.suite.result_queue import ResultQueue
 from greenroom.suite.suspects import Suspects
 from greenroom.suite.trial import Settings, Trial, TrialState
-from greenroom.suite.watch import refusals_since, unused_rates, watched
+from greenroom.suite.watch import refusals_since, watched
 from greenroom.world.pacer import keep_rates
 from greenroom.world.threads import Expired
+
+_MOST_KEPT = 10_000
+"""Results of a run with more trials stay in its store, if it has one: each takes about 2 kB."""
 
 
 class ActiveRun(Struct):
@@ -51,6 +54,10 @@ class ActiveRun(Struct):
     shard: str = ""
     """Which part of the cases is run here, such as `2/4`; empty for all of them."""
     results: dict[int, CaseResult] = field(default_factory=dict[int, CaseResult])
+    """The results by position, unless a store or the caller of a stream has them."""
+    left_out: dict[int, str] = field(default_factory=dict[int, str])
+    """Why trials have no result of their own, by position, where results are not kept."""
+    common: CommonNotes = field(default_factory=CommonNotes)
     stopped: str = ""
     """Why the run stopped itself: an error or failure that is to end it."""
     unfinished: int = 0
@@ -95,12 +102,8 @@ class ActiveRun(Struct):
 
     def _note_all(self, refusals: Sequence[str]) -> None:
         """Add what a reader of the report should know of fence, hooks, workers and budget."""
-        # What is true of every case whose calls were not all seen, or were replayed, is said once.
-        said = {note for result in self.results.values() for note in result.notes}
-        once = [n for n in sorted(said) if n in UNSEEN.values() or n.startswith(f"{REPLAYED}:")]
-        self.notes += [*once, *refusals, *self.settings.hooks.notes]
-        self.notes += replacements(self.results.values())
-        self.notes += unused_rates(self.settings.rates, self.results.values())
+        common = self.common.notes(self.settings.rates)
+        self.notes += [*common, *refusals, *self.settings.hooks.notes]
         self.notes += [note for note in self.executor.notes if note not in self.notes]
         if self.settings.budget is not None:
             self.notes += self.settings.budget.notes
@@ -110,8 +113,9 @@ class ActiveRun(Struct):
         if (shared := self.recorder.shared_report()) is not None:
             return shared
         in_order, suspects = sorted(self.results.items()), self.suspects
+        kept = [r for place, r in in_order if not (suspects and suspects.is_again(place))]
         return Report(
-            [r for place, r in in_order if not (suspects and suspects.is_again(place))],
+            kept if self._keeps_results else self.recorder.results(self.evalset, self.left_out),
             self.evalset.name or self.evalset.id,
             seconds,
             self.notes,
@@ -331,10 +335,21 @@ class ActiveRun(Struct):
             self._hook_calls.discard(call)
 
     def _add(self, position: int, result: CaseResult) -> None:
+        self.common.add(result)
         if self.queue is not None:
             self.queue.put(result)
-        if self.queue is None or self.adaptive is not None or self.suspects is not None:
+        if self._keeps_results:
             self.results[position] = result
+        elif self.queue is None and result.status == "skipped" and result.error is None:
+            self.left_out[position] = result.notes[0]
+
+    @property
+    def _keeps_results(self) -> bool:
+        """Whether results stay here: rounds need them, and so do reports of what no store has."""
+        if self.adaptive or self.suspects:
+            return True
+        is_large = len(self.evalset) * self.evalset.trials > _MOST_KEPT
+        return self.queue is None and not (is_large and self.recorder.run_id)
 
     async def _reserve(self, trial: Trial) -> str:
         """Set money aside for a trial; why not, if there is not enough."""

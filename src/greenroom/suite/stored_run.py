@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from greenroom.cases.evalset import EvalSet
 from greenroom.errors import GreenroomError, StoreFailed
 from greenroom.ledger.events import ModelReplied
 from greenroom.ledger.ledger import Ledger
@@ -23,12 +24,14 @@ from greenroom.suite.resume import (
     may_act,
     reason_for_doubt,
 )
+from greenroom.suite.run_results import RunResults
 from greenroom.suite.stored_cases import Cases
 from greenroom.suite.trial import FindBackend, Trial, TrialState
 
 _AHEAD = 64
 _AHEAD_BYTES = 4_000_000
 """How many finished trials, and bytes of them, may wait for the disk before the run waits for it."""
+_LAST = 2**63 - 1
 
 
 class StoredRun(Recorder):
@@ -219,6 +222,12 @@ class StoredRun(Recorder):
             return ()
         found = self._store.results(self.run_id)
         return (self._cases.own(key, result) for key, result in found if self._was_done(key))
+
+    def results(self, evalset: EvalSet, left_out: Mapping[int, str]) -> Sequence[CaseResult]:
+        """The results that the store has now, read as they are asked for, and those of trials left out."""
+        # A store that failed is not asked: the run ends with its own message, and the command to resume.
+        latest = _LAST if self.failure else self._store.latest_position()[1]
+        return RunResults(self._store, self.run_id, latest, self._cases, evalset, left_out)
 
     def shared_report(self) -> Report | None:
         """What all processes that share the run have come to so far."""

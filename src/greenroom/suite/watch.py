@@ -4,18 +4,16 @@ import asyncio
 import gc
 import logging
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from types import FunctionType, MethodType, ModuleType
 from typing import Self
 
 from greenroom.reports.words import printable
 from greenroom.results.report import FAULT
-from greenroom.results.result import CaseResult
 from greenroom.simulation.fence import Breach, blind_spots, lent_executor, not_held, strays
 from greenroom.simulation.stalls import Stall
 from greenroom.simulation.watchdog import keep_watching, sweep_cut_work
-from greenroom.world.rates import Rates
 
 _LOG = logging.getLogger("greenroom")
 _MOST_NOTES = 20
@@ -145,21 +143,3 @@ def refusals_since(since: int) -> list[str]:
 def _describe(breach: Breach) -> str:
     whose = f"work that case {breach.of!r} left behind" if breach.of else "work of no case"
     return f"{FAULT}{whose} tried {breach} while cases were open; it was refused"
-
-
-def unused_rates(rates: Rates, results: Iterable[CaseResult]) -> Iterator[str]:
-    """A note on each rate of a model that never answered: most likely its name is misspelt."""
-    if not rates:
-        return
-    answered = {
-        name
-        for result in results
-        for models in (result.models, result.user_models, result.judge_models)
-        for name in models
-    }
-    for model in rates:
-        if answered and model not in answered:
-            yield (
-                f"the rate of {model!r} held nothing back: no model of that name answered, only "
-                f"{', '.join(sorted(answered))}"
-            )

@@ -252,8 +252,8 @@ class _Rehearsal:
     def _ending(self, stop: Interrupted) -> str:
         if not self.reports:
             return str(stop)
-        results = [result for report in self.reports.values() for result in report]
-        done = sum(result.status != "skipped" for result in results)
+        counts = [report.summary for report in self.reports.values()]
+        done = sum(count.total - count.skipped for count in counts)
         kind = "cases" if self._total == len(self._cases) else "trials"
         how_far = f"{stop} after {done} of {self._total * len(self._order.agents)} {kind}"
         return "\n".join([how_far, *self._hints()])

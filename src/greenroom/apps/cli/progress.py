@@ -25,9 +25,11 @@ from rich.progress import (
 from greenroom.apps.cli.exits import write_first
 from greenroom.reports.terminal import Terminal
 from greenroom.results import CaseResult, Report, Summary
-from greenroom.results.text import counted
+from greenroom.results.text import counted, number_of
 
 _ERASE = b"\r\x1b[2K"
+_MOST_KEPT = 10_000
+"""So many results are kept for a run that will not end; a store has them all."""
 
 
 class Watching:
@@ -38,7 +40,8 @@ class Watching:
     ) -> None:
         self.total = total
         self._trials = trials
-        self.done: list[CaseResult] = []
+        self.done = 0
+        self._results: list[CaseResult] = []
         self._begun = 0.0
         self._counts: Counter[str] = Counter()
         self._cost: float | None = 0.0
@@ -57,24 +60,27 @@ class Watching:
 
     def take(self, result: CaseResult) -> None:
         """One more case is over."""
-        self.done.append(result)
+        self.done += 1
+        if self.done <= _MOST_KEPT:
+            self._results.append(result)
         self._counts[result.status] += 1
         paid = result.spent
         self._cost = None if self._cost is None or paid is None else self._cost + paid
         spent = ", cost unknown" if self._cost is None else f", ${self._cost:.4f}"
         words = f"{counted(Summary.of(self.total, self._counts))}{spent if self._cost != 0 else ''}"
         # Cases that are run again come on top.
-        total = max(self.total, len(self.done))
+        total = max(self.total, self.done)
         self._bar.update(self._task, advance=1, total=total, description=words)
 
     @property
     def so_far(self) -> Report:
-        """The cases that are over, for a run that will not end."""
+        """The cases that are over, the first of very many, for a run that will not end."""
         own, again = list[CaseResult](), list[CaseResult]()
-        for result in self.done:
+        for result in self._results:
             (own if result.trial <= self._trials else again).append(result)
-        took = perf_counter() - self._begun
-        return Report(own, seconds=took, confirmed=tuple(again))
+        took, more = perf_counter() - self._begun, self.done - len(self._results)
+        notes = [f"{number_of(more, 'more trial')} ended and are not shown"] if more else []
+        return Report(own, seconds=took, notes=notes, confirmed=tuple(again))
 
     def __enter__(self) -> Self:
         self._begun = perf_counter()
