@@ -280,7 +280,7 @@ def many(count: int) -> list[CaseResult]:
 def test_the_rows_of_a_run_are_read_once_and_never_all_held(
     show: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shown, "MOST_CASES", 50)
+    monkeypatch.setattr(shown, "MOST_TRIALS", 50)
     results, earlier = Kept(many(2_000)), Kept(many(2_000))
     report = Report(results)
     if show == "gate":
@@ -299,7 +299,7 @@ def test_the_rows_of_a_run_are_read_once_and_never_all_held(
 def test_a_page_of_very_many_cases_lists_the_worst_and_says_how_many_are_not_inside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(shown, "MOST_CASES", 50)
+    monkeypatch.setattr(shown, "MOST_TRIALS", 50)
     for results in (many(300), Kept(many(300))):
         text = render_html(Report(results))
         assert "250 of 300 cases are not inside this file; those that are ended worst." in text
@@ -308,6 +308,17 @@ def test_a_page_of_very_many_cases_lists_the_worst_and_says_how_many_are_not_ins
         listed = [row["status"] for row in inside["rows"]]
         assert (len(listed), listed.count("failed")) == (50, 34)
     assert "not inside" not in render_html(Report(many(50)))
+
+
+def test_a_page_of_cases_with_many_trials_holds_no_more_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shown, "MOST_TRIALS", 50)
+    trials = [replace(one, trial=n) for one in many(30) for n in range(1, 9)]
+    text = render_html(Report(Kept(trials)))
+    assert "24 of 30 cases are not inside this file; those that are ended worst." in text
+    whole = [replace(one, trial=n) for one in many(1) for n in range(1, 61)]
+    assert "not inside" not in render_html(Report(Kept(whole)))
 
 
 def test_results_that_are_read_lose_their_secrets_wherever_they_are_shown() -> None:

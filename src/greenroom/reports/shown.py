@@ -1,7 +1,7 @@
 """Which cases of a report a reader is shown where there are very many."""
 
 from dataclasses import replace
-from heapq import heappush, heappushpop
+from heapq import heappop, heappush
 
 from greenroom.reports.page.shapes import WORST
 from greenroom.results.reading import cases_in
@@ -9,30 +9,34 @@ from greenroom.results.report import Report
 from greenroom.results.totals import by_case
 from greenroom.results.trials import status_of
 
-MOST_CASES = 10_000
+MOST_TRIALS = 10_000
 """So many can be looked through; a page of so many opens in seconds."""
 
 _RANK = {status: -rank for rank, status in enumerate(WORST)}
 
 
 class WorstCases:
-    """So many of the cases that are added one after the other: all, or of more those that ended worst."""
+    """Of the cases that are added one after the other all, or of very many trials those that ended worst."""
 
     def __init__(self, most: int = 0) -> None:
-        self._most = most or MOST_CASES
-        self._kept: list[tuple[int, int, str]] = []
+        self._most = most or MOST_TRIALS
+        self._kept: list[tuple[int, int, str, int]] = []
+        self._trials = 0
         self.added = 0
 
-    def add(self, case_id: str, status: str) -> None:
-        """One more case."""
-        put = heappush if len(self._kept) < self._most else heappushpop
-        put(self._kept, (_RANK.get(status, 0), -self.added, case_id))
+    def add(self, case_id: str, status: str, trials: int) -> None:
+        """One more case, with so many trials. The worst is kept, however many it has."""
+        heappush(self._kept, (_RANK.get(status, 0), -self.added, case_id, trials))
         self.added += 1
+        self._trials += trials
+        while self._trials > self._most and len(self._kept) > 1:
+            *_, left_out = heappop(self._kept)
+            self._trials -= left_out
 
     @property
     def ids(self) -> list[str]:
         """The ids of those that are kept, in the order in which they were added."""
-        return [case_id for *_, case_id in sorted(self._kept, key=lambda one: -one[1])]
+        return [case_id for *_, case_id, _ in sorted(self._kept, key=lambda one: -one[1])]
 
     @property
     def left_out(self) -> int:
@@ -42,11 +46,11 @@ class WorstCases:
 
 def shown_part(report: Report) -> Report:
     """The report with the cases that a reader is shown; itself if these are all."""
-    if len(report) <= MOST_CASES:
+    if len(report) <= MOST_TRIALS:
         return report
     worst = WorstCases()
     for trials in by_case(report):
-        worst.add(trials[0].case_id, status_of(trials))
+        worst.add(trials[0].case_id, status_of(trials), len(trials))
     if not worst.left_out:
         return report
     found = cases_in(report)

@@ -97,7 +97,7 @@ class _Cases:
             row = case_row(trials, change=verdicts.get(trials[0].case_id, ""))
             self.counts.add_row(row)
             self.counts.add_trials(trials)
-            self.worst.add(row.id, row.status)
+            self.worst.add(row.id, row.status, len(trials))
         found = cases_in(report)
         self.results = {case_id: found(case_id) for case_id in self.worst.ids}
         self.rows = [
