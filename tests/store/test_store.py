@@ -105,6 +105,16 @@ def test_runs_are_told_the_latest_first(tmp_path: Path) -> None:
     assert [run.id for run in store.runs()] == ids[::-1]
 
 
+async def test_runs_are_listed_without_a_look_at_their_trials(tmp_path: Path) -> None:
+    place = Store(tmp_path / "runs")
+    report = await played(place, "a", "b")
+    listed = place.runs()
+    with place.database.connected(to_write=True) as connection:
+        connection.execute("alter table trials rename to elsewhere")
+    assert (place.runs(), place.runs(unfinished=True)) == (listed, [])
+    assert place.run(report.id) == listed[0]
+
+
 def test_ids_are_not_given_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = iter(["one", "one", "one", "two"])
     monkeypatch.setattr("greenroom.store.store._new_id", lambda: next(drawn))
