@@ -4,8 +4,9 @@
 
 install() {
     pip_install -c constraints.txt 'httpx>=0.27' 'hypothesis>=6.100' 'pyte>=0.8.2' 'pytest>=8.3' \
-        'pytest-asyncio>=1.0' -e '.[ray,pydantic-ai]'
+        'pytest-asyncio>=1.0' 'ray[default]' -e '.[ray,pydantic-ai]'
 }
 
 prepare ray Ray
-exec "$python" -m pytest -q -rs -m heavy tests/simulation/test_ray.py tests/suite/test_on_ray.py
+exec "$python" -m pytest -q -rs -m heavy \
+    tests/simulation/test_ray.py tests/suite/test_on_ray.py tests/suite/test_ray_jobs.py

@@ -58,12 +58,16 @@ class RayCluster:
         self.nodes.append(node)
         return node
 
-    def start_head(self) -> None:
+    def start_head(self, dashboard_port: int | None = None) -> None:
+        dashboard = ["--include-dashboard=false"]
+        if dashboard_port is not None:  # which takes the jobs that are submitted
+            dashboard = ["--include-dashboard=true", "--dashboard-host=127.0.0.1"]
+            dashboard.append(f"--dashboard-port={dashboard_port}")
         self.start(
             "--head",
             f"--port={self.port}",
             f"--ray-client-server-port={self.client_port}",
-            "--include-dashboard=false",
+            *dashboard,
             f"--temp-dir={self.folder / 't'}",
         )
         self.wait_for(1)
