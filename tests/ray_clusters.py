@@ -63,6 +63,8 @@ class RayCluster:
         if dashboard_port is not None:  # which takes the jobs that are submitted
             dashboard = ["--include-dashboard=true", "--dashboard-host=127.0.0.1"]
             dashboard.append(f"--dashboard-port={dashboard_port}")
+            # Another cluster of this machine has the usual one.
+            dashboard.append(f"--dashboard-agent-listen-port={free_port()}")
         self.start(
             "--head",
             f"--port={self.port}",

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Generator
 from pathlib import Path
 from zipfile import ZipFile
@@ -63,18 +64,25 @@ def test_a_run_is_submitted_as_a_job_and_uses_the_code_that_came_with_it(
     job = [sys.executable, "-m", "ray.scripts.scripts", "job", "submit", "--address", dashboard]
     run = [sys.executable, "-m", "greenroom", "eval", "run", "shop.py:place", "cases.json"]
     where = ["--on", "ray", "--workers", "1", "--store", str(tmp_path / "runs")]
-    done = subprocess.run(
-        [*job, "--working-dir", ".", "--", *run, *where],
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    done = submitted_once_ready([*job, "--working-dir", ".", "--", *run, *where])
     assert done.returncode == 0, done.stdout + done.stderr
     store = Store(tmp_path / "runs")
     [submitted] = store.runs()
     assert (submitted.status, submitted.counts) == ("finished", {"passed": 4})
     for result in store.report(submitted.id):
-        answer = response(result.ledger)
+        answer = response(result.ledger) or ""
         assert answer.endswith("shop.py")
         assert not answer.startswith(str(shop)), "the job ran the files of this folder"
+
+
+def submitted_once_ready(command: list[str]) -> "subprocess.CompletedProcess[str]":
+    """A job as it ended. A node that has just started refuses jobs until its agent is there."""
+    until = time.monotonic() + 120
+    while True:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        if "No available agent" not in done.stderr or time.monotonic() > until:
+            return done
+        time.sleep(1)
 
 
 async def test_packages_are_installed_on_the_nodes_for_this_run(
