@@ -5,11 +5,10 @@ Nothing heavy is imported: `greenroom --help` loads this too.
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Any, Literal, TypeGuard, cast
-
-from msgspec import Struct
 
 MOST_WORKERS = 4096
 MOST_HERE = 256
@@ -17,7 +16,8 @@ MOST_HERE = 256
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?", re.ASCII)
 
 
-class Flag(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
     """How an option is given on the command line of `greenroom eval`."""
 
     names: tuple[str, ...]
@@ -31,7 +31,8 @@ class Flag(Struct, frozen=True, kw_only=True):
     """Whether `eval watch` has it too, not only `eval run`."""
 
 
-class Option(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Option:
     """What the value of an option must be, and how each door offers it."""
 
     accepts: Callable[[Any], bool]
