@@ -132,8 +132,12 @@ class BadMetric(BadInput):
     """A metric whose parameters or options cannot be bound.
 
     Check the metric's parameters against the signature in the message. A metric of your own takes
-    parameters by the names listed in docs/how-to/metrics.md.
+    parameters by the names listed in docs/how-to/metrics.md. `option` is the one that it does not take.
     """
+
+    def __init__(self, why: str, option: str = "") -> None:
+        super().__init__(why)
+        self.option = option
 
 
 class BadQuery(BadInput):
@@ -148,8 +152,12 @@ class BadTrace(BadInput):
     """A trace or log of another tool that cannot be read.
 
     The message names the file and the place in it. Export it again if it was cut; if the wrong format was
-    detected, name the right one with --reader.
+    detected, name the right one with --reader. `flaw` has the file, the place and the reason apart.
     """
+
+    def __init__(self, why: str, flaw: Any = None) -> None:
+        super().__init__(why)
+        self.flaw = flaw
 
 
 class BadValue(BadInput):

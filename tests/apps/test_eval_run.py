@@ -140,11 +140,13 @@ def test_a_run_cut_at_its_limit_is_terminated_and_misses_the_gate(author, greenr
     assert "cut at its limit (max_turns) after 2 turns" in result.stdout
 
 
-def test_nothing_evaluated_is_no_success(author, greenroom):
+def test_a_set_without_cases_is_bad_input(author, greenroom):
     author("empty = EvalSet('empty', [])")
     result = greenroom("eval", "run", "shop.py", "shop.py:empty", "--min-pass-rate", "0")
-    assert result.exit_code == 1
-    assert "no case was evaluated" in result.stderr
+    assert result.exit_code == 3
+    assert "shop.py:empty has no cases, so nothing can be evaluated" in result.stderr
+    Path("empty.yaml").write_text("version: 1\ncases: []\n")
+    assert greenroom("eval", "run", "shop.py", "empty.yaml").exit_code == 3
 
 
 def test_an_allowed_tool_really_runs(author, greenroom):

@@ -312,3 +312,25 @@ def test_the_schema_is_printed_or_written(greenroom):
     assert json.loads(greenroom("eval-set", "schema").stdout)["title"] == "Greenroom eval set"
     assert greenroom("eval-set", "schema", "-o", "deep/schema.json").exit_code == 0
     assert json.loads(Path("deep/schema.json").read_text())["$defs"]
+
+
+def test_validate_with_an_agent_checks_tools_and_their_arguments(greenroom):
+    Path("clerk.py").write_text("""
+from greenroom import Agent, Scripted, tool
+
+@tool
+def refund(order: int) -> str:
+    "Pay back."
+    return ""
+
+agent = Agent("clerk", model=Scripted("No."), tools=[refund])
+""")
+    case = "{id: a, says: Pay, mocks: {refnd: {value: 1}}, expect: {tools: [{tool: refund, args: {ordr: 7}}]}}"
+    Path("tools.yaml").write_text(f"version: 1\ncases:\n- {case}\n")
+    assert greenroom("eval-set", "validate", "tools.yaml").exit_code == 0
+    checked = greenroom("eval-set", "validate", "tools.yaml", "--agent", "clerk.py")
+    assert checked.exit_code == 3
+    assert "line 3, column 29, cases[0].mocks.refnd: case 'a' mocks tool 'refnd'" in checked.stdout
+    assert "cases[0].expect.tools[0].args.ordr: case 'a' expects a call" in checked.stdout
+    assert "Did you mean 'order'?" in checked.stdout
+    assert greenroom("eval-set", "validate", "tools.yaml", "--agent", "none.py").exit_code == 3

@@ -54,7 +54,7 @@ def test_a_file_that_cannot_be_read_leads_to_3_and_the_others_are_scored(greenro
     (logs / "cut.json").write_text('{"id": "cut", "messages": [')
     done = greenroom("eval", "score", ".", "-m", "contains:It", "-o", "report.json")
     assert done.exit_code == 3
-    assert "cut.json: line 1" in done.output
+    assert "cut.json, line 1, column 28: " in done.output
     assert json.loads((logs / "report.json").read_text())["summary"]["passed"] == 2
 
 

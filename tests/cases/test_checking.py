@@ -21,7 +21,7 @@ from greenroom.cases import (
     single_turn,
     tool_test,
 )
-from greenroom.errors import BadInput
+from greenroom.errors import BadInput, BadMetric
 from greenroom.metrics import called, contains
 
 GOOD = Case("good", says="Hi", expect=Expect(contains="Hello"))
@@ -172,11 +172,11 @@ def test_a_set_with_metrics_measures_cases_without_any() -> None:
 
 
 def test_whoever_knows_the_metrics_says_what_is_wrong_with_them() -> None:
-    def unknown(metric: Any) -> str | None:
-        return f"there is no metric {metric!r}" if metric == "exakt" else None
+    def unknown(metric: Any) -> BadMetric | None:
+        return BadMetric(f"there is no metric {metric!r}") if metric == "exakt" else None
 
     evalset = EvalSet("shop", [Case("c", says="Hi", metrics=["exakt"])], metrics=["exakt"])
-    assert told(evalset, metric_problem=unknown) == [
+    assert told(evalset, metric_check=unknown) == [
         ("metrics[0]", "there is no metric 'exakt'"),
         ("cases[0].metrics[0]", "there is no metric 'exakt'"),
     ]

@@ -39,7 +39,7 @@ from greenroom import (
 from greenroom.agents import Tool
 from greenroom.backends import Advance, TurnOver
 from greenroom.backends.native import NativeBackend
-from greenroom.errors import GreenroomError
+from greenroom.errors import BadCase, GreenroomError
 from greenroom.ledger import Ledger, ModelReplied, ToolBlocked, ToolCalled
 from greenroom.metrics import event_count
 from greenroom.models import ModelReply
@@ -656,9 +656,8 @@ def test_a_misspelt_allowance_is_an_error_before_anything_runs(tmp_path: Path) -
     danger, fired = canary(tmp_path)
     agent = clerk(call("danger", n=1), "ok", tools=[danger])
     case = Case("one", says="go", metrics=CHECKS)
-    result = rehearse(agent, [case], allow_tools=["dangr"]).results[0]
-    assert result.status == "error"
-    assert "'dangr'" in told(result)
+    with pytest.raises(BadCase, match="'dangr'"):
+        rehearse(agent, [case], allow_tools=["dangr"])
     assert fired() == 0
 
 
@@ -666,9 +665,8 @@ def test_a_misspelt_mock_is_an_error_before_anything_runs(tmp_path: Path) -> Non
     danger, fired = canary(tmp_path)
     agent = clerk(call("danger", n=1), "ok", tools=[danger])
     case = Case("one", says="go", mocks={"dangr": 1}, metrics=CHECKS)
-    result = rehearse(agent, [case]).results[0]
-    assert result.status == "error"
-    assert "'dangr'" in told(result)
+    with pytest.raises(BadCase, match="'dangr'"):
+        rehearse(agent, [case])
     assert fired() == 0
 
 

@@ -15,6 +15,7 @@ from greenroom import (
     UserAgents,
     metric,
     step,
+    tool,
 )
 from greenroom.ledger import Usage
 from greenroom.metrics import judge
@@ -142,7 +143,13 @@ async def test_of_a_function_nothing_is_known_before_it_ran() -> None:
     ],
 )
 async def test_users_who_ask_models_are_known_from_runs_alone(user: Any, is_known: bool) -> None:
-    found = (await of(CLERK, Case("a", says="Hi", user=user))).roles["user"]
+    @tool(yields=True)
+    def ask(question: str) -> int:
+        """Ask the user."""
+        raise AssertionError(question)
+
+    clerk = Agent("clerk", model=Priced(), tools=[ask])
+    found = (await of(clerk, Case("a", says="Hi", user=user))).roles["user"]
     assert (found.cost.usd == 0) is is_known
     assert found.is_least is not is_known
 

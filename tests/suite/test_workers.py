@@ -163,7 +163,6 @@ TALKS = [
     Case("asked", says="Hello?", expect=Expect(contains=["order"])),
     Case("wrong", says="Hello?", expect=Expect(contains=["sorry"])),
     Case("refused", says="Money back!", user=Lines("Order 7."), expect=Expect(tools=[])),
-    Case("misspelt", says="Hello?", mocks={"refnud": 1}, expect=Expect(contains=["order"])),
     Case("expecting nothing", says="Hello?"),
 ]
 SAID = [Case(f"said {n}", says="Go on.", expect=Expect(tools=[])) for n in range(6)]

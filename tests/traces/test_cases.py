@@ -97,6 +97,20 @@ def test_what_cannot_be_run_again_is_refused(log):
     assert "does not hold user" in done.output
 
 
+def test_a_conversation_that_cannot_be_run_again_takes_no_other_along(log):
+    cut = [{"role": "assistant", "content": "Hello?"}]
+    talks = [{"id": "good", "messages": LOG}, {"id": "mute", "messages": cut}]
+    talks.append({"id": "fine", "messages": LOG})
+    (log / "log.jsonl").write_text("\n".join(map(json.dumps, talks)))
+    done = CliRunner().invoke(
+        main, ["traces", "to-case", "log.jsonl", "--into", "set.json", "--as", "scenario"]
+    )
+    assert done.exit_code == 3
+    assert "added 2 cases to set.json" in done.output
+    assert "log.jsonl, mute: case 'mute' cannot be harvested" in done.output
+    assert EvalSet.load(log / "set.json").ids == ["good", "fine"]
+
+
 @pytest.mark.parametrize(
     "text",
     [

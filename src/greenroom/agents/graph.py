@@ -59,10 +59,15 @@ class Graph:
         raise NotFound(f"there is no node {name!r} in the agent; its nodes are {places}.")
 
     @cached_property
+    def toolboxes(self) -> tuple[Tool, ...]:
+        """Every tool of every agent of the graph; several may have one name."""
+        agents = [node.flow for node in self.nodes() if isinstance(node.flow, Agent)]
+        return tuple(tool for agent in agents for tool in agent.toolbox)
+
+    @cached_property
     def tools(self) -> dict[str, Tool]:
         """Every tool any agent of the graph may call, by name."""
-        agents = [node.flow for node in self.nodes() if isinstance(node.flow, Agent)]
-        return {tool.name: tool for agent in agents for tool in agent.toolbox}
+        return {tool.name: tool for tool in self.toolboxes}
 
     @cached_property
     def approvals(self) -> dict[str, Approved]:

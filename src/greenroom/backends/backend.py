@@ -104,6 +104,8 @@ class ToolFacts(Struct, frozen=True):
     yields: bool = False
     origin: Any = None
     """The author's own object, to recognise it when it is called past the World."""
+    takes_more: bool = False
+    """Whether it may be given arguments beyond its parameters, or they are not known."""
 
 
 DRIFTED = "greenroom:drifted"

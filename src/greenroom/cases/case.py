@@ -227,6 +227,18 @@ USUAL_STOP = Stop()
 
 
 @dataclass(frozen=True, slots=True)
+class CaseOrigin:
+    """The file that a case was read from, its number there, and the shape of that file."""
+
+    file: str
+    index: int
+    shape: str
+
+
+_KINDS[CaseOrigin] = ((CaseOrigin,), "a CaseOrigin(...)")
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """One conversation to rehearse: what the user says, what tools answer, how it is judged.
 
@@ -264,6 +276,8 @@ class Case:
     implied: bool = field(default=True, compare=False)
     attachments: Sequence[Attachment] = ()
     extra: Mapping[str, Any] | None = None
+    origin: CaseOrigin | None = field(default=None, repr=False, compare=False)
+    """Where it was read from, so that what is wrong with it can be shown there."""
     script: tuple[Turn, ...] = field(init=False, repr=False, compare=False)
     """The scripted turns, the first message included."""
 

@@ -13,21 +13,21 @@ from greenroom.cases.parts import MetricLike
 from greenroom.cases.problems import Problem, at
 from greenroom.cases.templates import BLANK
 from greenroom.cases.users import never_speaks
-from greenroom.errors import BadValue
+from greenroom.errors import BadInput, BadValue
 from greenroom.ledger.changes import BUILT_IN_SCOPES
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json, is_array, is_object
 
-MetricCheck = Callable[[MetricLike], str | None]
-"""What is wrong with a metric, or None; who knows the metrics gives one to `check`."""
+MetricCheck = Callable[[MetricLike], BadInput | None]
+"""Why a metric is refused, or None; who knows the metrics gives one to `check`."""
 
 
 def check(
-    cases: EvalSet | Iterable[Case], *, metric_problem: MetricCheck | None = None
+    cases: EvalSet | Iterable[Case], *, metric_check: MetricCheck | None = None
 ) -> list[Problem]:
     """All problems of these cases: what cannot be run, met or measured as it is written.
 
-    `metric_problem` tells what is wrong with a metric that is asked for by name.
+    `metric_check` says why a metric that is asked for by name is refused.
     """
     found: list[Problem] = []
     shared: Sequence[MetricLike] = ()
@@ -37,7 +37,7 @@ def check(
         if not cases.cases:
             fix = "Write one, or add one with `greenroom eval-set add`"
             found.append(Problem("cases", "the set has no cases, so nothing can be evaluated", fix))
-        found += _metric_problems(cases.metrics, "metrics", metric_problem)
+        found += _metric_problems(cases.metrics, "metrics", metric_check)
     first: dict[str, int] = {}
     for index, case in enumerate(cases):
         where = f"cases[{index}]"
@@ -45,7 +45,7 @@ def check(
             message = f"the id {case.id!r} is also that of cases[{first[case.id]}]"
             found.append(Problem(f"{where}.id", message, "Rename one"))
         found += _case_problems(case, where, shared)
-        found += _metric_problems(case.metrics, f"{where}.metrics", metric_problem)
+        found += _metric_problems(case.metrics, f"{where}.metrics", metric_check)
     return found
 
 
@@ -53,7 +53,7 @@ def _case_problems(case: Case, where: str, shared: Sequence[MetricLike]) -> Iter
     yield from _id_problems(case.id, f"{where}.id")
     yield from _tag_problems(case, where)
     yield from _script_problems(case, where)
-    for turn, place in _places(case, where):
+    for turn, place in turns_with_places(case, where):
         if turn.expect is not None:
             yield from _expect_problems(turn.expect, f"{place}.expect")
     yield from _tool_problems(case, where)
@@ -75,10 +75,10 @@ def _unjudged(case: Case, where: str) -> Iterator[Problem]:
         yield Problem(where, message, "Add `metrics`, or leave `implied` out", hint=True)
 
 
-def _places(case: Case, where: str) -> Iterator[tuple[Turn, str]]:
+def turns_with_places(case: Case, where: str) -> Iterator[tuple[Turn, str]]:
     """Each scripted turn and where it is written."""
     for index, turn in enumerate(case.script):
-        yield turn, f"{where}.turns[{index}]" if case.turns else where
+        yield turn, at(where, "turns", index) if case.turns else where
 
 
 def _expects(turn: Turn) -> bool:
@@ -118,7 +118,7 @@ def _script_problems(case: Case, where: str) -> Iterator[Problem]:
     if never_speaks(case):
         fix = "Give `says`, `turns` or a `user`; a blank first turn lets the agent speak first"
         yield Problem(where, "the conversation is empty: the user never speaks", fix)
-    for turn, place in _places(case, where):
+    for turn, place in turns_with_places(case, where):
         if turn.says and not turn.says.strip():
             message = f"the user says {turn.says!r}, which is nothing"
             yield Problem(f"{place}.says", message, "Write what they say, or drop the turn")
@@ -186,7 +186,7 @@ def _call_problems(calls: Sequence[ToolCall | str], where: str) -> Iterator[Prob
 def _tool_problems(case: Case, where: str) -> Iterator[Problem]:
     answered = _answered_tools(case)
     if answered is not None:
-        for turn, place in _places(case, where):
+        for turn, place in turns_with_places(case, where):
             for index, wanted in enumerate((turn.expect and turn.expect.tools) or ()):
                 name = wanted if isinstance(wanted, str) else wanted.tool
                 if name.strip() and name not in answered:
@@ -237,7 +237,7 @@ def scope_problems(case: Case, where: str) -> Iterator[Problem]:
     """Scopes of a case that look like misspelt ones of ours."""
     yield from _scope_problems(case.state, f"{where}.state")
     yield from _scope_problems(case.stop.state_matches or {}, f"{where}.stop.state_matches")
-    for turn, place in _places(case, where):
+    for turn, place in turns_with_places(case, where):
         expect = turn.expect
         if expect is not None:
             yield from _scope_problems(expect.state or {}, f"{place}.expect.state")
@@ -269,14 +269,16 @@ def metric_problems(
         if isinstance(metric, Criterion) and not _is_threshold(metric.threshold):
             message = f"the threshold of {metric.name!r} is {metric.threshold!r}"
             yield Problem(f"{place}.threshold", message, "Give a number from 0 to 1")
-        elif problem is not None and (message := problem(metric)):
-            yield Problem(place_in_metric(place, metric, message), message)
+        elif problem is not None and (error := problem(metric)):
+            yield metric_problem(place, metric, error)
 
 
-def place_in_metric(place: str, metric: MetricLike, message: str) -> str:
-    """The place of the option that a message is about, or of the whole metric."""
-    options = list(metric.options) if isinstance(metric, Criterion) else []
-    return next((at(place, name) for name in options if f"no option {name!r}" in message), place)
+def metric_problem(place: str, metric: MetricLike, error: BadInput) -> Problem:
+    """Why a metric is refused, at the option that it does not take, or at the whole of it."""
+    option = getattr(error, "option", "")
+    if isinstance(metric, Criterion) and option in metric.options:
+        place = at(place, option)
+    return Problem(place, str(error))
 
 
 def _is_threshold(given: object) -> bool:

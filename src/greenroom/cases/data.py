@@ -249,4 +249,5 @@ _CASE = RecordWriter(
         "model": _write_model,
         "extra": _write_extra,
     },
+    without=("origin",),
 )

@@ -65,6 +65,11 @@ def harvest(
     )
 
 
+def is_harvested(case: Case) -> bool:
+    """Whether a case was made of a recorded session, so that what it expects has happened once."""
+    return "harvested_from" in case.metadata
+
+
 def harvest_scenario(
     ledger: Ledger, id: str, *, tags: Sequence[str] = ("harvested", "needs_review")
 ) -> Case:

@@ -362,6 +362,7 @@ _CASE = RecordReader(
         "extra": extra_from,
         "attachments": list_of(attachment_from),
     },
+    without=("origin",),
 )
 _TURN = RecordReader(
     Turn,

@@ -47,7 +47,9 @@ def metric_named(criterion: Criterion | str) -> object:
         return _made(found, options, asked.name)
     threshold = options.pop("threshold", None)
     if options:
-        raise BadMetric(f"metric {asked.name!r} has no option {min(options)!r}, only a threshold.")
+        first = min(options)
+        why = f"metric {asked.name!r} has no option {first!r}, only a threshold."
+        raise BadMetric(why, option=first)
     return found if threshold is None else metric(found, name=asked.name, threshold=threshold)
 
 
@@ -86,9 +88,8 @@ def _made(factory: Callable[..., object], options: dict[str, Json], name: str) -
         if option not in known:
             near = get_close_matches(option, known, 1)
             meant = f" Did you mean {near[0]!r}?" if near else ""
-            raise BadMetric(
-                f"metric {name!r} has no option {option!r}; it takes {', '.join(known)}.{meant}"
-            )
+            takes = f"it takes {', '.join(known)}.{meant}"
+            raise BadMetric(f"metric {name!r} has no option {option!r}; {takes}", option=option)
         if known[option].kind is inspect.Parameter.VAR_POSITIONAL:
             value = options.pop(option)
             several = cast("list[object]", value) if isinstance(value, list) else [value]

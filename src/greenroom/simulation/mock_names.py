@@ -7,15 +7,18 @@ a step or a callback brings tools of its own, which only turn up while it works;
 theirs are judged when the trial is over.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
 from greenroom.agents.flow import Flow, Step
+from greenroom.agents.tools import Tool
 from greenroom.backends.backend import Backend
 from greenroom.backends.native import NativeBackend
 from greenroom.cases.case import Case
 from greenroom.cases.mocks import Fault, Live
+from greenroom.cases.problems import Problem, at
 from greenroom.cases.users import UserAgents
 from greenroom.errors import BadCase
 from greenroom.ledger.events import ModelCalled, ToolBlocked, ToolCalled, YieldOpened
@@ -28,31 +31,40 @@ _ALIKE = 0.75
 def check_names(
     case: Case, backend: Backend, allowed: Collection[Any], approved: Collection[str] = ()
 ) -> None:
-    """Refuse all names that can be no tool's: nothing brings more tools, or they are nearly one's.
+    """Refuse all names that can be no tool's.
 
     `approved` are tools that wait for an approval, though they do not say so themselves.
     """
-    offered = backend.tools
-    if offered is None:
-        return
-    wrong = list(unknown_names(case, offered, allowed, is_all=is_all(case, backend, allowed)))
+    wrong = list(name_problems(case, backend, allowed, approved))
     if wrong:
-        raise BadCase("\n".join(wrong))
-    for name in answered_by_user(case) if isinstance(backend, NativeBackend) else ():
-        if name in offered and not offered[name].yields and name not in approved:
-            raise BadCase(
-                f"the user of case {case.id!r} answers tool {name!r}, but it never waits for an "
-                f"answer. Declare it with tool(yields=True), or mock it."
-            )
+        raise BadCase("\n".join(str(replace(problem, where="")) for problem in wrong))
 
 
-def unknown_names(
-    case: Case, offered: Collection[str], allowed: Collection[Any], *, is_all: bool = False
-) -> Iterator[str]:
-    """What is wrong with each name that is nearly a tool's, or no tool's if these `is_all` there are."""
-    for name, given in _named(case, allowed):
+def name_problems(
+    case: Case, backend: Backend, allowed: Collection[Any], approved: Collection[str] = ()
+) -> Iterator[Problem]:
+    """What is wrong with the names that a case gives to tools, each at its place in the case.
+
+    A name that no tool has is wrong where nothing brings more tools. Mocks and users that are functions
+    and the callbacks of a framework's agent could, but hardly ever do: beside them it is wrong if it is
+    nearly a tool's. Where other code runs, names are judged when the trial is over.
+    """
+    offered = backend.tools
+    if offered is None or _brings_agents(case, backend, allowed, offered):
+        return
+    is_native = isinstance(backend, NativeBackend)
+    is_all = is_native and not any(map(callable, _roles(case)))
+    is_all = is_all and not any(name in offered for name in _functions(case))
+    for place, name, given in _named(case, allowed):
         if name not in offered and (is_all or _is_misspelt(name, offered, case.mocks)):
-            yield _unknown(case, name, given, "the agent offers", offered)
+            yield _unknown(case, place, name, given, "the agent offers", offered)
+    for name in answered_by_user(case) if is_native else ():
+        if name in offered and not offered[name].yields and name not in approved:
+            yield Problem(
+                at("user.tools", name),
+                f"the user of case {case.id!r} answers tool {name!r}, but it never waits for an answer",
+                "Declare it with tool(yields=True), or mock it.",
+            )
 
 
 def check_names_after(
@@ -60,30 +72,35 @@ def check_names_after(
 ) -> None:
     """Refuse a name that turned up nowhere in a trial in which all that brings tools has run."""
     offered = backend.tools
-    names = [named for named in _named(case, allowed) if named[0] not in (offered or ())]
+    names = [named for named in _named(case, allowed) if named[1] not in (offered or ())]
     if not names:
         return
     seen = {*(offered or ()), *_seen(ledger)}
     called = {event.tool for event in ledger.of(ToolCalled, ToolBlocked, voice=None)}
     has_all_run = offered is not None and called.issuperset(_bringing(case, allowed))
     wrong = [
-        _unknown(case, name, given, "the trial showed", seen)
-        for name, given in names
+        str(_unknown(case, "", name, given, "the trial showed", seen))
+        for _, name, given in names
         if name not in seen and (has_all_run or _is_misspelt(name, seen, case.mocks))
     ]
     if wrong:
         raise BadCase("\n".join(wrong))
 
 
-def _named(case: Case, allowed: Collection[Any]) -> Iterator[tuple[str, str]]:
-    """The names a case or run gives to tools, and how they are given."""
+def _named(case: Case, allowed: Collection[Any]) -> Iterator[tuple[str, str, str]]:
+    """The places where a case or run names tools, the names, and how they are given."""
     for name in case.mocks:
-        yield name, f"case {case.id!r} mocks tool {name!r}"
+        yield at("mocks", name), name, f"case {case.id!r} mocks tool {name!r}"
     for name in answered_by_user(case):
-        yield name, f"the user of case {case.id!r} answers tool {name!r}"
-    for name in allowed:
+        yield (
+            at("user.tools", name),
+            name,
+            f"the user of case {case.id!r} answers tool {name!r}",
+        )
+    for index, name in enumerate(allowed):
         if isinstance(name, str):
-            yield name, f"allow_tools names {name!r} for case {case.id!r}"
+            given = f"allow_tools names {name!r} for case {case.id!r}"
+            yield at("allow_tools", index), name, given
 
 
 def answered_by_user(case: Case) -> Collection[str]:
@@ -91,28 +108,39 @@ def answered_by_user(case: Case) -> Collection[str]:
     return case.user.tools if isinstance(case.user, UserAgents) else ()
 
 
-def is_all(case: Case, backend: Backend, allowed: Collection[Any]) -> bool:
-    """Whether no code runs in this trial that could bring an agent with tools of its own."""
-    if not isinstance(backend, NativeBackend):
-        return False
-    roles = case.user.roles if isinstance(case.user, UserAgents) else (case.user,)
-    if any(isinstance(role, Flow) or callable(role) for role in roles):
-        return False
-    if any(isinstance(node.flow, Step) for node in backend.graph.nodes()):
-        return False
-    return not _bringing(case, allowed)
+def _roles(case: Case) -> Sequence[Any]:
+    return case.user.roles if isinstance(case.user, UserAgents) else (case.user,)
+
+
+def _brings_agents(
+    case: Case, backend: Backend, allowed: Collection[Any], offered: Collection[str]
+) -> bool:
+    """Whether code runs in this trial that may well bring an agent with tools of its own."""
+    if any(isinstance(role, Flow) for role in _roles(case)):
+        return True
+    flows = backend.graph.nodes() if isinstance(backend, NativeBackend) else ()
+    if any(isinstance(node.flow, Step) for node in flows):
+        return True
+    return any(name in offered for name in _bodies(case, allowed))
 
 
 def _bringing(case: Case, allowed: Collection[Any]) -> set[str]:
     """Tools whose answer may be code that runs: named bodies, and mocks that are functions."""
-    mocked = {
-        name
-        for name, mock in case.mocks.items()
-        if type(mock) not in JSON_TYPES and not isinstance(mock, Fault)
-    }
-    tools = [one.tool if isinstance(one, Live) else one for one in allowed]
-    names = {tool if isinstance(tool, str) else getattr(tool, "__name__", "") for tool in tools}
-    return mocked | (names - {""})
+    return {*_functions(case), *_bodies(case, allowed)} - {""}
+
+
+def _functions(case: Case) -> Iterator[str]:
+    for name, mock in case.mocks.items():
+        if type(mock) not in JSON_TYPES and not isinstance(mock, Fault | Live | Tool):
+            yield name
+
+
+def _bodies(case: Case, allowed: Collection[Any]) -> Iterator[str]:
+    yield from (name for name, mock in case.mocks.items() if isinstance(mock, Live | Tool))
+    for one in allowed:
+        tool = one.tool if isinstance(one, Live) else one
+        named = getattr(tool, "__name__", "") or getattr(tool, "name", "")
+        yield tool if isinstance(tool, str) else named
 
 
 def _is_misspelt(name: str, known: Iterable[str], mocks: Collection[str]) -> bool:
@@ -130,11 +158,14 @@ def _seen(ledger: Ledger) -> Iterator[str]:
         yield wait.tool
 
 
-def _unknown(case: Case, name: str, given: str, where: str, tools: Iterable[str]) -> str:
+def _unknown(
+    case: Case, place: str, name: str, given: str, where: str, tools: Iterable[str]
+) -> Problem:
     listed = sorted(tools)
     near = get_close_matches(name, listed, 1, _ALIKE)
     meant = f"Did you mean {near[0]!r}? " if near else ""
-    return (
-        f"{given}, but {where} {listed}. {meant}Rename it, or add the tool to the agent of case "
-        f"{case.id!r}."
+    return Problem(
+        place,
+        f"{given}, but {where} {listed}",
+        f"{meant}Rename it, or add the tool to the agent of case {case.id!r}.",
     )

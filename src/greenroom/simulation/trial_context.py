@@ -233,8 +233,7 @@ def _made(
     maker = getattr(backend, "inner", backend)
     if isinstance(maker, PerCase):
         backend, mocks = _made_anew(maker)
-    if case.target:
-        backend = _target(backend, case)
+    backend = target_of(case, backend)
     return backend if instead is None else with_model(backend, instead), mocks
 
 
@@ -249,8 +248,10 @@ def _made_anew(maker: PerCase) -> tuple[Backend, dict[str, Any]]:
     return backend, dict(mocks)
 
 
-def _target(backend: Backend, case: Case) -> Backend:
-    """The one node that a case is about, to be run alone."""
+def target_of(case: Case, backend: Backend) -> Backend:
+    """The one node that a case is about, to be run alone; the whole agent if it names none."""
+    if not case.target:
+        return backend
     part: Any = getattr(backend, "part", None)
     if part is None:
         raise BadCase(

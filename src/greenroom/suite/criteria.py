@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from greenroom.cases.case import Case
-from greenroom.cases.checks import place_in_metric
+from greenroom.cases.checks import metric_problem
 from greenroom.cases.criteria import counted_as_adk
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import Metric, MetricLike
@@ -127,7 +127,7 @@ def _placed(place: str, metrics: Iterable[MetricLike]) -> Iterator[tuple[str, Me
 
 def problem_with(
     metric: MetricLike, folder: Path | None = None, *, imports: bool = True
-) -> str | None:
+) -> BadInput | None:
     """Why there is no such metric, or not with these options; None if it can be measured.
 
     `folder` is where the file lies that asks for it. Without `imports`, code that it names is not run.
@@ -135,17 +135,13 @@ def problem_with(
     try:
         as_metric(with_judge_models(metric, folder, imports=imports))
     except BadInput as error:
-        return str(error)
+        return error
     return None
 
 
 def _problems(metrics: Placed, folder: Path | None = None) -> list[Problem]:
     found = ((place, metric, problem_with(metric, folder)) for place, metric in metrics)
-    return [
-        Problem(place_in_metric(place, metric, problem), problem)
-        for place, metric, problem in found
-        if problem
-    ]
+    return [metric_problem(place, metric, error) for place, metric, error in found if error]
 
 
 def check_config(path: str | Path, unread: BadFile | None = None) -> None:

@@ -21,7 +21,6 @@ from greenroom.suite.adaptive import MAX_TRIALS, Adaptive
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.criteria import as_config, check_metrics, equipped, limited
 from greenroom.suite.executor import Executor, InThisProcess
-from greenroom.suite.expected_names import check_expected
 from greenroom.suite.identity import identity_of, plan_of
 from greenroom.suite.measurement import Measurement, reset_breakers
 from greenroom.suite.options import Options, Values, complete
@@ -30,6 +29,7 @@ from greenroom.suite.references import load_agent
 from greenroom.suite.run import ActiveRun
 from greenroom.suite.sources import as_evalset
 from greenroom.suite.suspects import Suspects, baseline_of, suspects_for
+from greenroom.suite.tool_names import check_tool_names
 from greenroom.suite.trial import Settings
 from greenroom.suite.watch import fence_gaps
 
@@ -126,7 +126,9 @@ def _doubts(
     backend: Backend | None, evalset: EvalSet, settings: Settings, options: Values
 ) -> list[str]:
     """What a reader of the report should know of cases, tape and agent; what is plainly wrong is raised."""
-    notes = check_expected(backend, evalset)
+    stack = settings.middleware
+    approved = () if stack is None else stack.approved
+    notes = check_tool_names(backend, evalset, settings.allow_tools, approved)
     if settings.tape is not None:
         notes += settings.tape.notes
     if options["check"] != "off":

@@ -87,6 +87,15 @@ def gather(reference: str, *, configs: bool = True) -> CaseSource:
     return together([_source(reference, configs)])
 
 
+def check_not_empty(evalset: EvalSet, reference: str) -> None:
+    """Refuse a set without cases, of which nothing can be evaluated."""
+    if not len(evalset):
+        raise BadFile(
+            f"{reference} has no cases, so nothing can be evaluated. Write one, or add one with "
+            f"`greenroom eval-set add`."
+        )
+
+
 def gather_beside(agent: str, *, configs: bool = True) -> CaseSource:
     """All cases of an agent: those in its module, and the eval-set files that lie next to it."""
     where, _ = split_reference(agent)

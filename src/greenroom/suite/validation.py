@@ -1,28 +1,33 @@
 """Everything that is wrong with an eval-set file: what cannot be read, and what could not be run."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
+from greenroom.backends.backend import Backend
 from greenroom.cases import EvalSet, Problem, check
 from greenroom.cases.checks import metric_problems
 from greenroom.cases.files.criteria import criteria_in
 from greenroom.cases.files.documents import opened, opened_text
 from greenroom.cases.files.load import chosen_shape, read_as
 from greenroom.cases.files.readable import ReadablePart
-from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadFile
 from greenroom.suite.criteria import problem_with
+from greenroom.suite.tool_names import tool_problems
 
 _CASE = re.compile(r"^cases\[(\d+)\]")
 
 
-def problems_in(file: str, text: str | None = None, *, imports: bool = True) -> list[Problem]:
+def problems_in(
+    file: str, text: str | None = None, *, imports: bool = True, agent: Backend | None = None
+) -> list[Problem]:
     """What keeps a file from being read, and what is wrong with its criteria and its cases.
 
     `text` is looked at in place of what stands in the file. Without `imports`, no code that it names is run.
+    With an `agent`, the tools that cases name must be its own.
     """
     judged = partial(problem_with, imports=imports)
     try:
@@ -37,18 +42,25 @@ def problems_in(file: str, text: str | None = None, *, imports: bool = True) -> 
     if part.evalset is not None:
         # In a table a criterion may stand in a cell; elsewhere those have been looked at.
         in_cells = judged if document.is_table else None
-        found += _case_problems(part.evalset, part, in_cells)
+        wrong = [*check(part.evalset, metric_check=in_cells), *_of_tools(part.evalset, agent)]
+        found += _in_file(wrong, part, has_rows=document.is_table)
     known = {problem.where for problem in unreadable}
     others = [problem for problem in found if problem.where not in known]
     return document.located([*unreadable, *others])
 
 
-def _case_problems(
-    evalset: EvalSet, part: ReadablePart, in_cells: Callable[[MetricLike], str | None] | None
+def _of_tools(evalset: EvalSet, agent: Backend | None) -> Iterator[Problem]:
+    for index, case in enumerate(evalset if agent is not None else ()):
+        for problem in tool_problems(case, cast(Backend, agent)):
+            yield replace(problem, where=f"cases[{index}].{problem.where}")
+
+
+def _in_file(
+    problems: Iterable[Problem], part: ReadablePart, *, has_rows: bool
 ) -> Iterator[Problem]:
     """What is wrong with cases that can be read, where it stands in their file."""
-    places, has_rows = part.places, in_cells is not None
-    for problem in check(evalset, metric_problem=in_cells):
+    places = part.places
+    for problem in problems:
         if problem.where == "cases" and part.is_partial:
             continue  # there are cases, though none that can be read
         where = _CASE.sub(lambda found: f"cases[{places[int(found[1])]}]", problem.where)

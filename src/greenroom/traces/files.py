@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from greenroom.cases.files.bounds import Unreadable
 from greenroom.cases.files.json_text import parsed_json
-from greenroom.errors import BadTrace
 from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.text_files import MAX_KEPT, read_regular
 from greenroom.traces.records import Flaw
@@ -45,7 +44,7 @@ class TraceFile:
         try:
             raw = unpacked(raw, MAX_KEPT) if raw.startswith(_GZIP) else raw
         except ValueError as error:
-            raise BadTrace(f"{path}: {error}") from error
+            raise Flaw(place="", why=str(error), source=str(path)).error() from error
         return cls(Path(path), raw.removeprefix(_BOM))
 
     @property
@@ -72,7 +71,8 @@ class TraceFile:
             text = self.raw.decode()
         except UnicodeDecodeError as error:
             line = self.raw.count(b"\n", 0, error.start) + 1
-            raise BadTrace(f"{self.source}, line {line}: not UTF-8 ({error.reason}).") from error
+            why = f"not UTF-8 ({error.reason})."
+            raise Flaw(place=f"line {line}", why=why, source=self.source).error() from error
         lines = [line for line in text.splitlines() if line.strip()]
         if len(lines) > 1 and _is_whole(lines[0]):
             return tuple(self._each(enumerate(text.split("\n"), start=1)))
@@ -82,7 +82,8 @@ class TraceFile:
             printed = _printed(text)
             if len(printed) > 1 and _is_whole(printed[0][1]):
                 return tuple(self._each(printed))
-            raise BadTrace(f"{_placed(self.source, error)}: {error}.") from error
+            flaw = Flaw(place=_place_of(error), why=f"{error}.", source=self.source)
+            raise flaw.error() from error
 
     def _each(self, texts: Iterable[tuple[int, str]]) -> Iterator[Document]:
         for number, text in texts:
@@ -126,9 +127,9 @@ def _is_whole(text: str) -> bool:
     return True
 
 
-def _placed(source: str, error: Unreadable) -> str:
-    line = f", line {error.line}" if error.line else ""
-    return f"{source}{line}" + (f", column {error.column}" if error.column and line else "")
+def _place_of(error: Unreadable) -> str:
+    line = f"line {error.line}" if error.line else ""
+    return line + (f", column {error.column}" if error.column and line else "")
 
 
 def unpacked(raw: bytes, most: int) -> bytes:

@@ -94,14 +94,7 @@ def content_of(path: Path, format: str = "") -> FileContent:
         reader = reader_of(file, format)
         found = _checked(reader, file)
     except BadInput as error:
-        # A flaw names its file itself.
-        why = (
-            str(error)
-            .removeprefix(str(path))
-            .lstrip(",: ")
-            .replace(f"not found: {path}.", "not found.")
-        )
-        return FileContent(str(path), "", [Flaw(place="", why=why, source=str(path))])
+        return FileContent(str(path), "", [_flaw_of(error)])
     if not found:
         why = f"there is nothing in it that the reader {reader.name!r} knows."
         found = [Flaw(place="", why=why, source=file.source)]
@@ -148,7 +141,7 @@ def _checked(reader: TraceReader, file: TraceFile) -> list[Found]:
     try:
         found.extend(reader.read(file))
     except BadInput as error:
-        found.append(Flaw(place="", why=str(error), source=file.source))
+        found.append(_flaw_of(error, file.source))
     except (
         RecursionError,
         TypeError,
@@ -165,25 +158,28 @@ def _checked(reader: TraceReader, file: TraceFile) -> list[Found]:
     return [*file.flaws, *found]
 
 
+def _flaw_of(error: BadInput, source: str = "") -> Flaw:
+    """What an error says is wrong; one that is about a whole file names it itself."""
+    known = error.flaw if isinstance(error, BadTrace) else None
+    return known or Flaw(place="", why=str(error), source=source)
+
+
 def reader_of(file: TraceFile, format: str = "") -> TraceReader:
     """The reader that knows a file; BadTrace if none does, or several do."""
     if format:
         return READERS.load(format)
     if not file.raw.strip():
-        raise BadTrace(f"{file.source}: it is empty.")
+        raise Flaw(place="", why="it is empty.", source=file.source).error()
     readers = [READERS.load(name) for name in READERS.names()]
     fitting = [reader for reader in readers if reader.recognises(file)]
     if len(fitting) == 1:
         return fitting[0]
     names = ", ".join(reader.name for reader in fitting or readers)
-    if fitting:
-        raise BadTrace(
-            f"{file.source}: it may be read as {names}. Say which is meant: --reader {fitting[0].name}."
-        )
     begins = file.raw.lstrip()[:60].decode(errors="replace")
-    raise BadTrace(
-        f"{file.source}: its format is not known. It begins with {begins!r}; known formats are {names}."
-    )
+    why = f"its format is not known. It begins with {begins!r}; known formats are {names}."
+    if fitting:
+        why = f"it may be read as {names}. Say which is meant: --reader {fitting[0].name}."
+    raise Flaw(place="", why=why, source=file.source).error()
 
 
 def _files(paths: Iterable[str | Path]) -> Iterator[Path]:

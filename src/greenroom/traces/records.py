@@ -58,11 +58,11 @@ class Flaw(Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         where = ", ".join(part for part in (self.source, self.place) if part)
-        return f"{where}: {self.why}"
+        return f"{where}: {self.why}" if where else self.why
 
     def error(self) -> BadTrace:
         """The same as an error."""
-        return BadTrace(f"{self}")
+        return BadTrace(str(self), self)
 
 
 Found = Span | Imported | Flaw

@@ -112,11 +112,18 @@ def list_cases(**given: Any) -> int:
     epilog=examples(
         "greenroom eval-set validate refunds.evalset.json",
         "greenroom eval-set validate refunds.yaml --fix",
+        "greenroom eval-set validate refunds.yaml --agent shop.py",
     ),
 )
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option(
     "--fix", "mend", is_flag=True, help="Make safe repairs; comments in a YAML file are lost."
+)
+@click.option(
+    "--agent",
+    default="",
+    metavar="AGENT",
+    help="Check tools and their arguments too: they must be those of this agent.",
 )
 @options.as_json
 def validate(**given: Any) -> int:

@@ -25,7 +25,14 @@ from greenroom.store.store import as_store
 from greenroom.suite.budget import Budget, UnknownPrices
 from greenroom.suite.options import OPTIONS
 from greenroom.suite.references import is_import_allowed, load_module, split_reference
-from greenroom.suite.sources import CaseSource, gather, gather_beside, load_mocks, load_model
+from greenroom.suite.sources import (
+    CaseSource,
+    check_not_empty,
+    gather,
+    gather_beside,
+    load_mocks,
+    load_model,
+)
 from greenroom.suite.workers import Workers
 from greenroom.world.answers import AnswerCache
 
@@ -320,6 +327,7 @@ def chosen(order: Order, say: Say) -> Chosen:
             count = number_of(len(source.evalset), "case")
             judged = f", judged by {source.config} too" if source.config else ""
             say(f"{source.reference}: {count}, format: {source.evalset.shape}{judged}")
+    check_not_empty(found.evalset, order.cases or order.agent)
     evalset = _fewer(found.evalset, order, say)
     if order.first:
         first = sorted(evalset, key=lambda case: case.id not in order.first)

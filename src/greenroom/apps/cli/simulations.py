@@ -35,7 +35,7 @@ from greenroom.results.text import number_of
 from greenroom.simulation import Simulation, simulation_data
 from greenroom.suite import Batch, simulate_all
 from greenroom.suite.criteria import equipped
-from greenroom.suite.sources import gather, load_mocks, load_model
+from greenroom.suite.sources import check_not_empty, gather, load_mocks, load_model
 
 _LONGEST = 200
 
@@ -122,6 +122,7 @@ def run_many(
     with telling(verbose):
         with loading(scenarios, verbose):
             evalset = gather(scenarios, configs=False).evalset
+            check_not_empty(evalset, scenarios)
         if filters:
             total, evalset = len(evalset), evalset.filter(*filters)
             aside(f"filtered to {len(evalset)}/{total}")

@@ -17,7 +17,7 @@ from greenroom.apps.cli.exits import (
 from greenroom.apps.cli.score import read_files
 from greenroom.cases.case import Case
 from greenroom.cases.files.added import add_cases
-from greenroom.errors import NotFound
+from greenroom.errors import BadInput, NotFound
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import turns, unseen
 from greenroom.ledger.text_files import text_of
@@ -26,7 +26,7 @@ from greenroom.results.text import number_of
 from greenroom.suite.trace_cases import case_of, evalset_at
 from greenroom.traces.personal import StandIns
 from greenroom.traces.readers import describe_flaws
-from greenroom.traces.records import Imported
+from greenroom.traces.records import Flaw, Imported
 
 _UNSAFE = re.compile(r"[^\w.-]+")
 
@@ -104,8 +104,11 @@ def write_cases(
         found, flaws = read_files(files, reader)
         for name in chosen:
             if not any(one.conversation == name for one in found):
-                known = ", ".join(one.conversation for one in found[:5])
-                raise NotFound(f"there is no conversation {name!r} in the files; there is {known}.")
+                known = ", ".join(repr(one.conversation) for one in found[:5]) or "none"
+                more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+                raise NotFound(
+                    f"there is no conversation {name!r} in the files; they have {known}{more}."
+                )
         wanted = [one for one in found if not chosen or one.conversation in chosen]
         if not wanted:
             raise Stopped(describe_flaws(flaws), BAD_INPUT)
@@ -113,12 +116,18 @@ def write_cases(
         place = Path(into)
         taken, made = list(evalset_at(place).ids), list[Case]()
         for one in wanted:
-            made.append(case_of(one, taken, stand_ins, kind=kind, expect=not no_expect))
-            taken.append(made[-1].id)
-        add_cases(place, *made)
-        aside(f"added {number_of(len(wanted), 'case')} to {place}")
-        if stand_ins is not None:
-            aside(f"replaced: {stand_ins}; names in free text only if --redact lists them")
+            try:
+                case = case_of(one, taken, stand_ins, kind=kind, expect=not no_expect)
+            except BadInput as error:  # the others are cases all the same
+                flaws.append(Flaw(place=one.conversation, why=str(error), source=one.source))
+                continue
+            made.append(case)
+            taken.append(case.id)
+        if made:
+            add_cases(place, *made)
+            aside(f"added {number_of(len(made), 'case')} to {place}")
+            if stand_ins is not None:
+                aside(f"replaced: {stand_ins}; names in free text only if --redact lists them")
         if flaws:
             raise Stopped(describe_flaws(flaws), BAD_INPUT)
     return PASSED

@@ -80,7 +80,8 @@ def traces_to_case(**given: Any) -> int:
     """Turn the conversations in FILES into cases.
 
     Personal data is replaced, the same value by the same stand-in everywhere: e-mail addresses, telephone,
-    card and account numbers, addresses of machines, and the names you list.
+    card and account numbers, addresses of machines, and the names you list. A conversation that cannot become a
+    case is named and leads to exit code 3; the others are written.
     """
     from greenroom.apps.cli.traces import write_cases
 

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from greenroom.apps.cli.event_loop import loaded, to_the_end
 from greenroom.apps.cli.exits import (
     BAD_INPUT,
     PASSED,
@@ -15,6 +16,7 @@ from greenroom.apps.cli.exits import (
     put_out_json,
     telling,
 )
+from greenroom.backends.registry import backend_for
 from greenroom.cases import Problem, fix
 from greenroom.cases.files.documents import parsed
 from greenroom.cases.files.save import json_or_yaml, save_text
@@ -22,14 +24,15 @@ from greenroom.ledger.plain import is_object
 from greenroom.suite.validation import problems_in
 
 
-def validate(files: Sequence[str], mend: bool, as_json: bool) -> int:
+def validate(files: Sequence[str], mend: bool, agent: str, as_json: bool) -> int:
     """Check files, fix them first if asked; exit code 3 while one of them has a problem."""
     found: dict[str, list[Problem]] = {}
     repairs: dict[str, list[Problem]] = {}
     with telling(verbose=False):
+        backend = backend_for(to_the_end(lambda: loaded(agent, False))) if agent else None
         for file in files:
             repairs[file] = _mended(Path(file)) if mend else []
-            found[file] = problems_in(file)
+            found[file] = problems_in(file, agent=backend)
     if as_json:
         put_out_json(
             json.dumps([_data(file, found[file], repairs[file]) for file in files], indent=2)

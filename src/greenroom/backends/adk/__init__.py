@@ -42,6 +42,7 @@ from greenroom.backends.adk.versions import Workflow
 from greenroom.backends.backend import Feature, ToolFacts
 from greenroom.backends.foreign import ForeignBackend
 from greenroom.backends.invocation import Invocation, Progress
+from greenroom.backends.tool_facts import by_name
 from greenroom.ledger.plain import Json
 from greenroom.world.presence import ContextSetting
 
@@ -94,7 +95,7 @@ class AdkBackend(ForeignBackend):
         """Every tool of every agent in the tree that could act; None if a toolset must be asked."""
         if any(toolsets_of(member) for member in self._members):
             return None
-        return {facts.name: facts for member in self._members for facts in tool_facts(member)}
+        return by_name(facts for member in self._members for facts in tool_facts(member))
 
     async def run(self, invocation: Invocation) -> Progress:
         """Run a copy of the tree to its last word, or to calls that wait for the user."""

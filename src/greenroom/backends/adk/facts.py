@@ -39,6 +39,7 @@ from greenroom.backends.adk.versions import (
 from greenroom.backends.backend import ToolFacts
 from greenroom.backends.foreign import Origin, jsonable
 from greenroom.backends.seams import real_of
+from greenroom.backends.tool_facts import facts_by_schema
 from greenroom.errors import BadAgent, NotFound
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.plain import Json, as_object
@@ -221,14 +222,9 @@ def tool_facts(member: BaseNode) -> list[ToolFacts]:
     """The tools and function nodes of one member that could act."""
     if isinstance(member, FunctionNode):
         origin = Origin(function_of(member), member)
-        return [ToolFacts(member.name, parameters_of(member), origin=origin)]
+        return [ToolFacts(member.name, parameters_of(member), origin=origin, takes_more=True)]
     return [
-        ToolFacts(
-            tool.name,
-            tuple(as_object(_declared(tool).get("properties", {}))),
-            yields=tool.is_long_running,
-            origin=origin_of(given),
-        )
+        facts_by_schema(tool.name, _declared(tool), origin_of(given), yields=tool.is_long_running)
         for given, tool in _tools(member)
         if not is_control(tool) and not is_delegation(tool)
     ]

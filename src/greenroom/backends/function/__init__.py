@@ -29,6 +29,7 @@ from greenroom.backends.foreign import ForeignBackend, jsonable
 from greenroom.backends.function.context import FunctionContext
 from greenroom.backends.function.router import CallRouter, Waits
 from greenroom.backends.invocation import Invocation, Progress
+from greenroom.backends.tool_facts import by_name, own_facts
 from greenroom.errors import AgentFailed, BadAgent
 from greenroom.ledger.events import NodeEnded
 from greenroom.ledger.identity import code_identity
@@ -101,10 +102,7 @@ class FunctionBackend(ForeignBackend):
         """The tools it was said to call; None if it was not said."""
         if self._tools is None:
             return None
-        return {
-            tool.name: ToolFacts(tool.name, tool.argument_names, tool.read_only, tool.yields, tool)
-            for tool in self._tools
-        }
+        return by_name(map(own_facts, self._tools))
 
     async def run(self, invocation: Invocation) -> Progress:
         """Call the function; one that is begun again hears the answers it had before."""

@@ -22,9 +22,10 @@ from greenroom.backends.foreign import jsonable
 from greenroom.backends.langchain import origin_of
 from greenroom.backends.langgraph.seam import overrides
 from greenroom.backends.langgraph.translation import model_name
+from greenroom.backends.tool_facts import by_name, facts_by_schema
 from greenroom.errors import BadAgent, NotFound
 from greenroom.ledger.identity import code_identity
-from greenroom.ledger.plain import Json, as_object, as_text
+from greenroom.ledger.plain import Json, as_text
 
 Graph = Pregel[Any, Any, Any, Any]
 _OWN = ("langchain.", "langchain_core.", "langgraph.")
@@ -84,14 +85,7 @@ def tool_facts(graph: Graph) -> dict[str, ToolFacts] | None:
     if not all(_is_known(graph, name) for name in graph.nodes):
         return None
     found = (part for part in parts_of(graph) if isinstance(part, BaseTool))
-    return {
-        tool.name: ToolFacts(
-            tool.name,
-            tuple(as_object(_schema(tool).get("properties", {}))),
-            origin=origin_of(tool),
-        )
-        for tool in found
-    }
+    return by_name(facts_by_schema(tool.name, _schema(tool), origin_of(tool)) for tool in found)
 
 
 def described_graph(graph: Graph) -> dict[str, Json]:

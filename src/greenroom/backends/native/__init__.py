@@ -19,6 +19,7 @@ from greenroom.backends.backend import (
 from greenroom.backends.native.kinds import KINDS
 from greenroom.backends.native.listeners import Door, ToUser
 from greenroom.backends.native.walk import Done, GraphWalk
+from greenroom.backends.tool_facts import by_name, own_facts
 from greenroom.errors import AgentFailed, FailedBefore, GreenroomError, Refusal
 from greenroom.ledger.events import InvocationEnded, InvocationStarted, agent_words
 from greenroom.ledger.index import VoiceIndex
@@ -88,15 +89,14 @@ class NativeBackend:
     def tools(self) -> Mapping[str, ToolFacts]:
         """Every tool of every agent in the graph, and every agent elsewhere."""
         if self._tools is None:
-            self._tools = {
-                name: ToolFacts(name, tool.argument_names, tool.read_only, tool.yields, tool)
-                for name, tool in self.graph.tools.items()
-            }
+            self._tools = by_name(map(own_facts, self.graph.toolboxes))
             for name in self.graph.approvals:
-                self._tools[name] = ToolFacts(name, ("question", "input"), yields=True)
+                self._tools[name] = ToolFacts(
+                    name, ("question", "input"), yields=True, takes_more=True
+                )
             for name, remote in self.graph.remotes.items():
                 takes = ("message", "state") if remote.reads else ("message",)
-                self._tools[name] = ToolFacts(name, takes, origin=remote)
+                self._tools[name] = ToolFacts(name, takes, origin=remote, takes_more=True)
         return self._tools
 
     async def advance(self, ledger: Ledger, world: World) -> Advance:

@@ -11,6 +11,7 @@ from agents import Agent, FunctionTool, Handoff
 from greenroom.backends.backend import ToolFacts
 from greenroom.backends.foreign import jsonable
 from greenroom.backends.openai_agents.gates import is_delegation, origin_of
+from greenroom.backends.tool_facts import by_name, facts_by_schema
 from greenroom.errors import BadAgent
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.plain import Json
@@ -74,14 +75,12 @@ def tool_facts(agents: Sequence[Agent[Any]]) -> dict[str, ToolFacts] | None:
     """Every tool that could act; None if a server lists its own only when it is asked."""
     if any(agent.mcp_servers for agent in agents):
         return None
-    return {
-        tool.name: ToolFacts(
-            tool.name, tuple(tool.params_json_schema.get("properties", {})), origin=origin_of(tool)
-        )
+    return by_name(
+        facts_by_schema(tool.name, tool.params_json_schema, origin_of(tool))
         for agent in agents
         for tool in _tools(agent)
         if not is_delegation(tool)
-    }
+    )
 
 
 def described_agent(agent: Agent[Any]) -> dict[str, Json]:

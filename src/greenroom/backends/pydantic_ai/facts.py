@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, cast
 
+from msgspec import structs
 from pydantic_ai import Agent, output, toolsets
 from pydantic_ai.models import Model
 from pydantic_ai.output import NativeOutput, PromptedOutput, TextOutput, ToolOutput
@@ -22,9 +23,10 @@ from pydantic_ai.toolsets import (
 
 from greenroom.backends.backend import ToolFacts
 from greenroom.backends.foreign import Origin
+from greenroom.backends.tool_facts import facts_by_schema
 from greenroom.errors import BadAgent
 from greenroom.ledger.identity import code_identity
-from greenroom.ledger.plain import Json, as_object
+from greenroom.ledger.plain import Json
 
 # Not every version has choices that act.
 _ACTIONS: Final[Any] = getattr(output, "_ChoicesActions", None)
@@ -87,17 +89,21 @@ def tool_facts(agent: Agent[Any, Any]) -> dict[str, ToolFacts] | None:
         known = _listed(toolset)
         if known is None:
             return None
-        found |= {name: _tool_fact(name, tool) for name, tool in known.items()}
+        changes = getattr(agent, "_prepare_tools", None) is not None or _is_prepared(toolset)
+        for name, tool in known.items():
+            facts = _tool_fact(name, tool)
+            takes_more = changes or facts.takes_more or getattr(tool, "prepare", None) is not None
+            found[name] = structs.replace(facts, takes_more=takes_more)
     for part in output_parts(agent.output_type):
         if inspect.isroutine(part):
             name, parameters = part.__name__, inspect.signature(part).parameters.values()
             names = tuple(p.name for p in parameters if "RunContext" not in str(p.annotation))
-            found[name] = ToolFacts(name, names, origin=Origin(part))
+            found[name] = ToolFacts(name, names, origin=Origin(part), takes_more=True)
         choices = _ACTIONS.of(part) if _ACTIONS is not None else None
         for action in choices.values.values() if choices else ():
             if callable(action):
                 name = action_name(action)
-                found[name] = ToolFacts(name, (), origin=Origin(action))
+                found[name] = ToolFacts(name, (), origin=Origin(action), takes_more=True)
     return found
 
 
@@ -148,6 +154,15 @@ def _listed(toolset: AbstractToolset[Any]) -> dict[str, Any] | None:
     return None
 
 
+def _is_prepared(toolset: AbstractToolset[Any]) -> bool:
+    """Whether code of the author may change what the tools take when they are listed."""
+    if isinstance(toolset, CombinedToolset):
+        return any(map(_is_prepared, toolset.toolsets))
+    if isinstance(toolset, WrapperToolset):
+        return isinstance(toolset, PreparedToolset) or _is_prepared(toolset.wrapped)
+    return False
+
+
 def _lists(kind: type) -> object:
     return next((vars(cls)["get_tools"] for cls in kind.__mro__ if "get_tools" in vars(cls)), None)
 
@@ -165,11 +180,9 @@ _LISTING: Final = {
 
 
 def _tool_fact(name: str, tool: Any) -> ToolFacts:
-    parameters = tuple(as_object(_schema(tool).get("properties", {})))
     function = getattr(tool, "function", None)
-    if function is None:
-        return ToolFacts(name, parameters, yields=True)
-    return ToolFacts(name, parameters, origin=Origin(function, tool))
+    origin = None if function is None else Origin(function, tool)
+    return facts_by_schema(name, _schema(tool), origin, yields=function is None)
 
 
 def _schema(tool: Any) -> dict[str, Json]:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from greenroom.cases.attachments import attachments_near
+from greenroom.cases.case import CaseOrigin
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.adk_expect import says_more
 from greenroom.cases.files.documents import Document, opened, sound
@@ -36,7 +37,11 @@ def read_evalset(
     if not isinstance(found, EvalSet):
         message = invalid(document.source, found, f"format: {taken.name}, since {why}")
         raise BadFile(message, found)
-    return replace(judged_as(found, taken), shape=taken.name)
+    judged = judged_as(found, taken)
+    for index, case in enumerate(judged):
+        # Made here, and not yet seen by others.
+        object.__setattr__(case, "origin", CaseOrigin(str(path), index, taken.name))
+    return replace(judged, shape=taken.name)
 
 
 def read_as(document: Document, shape: Shape) -> EvalSet | list[Problem]:

@@ -77,7 +77,7 @@ def bench_from(given: Options, where: str, samples: int = 1, adk: Adk | None = N
         if name not in Options.__annotations__:
             near = get_close_matches(name, Options.__annotations__, 1)
             meant = f" Did you mean {near[0]!r}?" if near else ""
-            raise BadMetric(f"{where} has no option {name!r}.{meant}")
+            raise BadMetric(f"{where} has no option {name!r}.{meant}", option=name)
     if adk is None and options.get("counts") is not None:
         raise BadMetric(
             f"{where} has counts={options['counts']!r}, but google-adk has no such judge."

@@ -50,7 +50,7 @@ class InspectLog:
         try:
             archive = zipfile.ZipFile(io.BytesIO(file.raw))
         except zipfile.BadZipFile as error:
-            raise BadTrace(f"{file.source}: the archive is cut or broken: {error}.") from error
+            raise BadTrace(f"the archive is cut or broken: {error}.") from error
         for info in archive.infolist():
             if not info.filename.startswith("samples/") or not info.filename.endswith(".json"):
                 continue

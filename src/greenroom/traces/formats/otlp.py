@@ -76,7 +76,7 @@ def from_protobuf(raw: bytes, source: str) -> Json:
     try:
         made = ExportTraceServiceRequest.FromString(raw)
     except DecodeError as error:
-        raise BadTrace(f"{source}: it is not an OTLP request, or it was cut: {error}.") from error
+        raise BadTrace(f"it is not an OTLP request, or it was cut: {error}.") from error
     return MessageToDict(made)
 
 

@@ -1,0 +1,124 @@
+"""Names of tools, of their arguments and of scopes that look misspelt, found before the first case runs."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any
+
+from greenroom.backends.backend import Backend, ToolFacts
+from greenroom.backends.registry import backend_for
+from greenroom.cases.case import Case
+from greenroom.cases.checks import scope_problems, turns_with_places
+from greenroom.cases.evalset import EvalSet
+from greenroom.cases.files.places import in_files
+from greenroom.cases.from_runs import is_harvested
+from greenroom.cases.problems import Problem, at
+from greenroom.errors import BadCase, BadInput
+from greenroom.ledger.messages import ToolCall
+from greenroom.simulation.mock_names import name_problems
+from greenroom.simulation.trial_context import target_of
+
+_ALIKE = 0.8
+_SHOWN = 20
+_HANDOVERS = ("transfer_to_", "transfer_")
+"""Frameworks make up the names of such calls, one for each agent."""
+
+
+def check_tool_names(
+    backend: Backend | None,
+    cases: EvalSet,
+    allowed: Collection[Any] = (),
+    approved: Collection[str] = (),
+) -> list[str]:
+    """Refuse cases with names that no tool of their agents can have; notes on scopes in doubt.
+
+    `allowed` are the tools that the run lets act, `approved` those that wait for an approval.
+    """
+    found = [
+        (case, problem)
+        for case, runs in _with_agents(backend, cases)
+        for problem in tool_problems(case, runs, allowed, approved)
+    ]
+    if found:
+        lines = [_line(file, problem) for file, problem in in_files(found)]
+        more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
+        raise BadCase("\n".join([*lines[:_SHOWN], *more]))
+    doubts = (problem for case in cases for problem in scope_problems(case, f"case {case.id!r}"))
+    return list(dict.fromkeys(f"{one.where}: {one.message}. {one.fix}" for one in doubts))
+
+
+def _line(file: str, problem: Problem) -> str:
+    return f"{file}: {problem}" if file else str(replace(problem, where=""))
+
+
+def tool_problems(
+    case: Case,
+    runs: Backend,
+    allowed: Collection[Any] = (),
+    approved: Collection[str] = (),
+) -> Iterator[Problem]:
+    """What is wrong with the tools that a case names and their arguments, each at its place in the case.
+
+    `runs` is the agent that it is about. Of an agent whose tools are known only while it runs, nothing
+    is said.
+    """
+    try:
+        runs = target_of(case, runs)
+        tools = runs.tools
+    except BadInput as error:
+        yield Problem("target", str(error).rstrip("."))
+        return
+    if tools is None:
+        return
+    yield from name_problems(case, runs, (*case.allow_tools, *allowed), approved)
+    for turn, place in turns_with_places(case, ""):
+        for index, wanted in enumerate((turn.expect.tools if turn.expect else None) or ()):
+            name = wanted if isinstance(wanted, str) else wanted.tool
+            here = at(place, "expect", "tools", index)
+            if name not in tools:
+                yield from _misspelt(case, name, here, tools)
+            elif isinstance(wanted, ToolCall) and not is_harvested(case):
+                yield from _unknown_arguments(case, wanted, here, tools[name])
+
+
+def _with_agents(backend: Backend | None, cases: EvalSet) -> Iterator[tuple[Case, Backend]]:
+    """The cases, each with the agent that it is about; those that have none say so when they run."""
+    for case in cases:
+        runs = backend if case.agent is None else backend_for(case.agent)
+        if runs is not None:
+            yield case, getattr(runs, "sample", runs)
+
+
+def _misspelt(case: Case, name: str, where: str, tools: Mapping[str, Any]) -> Iterator[Problem]:
+    """An expected tool that the agent has under a similar name.
+
+    One with a name like no other may be a tool that the agent is still to get, so a run that expects it
+    fails as usual, and says that the agent has no such tool.
+    """
+    # An agent inside a tool or a step may have a tool of a similar name: a case that says what it
+    # answers knows of it, and whether that is misspelt is looked at with the names of mocks.
+    named = {*case.mocks, *(one for one in case.allow_tools if isinstance(one, str))}
+    near = get_close_matches(name, tools, 1, _ALIKE)
+    if near and name not in named and not name.startswith(_HANDOVERS):
+        yield Problem(
+            where,
+            f"case {case.id!r} expects a call of {name!r}, but the agent has no tool of that name",
+            f"Did you mean {near[0]!r}? It offers {sorted(tools)}.",
+        )
+
+
+def _unknown_arguments(
+    case: Case, wanted: ToolCall, where: str, facts: ToolFacts
+) -> Iterator[Problem]:
+    """Arguments that no call of the tool can have."""
+    for name in () if facts.takes_more else wanted.args:
+        if name not in facts.parameters:
+            near = get_close_matches(name, facts.parameters, 1)
+            meant = f"Did you mean {near[0]!r}? " if near else ""
+            takes = ", ".join(facts.parameters) or "no arguments"
+            yield Problem(
+                at(where, "args", name),
+                f"case {case.id!r} expects a call of {wanted.tool!r} with {name!r}, but it has no such "
+                f"argument",
+                f"{meant}It takes {takes}.",
+            )
