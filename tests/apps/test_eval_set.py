@@ -314,6 +314,13 @@ def test_the_schema_is_printed_or_written(greenroom):
     assert json.loads(Path("deep/schema.json").read_text())["$defs"]
 
 
+def test_validate_names_a_file_once_that_is_no_eval_set(greenroom):
+    Path("other.json").write_text('{"a": 1}')
+    checked = greenroom("eval-set", "validate", "other.json")
+    assert checked.exit_code == 3
+    assert checked.stdout.startswith("other.json: this is not an eval set: it is a mapping")
+
+
 def test_validate_with_an_agent_checks_tools_and_their_arguments(greenroom):
     Path("clerk.py").write_text("""
 from greenroom import Agent, Scripted, tool
@@ -330,7 +337,7 @@ agent = Agent("clerk", model=Scripted("No."), tools=[refund])
     assert greenroom("eval-set", "validate", "tools.yaml").exit_code == 0
     checked = greenroom("eval-set", "validate", "tools.yaml", "--agent", "clerk.py")
     assert checked.exit_code == 3
-    assert "line 3, column 29, cases[0].mocks.refnd: case 'a' mocks tool 'refnd'" in checked.stdout
+    assert "line 3, column 30, cases[0].mocks.refnd: case 'a' mocks tool 'refnd'" in checked.stdout
     assert "cases[0].expect.tools[0].args.ordr: case 'a' expects a call" in checked.stdout
     assert "Did you mean 'order'?" in checked.stdout
     assert greenroom("eval-set", "validate", "tools.yaml", "--agent", "none.py").exit_code == 3

@@ -335,9 +335,9 @@ SMALL = Report(
     "text, told",
     [
         ("", "is empty: it has no report"),
-        ("[]", "a report is 'report', version 1"),
-        ("{}", "a report is 'report', version 1"),
-        ('{"kind": "report", "version": 2}', "version 2"),
+        ("[]", "is not a report: it has no `kind`"),
+        ('{"kind": "ledger"}', "is not a report: its `kind` is 'ledger'"),
+        ('{"kind": "report", "version": 9}', "version 9; this Greenroom reads version 1"),
         ('{"kind": "report", "version": 1}', "missing required field `id`"),
         ('{"version": 1, "version": 1}', "'version' is given twice"),
         ('{"a": NaN}', "Invalid JSON"),

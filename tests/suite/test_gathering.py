@@ -142,6 +142,9 @@ def test_mocks_are_read_from_data_and_from_code(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "mocks.yaml").write_text("pay: {value: 7}\nlook: {in_turn: [{value: 1}]}\n")
     assert load_mocks(str(tmp_path / "mocks.yaml"))["pay"] == 7
+    (tmp_path / "mocks.yaml").write_text("pay: {value: 7}\nlook: 3\n")
+    with pytest.raises(BadFile, match=r"mocks\.yaml: line 2, column 1, look: 3 is not a mock"):
+        load_mocks(str(tmp_path / "mocks.yaml"))
     (tmp_path / "gathered_mocks.py").write_text("answers = {'pay': 8}\nwrong = 3\n")
     assert load_mocks(str(tmp_path / "gathered_mocks.py:answers")) == {"pay": 8}
     with pytest.raises(BadFile, match="mocks are a mapping"):

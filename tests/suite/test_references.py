@@ -134,8 +134,14 @@ async def test_a_module_without_an_agent_says_what_it_could_be_called(tmp_path: 
 
 async def test_a_file_that_is_no_python_is_refused(tmp_path: Path) -> None:
     (tmp_path / "agent.txt").write_text("hello")
-    with pytest.raises(BadFile, match=r"agent\.txt is not a Python file.* eval sets from \.json"):
+    with pytest.raises(BadFile, match=r"agent\.txt is not a Python file"):
         await load_agent(str(tmp_path / "agent.txt"))
+
+
+async def test_cases_in_the_place_of_an_agent_are_told_what_comes_first(tmp_path: Path) -> None:
+    (tmp_path / "desk.yaml").write_text("cases: []")
+    with pytest.raises(BadFile, match=r"first: greenroom eval run agent\.py desk\.yaml"):
+        await load_agent(str(tmp_path / "desk.yaml"))
 
 
 async def test_a_module_that_breaks_is_not_half_loaded(tmp_path: Path) -> None:

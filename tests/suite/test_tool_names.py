@@ -244,7 +244,11 @@ def test_a_tool_that_takes_any_arguments_is_expected_with_any() -> None:
 
 
 def test_a_tool_that_two_agents_have_takes_the_arguments_of_both() -> None:
-    other = tool(lambda order, day: "ok", name="refund")
+    @tool(name="refund")
+    def other(order: int, day: int) -> str:
+        """Pay back on a day."""
+        raise AssertionError(f"a real call for {order} {day}")
+
     second = Agent("second", model=Scripted("No."), tools=[other])
     assert problem_of(clerk("No.") >> second, call("refund", day=1)) == ""
 

@@ -161,10 +161,15 @@ def report_from(data: Json, where: str) -> Report:
     """The report in `data`. What follows from its results is computed, not believed."""
     header = data if is_object(data) else {}
     kind, version = header.get("kind"), header.get("version")
-    if (kind, version) != (KIND, VERSION):
+    if kind != KIND:
+        found = f"its `kind` is {short_repr(kind)}" if kind else "it has no `kind`"
         raise BadFile(
-            f"{where} is {short_repr(kind)}, version {short_repr(version)}; a report is {KIND!r}, version "
-            f"{VERSION}. Reports are written by report.save(...)."
+            f"{where} is not a report: {found}, which is {KIND!r} in one. Reports are written by "
+            f"`greenroom eval run -f json -o FILE` and report.save(...)."
+        )
+    if version != VERSION:
+        raise BadFile(
+            f"{where} is a report of version {short_repr(version)}; this Greenroom reads version {VERSION}."
         )
     found = from_data(data, ReportData, where)
     if found.failures_only:

@@ -121,10 +121,10 @@ def load_module(where: str, kind: str = "path") -> ModuleType:
 def _from_file(path: Path) -> ModuleType:
     """The module of a file, loaded once; its folder is importable, as when the file is run."""
     if path.suffix != ".py":
-        raise BadFile(
-            f"{path.name} is not a Python file. Agents and cases in code are read from .py files, eval "
-            f"sets from {', '.join(SUFFIXES[:-1])} and {SUFFIXES[-1]}."
-        )
+        why = f"{path.name} is not a Python file, which agents and other code are read from."
+        if path.suffix in SUFFIXES:
+            why += f" If it holds cases, name their agent first: greenroom eval run agent.py {path.name}"
+        raise BadFile(why)
     for module in list(sys.modules.values()):
         # Asking a lazy module for an attribute would load it, so only what it has is looked at.
         if vars(module).get("__file__") == str(path) and module.__name__ != "__main__":

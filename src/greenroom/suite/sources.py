@@ -17,6 +17,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.data import case_from
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.merged import merge
+from greenroom.cases.problems import invalid
 from greenroom.errors import BadFile, BadInput, NotFound
 from greenroom.ledger.plain import is_object
 from greenroom.models.model import Model
@@ -336,9 +337,18 @@ def load_mocks(reference: str) -> Mapping[str, Any]:
         raise BadFile(f"{reference} is {found!r}, but mocks are a mapping by tool.")
     from greenroom.cases.files.documents import parsed
 
-    data = parsed(Path(where)).data
-    given = data["mocks"] if is_object(data) and [*data] == ["mocks"] else data
-    return case_from({"id": "mocks", "mocks": given}, where).mocks
+    document = parsed(Path(where))
+    data = document.data
+    is_named = is_object(data) and [*data] == ["mocks"]
+    try:
+        given = data["mocks"] if is_object(data) and is_named else data
+        return case_from({"id": "mocks", "mocks": given}, "").mocks
+    except BadFile as error:
+        found = [
+            one if is_named else replace(one, where=one.where.removeprefix("mocks").lstrip("."))
+            for one in error.problems
+        ]
+        raise BadFile(invalid(where, document.located(found), "mocks by tool"), found) from error
 
 
 def as_resources(given: Factories | str) -> Factories:

@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.names import near_name
+from greenroom.cases.problems import Problem
 from greenroom.errors import BadFile, BadPlugin
 from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.plugins import Plugins, suggest
@@ -115,7 +116,8 @@ def shape_named(name: str) -> Shape:
 def recognised(data: Json, source: object) -> tuple[Shape, str]:
     """The one shape that fits the data, and why."""
     if sign := config_sign(data):
-        raise BadFile(f"{source} is a config, not an eval set: {sign}. Give it as the config.")
+        why = f"is a config, not an eval set: {sign}. Give it as the config."
+        raise BadFile(f"{source} {why}", [Problem("", f"this {why}")])
     fitting: list[tuple[Shape, str]] = []
     wanted: list[str] = []
     for name in shape_names():
@@ -135,7 +137,8 @@ def recognised(data: Json, source: object) -> tuple[Shape, str]:
         signs = "; ".join(f"{shape.name}: {why}" for shape, why in fitting)
         raise BadFile(f"{source} could be several kinds of eval set ({signs}). Give shape=...")
     listed = "\n".join(wanted)
-    raise Unrecognised(f"{source} is not an eval set: {_seen(data)}. Looked for:\n{listed}")
+    why = f"is not an eval set: {_seen(data)}. Looked for:\n{listed}"
+    raise Unrecognised(f"{source} {why}", [Problem("", f"this {why}")])
 
 
 class Unrecognised(BadFile):
