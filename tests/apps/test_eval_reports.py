@@ -293,7 +293,7 @@ def test_variants_are_played_on_the_same_cases_and_shown_side_by_side(author, gr
 
 
 def test_an_error_of_any_variant_is_graver_than_a_missed_gate(author, greenroom):
-    author(CASES + "broken = Agent('b', model=Scripted(RuntimeError('boom')))")
+    author(CASES + "broken = Agent('b', model=Scripted(RuntimeError('boom')), tools=[refund])")
     assert greenroom("eval", "run", "shop.py", "--agent", "shop.py:broken").exit_code == 2
 
 

@@ -1,15 +1,10 @@
 """A set run in parts: each case in one of them, and their reports put together by one command."""
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-import yaml
 
 from greenroom.results import Report
 
@@ -112,69 +107,3 @@ def test_a_report_without_known_places_says_nothing_of_them(shop):
     report = rehearse(Agent("a", model=Scripted("Hi")), [Case("a", "Hi")], store=False)
     report.save("plain.json")
     assert "sources" not in json.loads(Path("plain.json").read_text())
-
-
-WORKFLOW = Path(__file__).parents[2] / ".github" / "workflows" / "rehearse.yml"
-
-
-def steps_of(workflow: Path) -> dict[str, str]:
-    """The commands of a workflow by the names of their steps."""
-    [job] = yaml.safe_load(workflow.read_text())["jobs"].values()
-    return {step["name"]: step["run"] for step in job["steps"] if "run" in step and "name" in step}
-
-
-def test_what_the_author_of_a_pull_request_writes_is_never_run_as_a_command():
-    assert "${{" not in "".join(steps_of(WORKFLOW).values())
-
-
-def in_shell(command: str, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """A step as a runner of GitHub runs it, with a `gh` that writes down what it is asked for."""
-    tools = folder / "tools"
-    tools.mkdir(exist_ok=True)
-    run = f'exec {sys.executable} -c "from greenroom.apps.cli import main; main()" "$@"'
-    for name, script in {"greenroom": run, "gh": 'printf "%s\\n" "$@" > asked-gh'}.items():
-        (tools / name).write_text(f"#!/bin/sh\n{script}\n")
-        (tools / name).chmod(0o755)
-    path = f"{tools}{os.pathsep}{os.environ['PATH']}"
-    return subprocess.run(
-        ["bash", "-e", "-c", command],
-        cwd=folder,
-        env={**os.environ, "PATH": path, "GREENROOM_STORE": str(folder / "store"), **env},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-@pytest.mark.heavy
-def test_the_steps_of_the_reusable_workflow_run_in_a_new_project(tmp_path):
-    steps, words = steps_of(WORKFLOW), {"CASES": "", "OPTIONS": "", "BASELINE": ""}
-    assert in_shell("greenroom init .", tmp_path).returncode == 0
-    agent = {"AGENT": "agent.py"}
-    made = in_shell(steps["Rehearse"], tmp_path, **agent, **words)
-    assert made.returncode == 0, made.stdout + made.stderr
-    names = ["eval_report.json", "eval_report.md", "junit.xml"]
-    assert all((tmp_path / "reports" / name).stat().st_size for name in names)
-    shutil.copy(tmp_path / "reports" / "eval_report.json", tmp_path / "main.json")
-    words = {"CASES": "evals", "OPTIONS": "--trials 2 -q", "BASELINE": "main.json"}
-    again = in_shell(steps["Rehearse"], tmp_path, **agent, **words)
-    assert again.returncode == 0, again.stdout + again.stderr
-    assert in_shell(steps["Annotate the cases that did not pass"], tmp_path).returncode == 0
-    where = {"PULL_REQUEST": "7", "REPORTS": "https://example.org/reports"}
-    done = in_shell(steps["Comment on the pull request"], tmp_path, **where)
-    assert done.returncode == 0, done.stderr
-    asked = (tmp_path / "asked-gh").read_text().split()
-    assert asked[:3] == ["pr", "comment", "7"]
-    comment = (tmp_path / asked[-1]).read_text()
-    assert comment.startswith("### ✅ Not significantly worse than <code>main</code>")
-    assert comment.endswith("[All reports of this run](https://example.org/reports)\n")
-
-
-def test_steps_after_a_run_that_wrote_nothing_change_nothing(tmp_path):
-    steps = steps_of(WORKFLOW)
-    words = {"AGENT": "$(touch harmed)", "CASES": "", "OPTIONS": "", "BASELINE": ""}
-    assert in_shell(steps["Rehearse"], tmp_path, **words).returncode == 3
-    assert in_shell(steps["Annotate the cases that did not pass"], tmp_path).returncode == 0
-    assert in_shell(steps["Comment on the pull request"], tmp_path, REPORTS="").returncode == 0
-    assert not (tmp_path / "asked-gh").exists()
-    assert not (tmp_path / "harmed").exists()

@@ -25,7 +25,7 @@ from greenroom import (
 from greenroom.backends import backend_for
 from greenroom.backends.function import FunctionBackend
 from greenroom.backends.registry import explained
-from greenroom.errors import BadAgent, BadLedger, NotFound
+from greenroom.errors import BadAgent, BadCase, BadLedger, NotFound
 from greenroom.ledger import InvocationEnded, ModelFailed, ModelReplied, ToolReturned, YieldOpened
 from greenroom.ledger import questions as q
 from greenroom.ledger.plain import as_text
@@ -432,8 +432,8 @@ async def test_tools_said_beforehand_are_known_and_checked():
     backend = FunctionBackend(calls_sync, tools=[weather])
     assert backend.tools is not None
     assert backend.tools["weather"].parameters == ("city", "days")
-    misspelt = await played(backend, case(mocks={"wether": 1}))
-    assert "mocks tool 'wether'" in str(misspelt.error)
+    with pytest.raises(BadCase, match="mocks tool 'wether'"):
+        await played(backend, case(mocks={"wether": 1}))
 
 
 def test_which_backend_was_taken_is_explained():

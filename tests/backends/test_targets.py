@@ -86,10 +86,8 @@ async def test_a_function_node_of_a_workflow_runs_alone() -> None:
 @pytest.mark.parametrize("build", [adk_tree, langgraph, openai_agents])
 def test_a_target_that_is_not_there_is_named_with_those_that_are(build: Any) -> None:
     case = Case("c", "Hi", target="clark", expect=Expect(response="x"))
-    [result] = rehearse(build(), [case], model=MODEL).results
-    assert result.error is not None
-    assert result.error.type == "BadCase"
-    assert "classifier" in result.error.message
+    with pytest.raises(BadCase, match=r"targets 'clark'.*classifier"):
+        rehearse(build(), [case], model=MODEL)
 
 
 async def test_an_agent_without_parts_says_so() -> None:

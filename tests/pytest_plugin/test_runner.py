@@ -119,7 +119,7 @@ SILENT = SimulatedUser("Terse", model=Scripted(then=ValueError("the line is dead
             Case("a", "Tokyo?", user=SILENT),
             "the line is dead",
         ),
-        (EvalRunner(weather()), Case("a", "Tokyo?", mocks={"no_such_tool": 1}), "no_such_tool"),
+        (EvalRunner(weather()), Case("a", "Tokyo?", user=7), "has the user 7"),
     ],
     ids=["agent", "system", "user_agent", "not played"],
 )

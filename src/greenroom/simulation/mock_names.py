@@ -47,7 +47,8 @@ def name_problems(
 
     A name that no tool has is wrong where nothing brings more tools. Mocks and users that are functions
     and the callbacks of a framework's agent could, but hardly ever do: beside them it is wrong if it is
-    nearly a tool's. Where other code runs, names are judged when the trial is over.
+    nearly a tool's, as are tools that are allowed, since a run may allow those of several agents.
+    Where other code runs, names are judged when the trial is over.
     """
     offered = backend.tools
     if offered is None or _brings_agents(case, backend, allowed, offered):
@@ -56,7 +57,8 @@ def name_problems(
     is_all = is_native and not any(map(callable, _roles(case)))
     is_all = is_all and not any(name in offered for name in _functions(case))
     for place, name, given in _named(case, allowed):
-        if name not in offered and (is_all or _is_misspelt(name, offered, case.mocks)):
+        is_wrong = is_all and not place.startswith("allow_tools")
+        if name not in offered and (is_wrong or _is_misspelt(name, offered, case.mocks)):
             yield _unknown(case, place, name, given, "the agent offers", offered)
     for name in answered_by_user(case) if is_native else ():
         if name in offered and not offered[name].yields and name not in approved:
