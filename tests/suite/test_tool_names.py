@@ -12,7 +12,7 @@ from greenroom.backends.registry import backend_for
 from greenroom.cases import Score
 from greenroom.cases.data import case_data
 from greenroom.errors import BadCase, BadInput
-from greenroom.metrics import contains
+from greenroom.metrics import called, contains
 
 
 @tool
@@ -125,6 +125,14 @@ def test_a_tool_of_an_inner_agent_that_the_case_mocks_is_no_misspelt_one() -> No
     case = Case("a", "Pay", mocks={"refunds": "ok"}, expect=Expect(tools=["refunds"]))
     [result] = rehearse(lambda message: "No.", [case])
     assert result.status == "failed"
+
+
+def test_a_metric_that_wants_a_misspelt_tool_to_be_called_is_found_too() -> None:
+    wanted = Case("a", "Pay", metrics=[contains("No"), called("refnd")])
+    with pytest.raises(BadCase, match="case 'a' expects a call of 'refnd'"):
+        rehearse(clerk("No."), [wanted])
+    barred = Case("a", "Pay", metrics=[called("refnd", never=True)])
+    assert rehearse(clerk("No."), [barred]).passed
 
 
 # Mocks

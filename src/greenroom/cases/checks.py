@@ -201,7 +201,7 @@ def _tool_problems(case: Case, where: str) -> Iterator[Problem]:
                     yield Problem(at_call, message, fix, hint=True, example=example)
     barred = bool(case.script) and all(t.expect and t.expect.tools == [] for t in case.script)
     for index, metric in enumerate(case.metrics) if barred and case.user is None else ():
-        if (tool := _wanted_tool(metric)) is not None:
+        if (tool := wanted_tool(metric)) is not None:
             message = (
                 f"the metric wants {tool!r} to be called, but every turn expects no calls at all"
             )
@@ -218,7 +218,7 @@ def _answered_tools(case: Case) -> set[str] | None:
     return {*case.mocks, *allowed, *cast("Mapping[str, Any]", waits)}
 
 
-def _wanted_tool(metric: MetricLike) -> str | None:
+def wanted_tool(metric: MetricLike) -> str | None:
     """The tool that a `called` asks for at least once, be it made in code or named in a file."""
     if isinstance(metric, Criterion):
         given = metric.options

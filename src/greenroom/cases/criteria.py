@@ -43,7 +43,10 @@ class Criterion:
         if not isinstance(self.critical, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadMetric(f"criterion {self.name!r} has critical={self.critical!r}; give a bool.")
         if clash := [key for key in _OWN if key in self.options]:
-            raise BadMetric(f"criterion {self.name!r} has {clash[0]!r} among its options.")
+            raise BadMetric(
+                f"criterion {self.name!r} has {clash[0]!r} among its options, but that is a field of the "
+                f"criterion itself; give it next to the name."
+            )
 
 
 def criterion_data(criterion: Criterion) -> Json:

@@ -161,7 +161,7 @@ class Ledger:
             # A cut may fall inside a character of the last line.
             text = (whole + newline).decode() + last.decode(errors="replace")
         except BadFile as error:
-            raise BadLedger(f"no ledger: {error}") from error
+            raise BadLedger(f"there is no ledger to read. {error}") from error
         except UnicodeDecodeError as error:
             raise BadLedger(f"cannot read the ledger {str(source)!r}: {error}.") from error
         if MARK in text:

@@ -51,7 +51,7 @@ def name_problems(
     Where other code runs, names are judged when the trial is over.
     """
     offered = backend.tools
-    if offered is None or _brings_agents(case, backend, allowed, offered):
+    if offered is None or brings_agents(case, backend, allowed, offered):
         return
     is_native = isinstance(backend, NativeBackend)
     is_all = is_native and not any(map(callable, _roles(case)))
@@ -114,7 +114,7 @@ def _roles(case: Case) -> Sequence[Any]:
     return case.user.roles if isinstance(case.user, UserAgents) else (case.user,)
 
 
-def _brings_agents(
+def brings_agents(
     case: Case, backend: Backend, allowed: Collection[Any], offered: Collection[str]
 ) -> bool:
     """Whether code runs in this trial that may well bring an agent with tools of its own."""

@@ -103,7 +103,8 @@ def load_module(where: str, kind: str = "path") -> ModuleType:
             files = [path / name for name in FOLDER_FILES if (path / name).is_file()]
             if not files:
                 raise NotFound(
-                    f"no agent module found in {path}: none of {', '.join(FOLDER_FILES)}."
+                    f"no agent module found in {path}: none of {', '.join(FOLDER_FILES)}. Name the "
+                    f"file of the agent."
                 )
             path = files[0]
         if path.is_file():

@@ -134,7 +134,9 @@ def _case(ledger: Ledger, case_id: str, known: EvalSet | None) -> Case:
         return known[case_id]
     first = started(ledger)
     if first is None or not first.case:
-        raise BadInput("this trial has no case.")
+        raise BadInput(
+            "this trial does not say what its case was. Name the cases: cases= (--cases)."
+        )
     try:
         return case_from(as_object(first.case))
     except BadInput as error:

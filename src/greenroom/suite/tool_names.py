@@ -8,14 +8,14 @@ from typing import Any
 from greenroom.backends.backend import Backend, ToolFacts
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
-from greenroom.cases.checks import scope_problems, turns_with_places
+from greenroom.cases.checks import scope_problems, turns_with_places, wanted_tool
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.places import in_files
 from greenroom.cases.from_runs import is_harvested
 from greenroom.cases.problems import Problem, at
 from greenroom.errors import BadCase, BadInput
 from greenroom.ledger.messages import ToolCall
-from greenroom.simulation.mock_names import name_problems
+from greenroom.simulation.mock_names import brings_agents, name_problems
 from greenroom.simulation.trial_context import target_of
 
 _ALIKE = 0.8
@@ -70,15 +70,21 @@ def tool_problems(
         return
     if tools is None:
         return
-    yield from name_problems(case, runs, (*case.allow_tools, *allowed), approved)
+    may_act = (*case.allow_tools, *allowed)
+    yield from name_problems(case, runs, may_act, approved)
+    has_others = brings_agents(case, runs, may_act, tools)
     for turn, place in turns_with_places(case, ""):
         for index, wanted in enumerate((turn.expect.tools if turn.expect else None) or ()):
             name = wanted if isinstance(wanted, str) else wanted.tool
             here = at(place, "expect", "tools", index)
             if name not in tools:
-                yield from _misspelt(case, name, here, tools)
+                yield from () if has_others else _misspelt(case, name, here, tools)
             elif isinstance(wanted, ToolCall) and not is_harvested(case):
                 yield from _unknown_arguments(case, wanted, here, tools[name])
+    for index, metric in enumerate(() if has_others else case.metrics):
+        asked = wanted_tool(metric)
+        if asked is not None and asked not in tools:
+            yield from _misspelt(case, asked, at("metrics", index), tools)
 
 
 def _with_agents(backend: Backend | None, cases: EvalSet) -> Iterator[tuple[Case, Backend]]:

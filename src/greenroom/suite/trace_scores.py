@@ -54,7 +54,7 @@ async def score_traces(
     evalset, measuring = measurement_of(given, name, known)
     results, by_id, notes = _matched(traces, evalset)
     if not results:
-        raise BadInput("there is no conversation to measure.")
+        raise BadInput("there is no conversation to measure; give traces that hold one.")
     before = Report(results, name=name, notes=notes)
     done = await Rescoring(before, measuring, by_id).run(concurrency)
     return replace(done.report, notes=notes, id=new_report_id(), at=time())

@@ -191,7 +191,7 @@ def _files(paths: Iterable[str | Path]) -> Iterator[Path]:
                 p for p in path.rglob("*") if p.is_file() and not p.name.startswith(".")
             )
             if not inside:
-                raise BadFile(f"the folder {given} holds no files.")
+                raise BadFile(f"the folder {given} holds no files; name one with traces or logs.")
             yield from inside
         else:
             yield path
