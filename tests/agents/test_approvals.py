@@ -26,7 +26,7 @@ from greenroom.agents.graph import recast
 from greenroom.agents.mermaid import mermaid
 from greenroom.backends.native import NativeBackend
 from greenroom.cases import in_turn
-from greenroom.errors import BadAgent
+from greenroom.errors import BadAgent, BadCase
 from greenroom.ledger import Decided, NodeStarted, YieldOpened, responses, tool_calls
 from greenroom.suite.mock_suggestions import suggested_mocks
 from rehearsals import end_of
@@ -230,9 +230,8 @@ def test_a_case_can_expect_the_question() -> None:
 
 
 def test_a_misspelt_name_is_found_before_the_run() -> None:
-    [result] = rehearse(PAY, [Case("c", "Pay.", mocks={"approve_paymnet": True})]).results
-    assert "'approve_paymnet'" in str(result.error)
-    assert "approve_payment" in str(result.error)
+    with pytest.raises(BadCase, match=r"'approve_paymnet'.*Did you mean 'approve_payment'"):
+        rehearse(PAY, [Case("c", "Pay.", mocks={"approve_paymnet": True})])
 
 
 @tool(name="approve_payment")

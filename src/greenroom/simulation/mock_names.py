@@ -45,18 +45,24 @@ def name_problems(
 ) -> Iterator[Problem]:
     """What is wrong with the names that a case gives to tools, each at its place in the case.
 
-    A name that no tool has is wrong where nothing brings more tools. Mocks and users that are functions
-    and the callbacks of a framework's agent could, but hardly ever do: beside them it is wrong if it is
-    nearly a tool's, as are tools that are allowed, since a run may allow those of several agents.
-    Where other code runs, names are judged when the trial is over.
+    A name that no tool has is wrong where nothing brings more tools. Steps, mocks and users that are
+    functions, and the callbacks of a framework's agent could, but hardly ever do: beside them it is
+    wrong if it is nearly a tool's, as are tools that are allowed, since a run may allow those of several
+    agents. Where bodies of tools run, or the user is an agent, names are judged when the trial is over.
     """
     offered = backend.tools
-    if offered is None or brings_agents(case, backend, allowed, offered):
+    if offered is None:
         return
     is_native = isinstance(backend, NativeBackend)
-    is_all = is_native and not any(map(callable, _roles(case)))
-    is_all = is_all and not any(name in offered for name in _functions(case))
-    for place, name, given in _named(case, allowed):
+    is_all = is_native and not any(
+        (
+            *(isinstance(node.flow, Step) for node in backend.graph.nodes()),
+            *map(callable, _roles(case)),
+            *(name in offered for name in _functions(case)),
+        )
+    )
+    is_early = brings_agents(case, allowed, offered)
+    for place, name, given in () if is_early else _named(case, allowed):
         is_wrong = is_all and not place.startswith("allow_tools")
         if name not in offered and (is_wrong or _is_misspelt(name, offered, case.mocks)):
             yield _unknown(case, place, name, given, "the agent offers", offered)
@@ -114,14 +120,9 @@ def _roles(case: Case) -> Sequence[Any]:
     return case.user.roles if isinstance(case.user, UserAgents) else (case.user,)
 
 
-def brings_agents(
-    case: Case, backend: Backend, allowed: Collection[Any], offered: Collection[str]
-) -> bool:
+def brings_agents(case: Case, allowed: Collection[Any], offered: Collection[str]) -> bool:
     """Whether code runs in this trial that may well bring an agent with tools of its own."""
     if any(isinstance(role, Flow) for role in _roles(case)):
-        return True
-    flows = backend.graph.nodes() if isinstance(backend, NativeBackend) else ()
-    if any(isinstance(node.flow, Step) for node in flows):
         return True
     return any(name in offered for name in _bodies(case, allowed))
 

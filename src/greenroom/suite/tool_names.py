@@ -72,7 +72,7 @@ def tool_problems(
         return
     may_act = (*case.allow_tools, *allowed)
     yield from name_problems(case, runs, may_act, approved)
-    has_others = brings_agents(case, runs, may_act, tools)
+    has_others = brings_agents(case, may_act, tools)
     for turn, place in turns_with_places(case, ""):
         for index, wanted in enumerate((turn.expect.tools if turn.expect else None) or ()):
             name = wanted if isinstance(wanted, str) else wanted.tool
