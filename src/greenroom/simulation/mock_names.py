@@ -61,8 +61,8 @@ def name_problems(
             *(name in offered for name in _functions(case)),
         )
     )
-    is_early = brings_agents(case, allowed, offered)
-    for place, name, given in () if is_early else _named(case, allowed):
+    is_too_early = brings_agents(case, allowed, offered)
+    for place, name, given in () if is_too_early else _named(case, allowed):
         is_wrong = is_all and not place.startswith("allow_tools")
         if name not in offered and (is_wrong or _is_misspelt(name, offered, case.mocks)):
             yield _unknown(case, place, name, given, "the agent offers", offered)
