@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from greenroom import Agent, Case, EvalSet, Expect, Scripted, evaluate
+from greenroom import Agent, Case, EvalSet, Expect, Scripted, evaluate, tool
 from greenroom.errors import GreenroomError, StoreFailed
 from greenroom.ledger.ledger import Ledger
 from greenroom.models import ModelReply
@@ -300,8 +300,13 @@ async def test_two_tries_at_a_trial_began_at_different_times(tmp_path: Path) -> 
 
 
 async def test_a_run_knows_the_digests_of_its_set_and_its_agent(tmp_path: Path) -> None:
-    agent = Agent("clerk", model=Scripted(then="Hello"))
-    other = Agent("clerk", model=Scripted(then="Hello"), instructions="Be kind.")
+    @tool
+    def look(order: int) -> str:
+        """Look an order up."""
+        raise AssertionError(order)
+
+    agent = Agent("clerk", model=Scripted(then="Hello"), tools=[look])
+    other = Agent("clerk", model=Scripted(then="Hello"), instructions="Be kind.", tools=[look])
     one, two = Case("a", "Hi"), Case("b", "Hi")
     names: dict[str, Any] = {}
     exec("def answer(order):\n    return 'ok'", names)
