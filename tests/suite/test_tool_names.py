@@ -21,6 +21,12 @@ def refund(order: int) -> str:
     raise AssertionError(f"a real call for {order}")
 
 
+@tool
+def refnd(order: int) -> str:
+    """A tool of another agent, which is called that way."""
+    raise AssertionError(f"a real call for {order}")
+
+
 def clerk(*script: Any) -> Agent:
     return Agent("clerk", model=Scripted(*script), tools=[refund])
 
@@ -127,12 +133,25 @@ def test_a_tool_of_an_inner_agent_that_the_case_mocks_is_no_misspelt_one() -> No
     assert result.status == "failed"
 
 
-def test_a_metric_that_wants_a_misspelt_tool_to_be_called_is_found_too() -> None:
-    wanted = Case("a", "Pay", metrics=[contains("No"), called("refnd")])
-    with pytest.raises(BadCase, match="case 'a' expects a call of 'refnd'"):
-        rehearse(clerk("No."), [wanted])
-    barred = Case("a", "Pay", metrics=[called("refnd", never=True)])
-    assert rehearse(clerk("No."), [barred]).passed
+@pytest.mark.parametrize(
+    "metric",
+    [called("refnd"), called("refnd", never=True), called("refnd", at_most=2)],
+    ids=["once", "never", "seldom"],
+)
+def test_a_metric_that_counts_calls_of_a_misspelt_tool_is_found_too(metric: Any) -> None:
+    wrong = "case 'a' has a metric that counts calls of 'refnd'.* Did you mean 'refund'"
+    with pytest.raises(BadCase, match=wrong):
+        rehearse(clerk("No."), [Case("a", "Pay", metrics=[contains("No"), metric])])
+    cases = [Case("a", "Pay"), Case("b", "Pay")]
+    with pytest.raises(BadCase, match=wrong):
+        rehearse(clerk("No."), cases, metrics=[metric])
+    other = replace(cases[1], agent=Agent("other", model=Scripted("No."), tools=[refnd]))
+    assert len(rehearse(clerk("No."), [cases[0], other], metrics=[metric]).results) == 2
+
+
+def test_a_tool_like_no_other_may_be_forbidden() -> None:
+    case = Case("a", "Pay", metrics=[called("delete_account", never=True)])
+    assert rehearse(clerk("No."), [case], metrics=[contains("No")]).passed
 
 
 # Mocks

@@ -219,15 +219,22 @@ def _answered_tools(case: Case) -> set[str] | None:
 
 
 def wanted_tool(metric: MetricLike) -> str | None:
-    """The tool that a `called` asks for at least once, be it made in code or named in a file."""
+    """The tool that a `called` asks for at least once."""
     if isinstance(metric, Criterion):
         given = metric.options
         least = given.get("at_least", 0 if "at_most" in given or given.get("never") else 1)
-        tool = given.get("tool") if metric.name == "called" else None
     else:
-        tool = getattr(metric, "tool", None)
         least = getattr(getattr(metric, "bounds", None), "at_least", 0)
-    return tool if isinstance(tool, str) and least else None
+    return counted_tool(metric) if least else None
+
+
+def counted_tool(metric: MetricLike) -> str | None:
+    """The tool whose calls a `called` counts, be it made in code or named in a file."""
+    if isinstance(metric, Criterion):
+        tool = metric.options.get("tool") if metric.name == "called" else None
+    else:
+        tool = getattr(metric, "tool", None) if hasattr(metric, "bounds") else None
+    return tool if isinstance(tool, str) else None
 
 
 # Scopes and metrics

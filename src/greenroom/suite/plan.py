@@ -128,7 +128,8 @@ def _doubts(
     """What a reader of the report should know of cases, tape and agent; what is plainly wrong is raised."""
     stack = settings.middleware
     approved = () if stack is None else stack.approved
-    notes = check_tool_names(backend, evalset, settings.allow_tools, approved)
+    metrics = settings.measuring.metrics
+    notes = check_tool_names(backend, evalset, settings.allow_tools, approved, metrics)
     if settings.tape is not None:
         notes += settings.tape.notes
     if options["check"] != "off":

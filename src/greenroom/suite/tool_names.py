@@ -1,6 +1,6 @@
 """Names of tools, of their arguments and of scopes that look misspelt, found before the first case runs."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
@@ -8,10 +8,11 @@ from typing import Any
 from greenroom.backends.backend import Backend, ToolFacts
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
-from greenroom.cases.checks import scope_problems, turns_with_places, wanted_tool
+from greenroom.cases.checks import counted_tool, scope_problems, turns_with_places
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.places import in_files
 from greenroom.cases.from_runs import is_harvested
+from greenroom.cases.parts import MetricLike
 from greenroom.cases.problems import Problem, at
 from greenroom.errors import BadCase, BadInput
 from greenroom.ledger.messages import ToolCall
@@ -29,16 +30,19 @@ def check_tool_names(
     cases: EvalSet,
     allowed: Collection[Any] = (),
     approved: Collection[str] = (),
+    metrics: Iterable[MetricLike] = (),
 ) -> list[str]:
     """Refuse cases with names that no tool of their agents can have; notes on scopes in doubt.
 
-    `allowed` are the tools that the run lets act, `approved` those that wait for an approval.
+    `allowed` are the tools that the run lets act, `approved` those that wait for an approval. The
+    `metrics` of the run may be about tools of some of its agents only.
     """
     found = [
         (case, problem)
         for case, runs in _with_agents(backend, cases)
         for problem in tool_problems(case, runs, allowed, approved)
     ]
+    found += _of_the_run(metrics, backend, cases, allowed)
     if found:
         lines = [_line(file, problem) for file, problem in in_files(found)]
         more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
@@ -78,13 +82,46 @@ def tool_problems(
             name = wanted if isinstance(wanted, str) else wanted.tool
             here = at(place, "expect", "tools", index)
             if name not in tools:
-                yield from () if has_others else _misspelt(case, name, here, tools)
+                yield from (
+                    () if has_others else _misspelt(case, "expects a call", name, here, tools)
+                )
             elif isinstance(wanted, ToolCall) and not is_harvested(case):
                 yield from _unknown_arguments(case, wanted, here, tools[name])
     for index, metric in enumerate(() if has_others else case.metrics):
-        asked = wanted_tool(metric)
-        if asked is not None and asked not in tools:
-            yield from _misspelt(case, asked, at("metrics", index), tools)
+        yield from _misspelt_in(metric, case, at("metrics", index), tools)
+
+
+def _misspelt_in(
+    metric: MetricLike, case: Case, where: str, tools: Mapping[str, Any]
+) -> Iterator[Problem]:
+    """A metric that counts calls of a tool which the agent has under a similar name.
+
+    It would find none, whatever the agent does; and one that forbids them would always pass.
+    """
+    asked = counted_tool(metric)
+    if asked is not None and asked not in tools:
+        yield from _misspelt(case, "has a metric that counts calls", asked, where, tools)
+
+
+def _of_the_run(
+    metrics: Iterable[MetricLike],
+    backend: Backend | None,
+    cases: EvalSet,
+    allowed: Collection[Any],
+) -> Iterator[tuple[Case, Problem]]:
+    """What is wrong with the metrics of a run: that of the first case, where it is wrong in all of them."""
+    for metric in metrics:
+        found: list[tuple[Case, Problem]] = []
+        for case, runs in _with_agents(backend, cases) if counted_tool(metric) else ():
+            tools = runs.tools
+            if tools is None or brings_agents(case, (*case.allow_tools, *allowed), tools):
+                break
+            wrong = list(_misspelt_in(metric, case, "", tools))
+            if not wrong:
+                break
+            found = found or [(case, wrong[0])]
+        else:
+            yield from found
 
 
 def _with_agents(backend: Backend | None, cases: EvalSet) -> Iterator[tuple[Case, Backend]]:
@@ -95,8 +132,10 @@ def _with_agents(backend: Backend | None, cases: EvalSet) -> Iterator[tuple[Case
             yield case, getattr(runs, "sample", runs)
 
 
-def _misspelt(case: Case, name: str, where: str, tools: Mapping[str, Any]) -> Iterator[Problem]:
-    """An expected tool that the agent has under a similar name.
+def _misspelt(
+    case: Case, says: str, name: str, where: str, tools: Mapping[str, Any]
+) -> Iterator[Problem]:
+    """A tool that a case speaks of, and that the agent has under a similar name.
 
     One with a name like no other may be a tool that the agent is still to get, so a run that expects it
     fails as usual, and says that the agent has no such tool.
@@ -108,7 +147,7 @@ def _misspelt(case: Case, name: str, where: str, tools: Mapping[str, Any]) -> It
     if near and name not in named and not name.startswith(_HANDOVERS):
         yield Problem(
             where,
-            f"case {case.id!r} expects a call of {name!r}, but the agent has no tool of that name",
+            f"case {case.id!r} {says} of {name!r}, but the agent has no tool of that name",
             f"Did you mean {near[0]!r}? It offers {sorted(tools)}.",
         )
 
