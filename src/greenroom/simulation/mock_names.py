@@ -53,20 +53,19 @@ def name_problems(
     offered = backend.tools
     if offered is None:
         return
-    is_native = isinstance(backend, NativeBackend)
-    is_all = is_native and not any(
-        (
-            *(isinstance(node.flow, Step) for node in backend.graph.nodes()),
-            *map(callable, _roles(case)),
-            *(name in offered for name in _functions(case)),
+    if _names_others(case, allowed, offered) and not brings_agents(case, allowed, offered):
+        is_all = isinstance(backend, NativeBackend) and not any(
+            (
+                *(isinstance(node.flow, Step) for node in backend.graph.nodes()),
+                *map(callable, _roles(case)),
+                *(name in offered for name in _functions(case)),
+            )
         )
-    )
-    is_too_early = brings_agents(case, allowed, offered)
-    for place, name, given in () if is_too_early else _named(case, allowed):
-        is_wrong = is_all and not place.startswith("allow_tools")
-        if name not in offered and (is_wrong or _is_misspelt(name, offered, case.mocks)):
-            yield _unknown(case, place, name, given, "the agent offers", offered)
-    for name in answered_by_user(case) if is_native else ():
+        for place, name, given in _named(case, allowed):
+            is_wrong = is_all and not place.startswith("allow_tools")
+            if name not in offered and (is_wrong or _is_misspelt(name, offered, case.mocks)):
+                yield _unknown(case, place, name, given, "the agent offers", offered)
+    for name in answered_by_user(case) if isinstance(backend, NativeBackend) else ():
         if name in offered and not offered[name].yields and name not in approved:
             yield Problem(
                 at("user.tools", name),
@@ -80,9 +79,9 @@ def check_names_after(
 ) -> None:
     """Refuse a name that turned up nowhere in a trial in which all that brings tools has run."""
     offered = backend.tools
-    names = [named for named in _named(case, allowed) if named[1] not in (offered or ())]
-    if not names:
+    if not _names_others(case, allowed, offered or ()):
         return
+    names = [named for named in _named(case, allowed) if named[1] not in (offered or ())]
     seen = {*(offered or ()), *_seen(ledger)}
     called = {event.tool for event in ledger.of(ToolCalled, ToolBlocked, voice=None)}
     has_all_run = offered is not None and called.issuperset(_bringing(case, allowed))
@@ -93,6 +92,15 @@ def check_names_after(
     ]
     if wrong:
         raise BadCase("\n".join(wrong))
+
+
+def _names_others(case: Case, allowed: Collection[Any], offered: Collection[str]) -> bool:
+    """Whether a case or run names tools that are not among these; nearly all name none."""
+    return (
+        any(name not in offered for name in case.mocks)
+        or any(name not in offered for name in answered_by_user(case))
+        or any(isinstance(name, str) and name not in offered for name in allowed)
+    )
 
 
 def _named(case: Case, allowed: Collection[Any]) -> Iterator[tuple[str, str, str]]:
