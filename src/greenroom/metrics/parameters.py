@@ -40,8 +40,8 @@ filled, and the default replaces what is missing.
 import inspect
 import logging
 import re
-from collections.abc import Callable, Generator, Mapping, MutableMapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, MutableMapping
+from contextlib import suppress
 from contextvars import ContextVar
 from difflib import get_close_matches
 from functools import lru_cache, partial
@@ -80,6 +80,7 @@ from greenroom.metrics.needs import (
     unseen_facts,
     without,
 )
+from greenroom.world.presence import ContextSetting
 from greenroom.world.world import World
 
 
@@ -110,14 +111,11 @@ _SURROUNDINGS: ContextVar[Surroundings] = ContextVar(
 )
 
 
-@contextmanager
-def surrounded(cancel: CancelToken | None, scores: Mapping[str, Outcome]) -> Generator[None]:
+def surrounded(
+    cancel: CancelToken | None, scores: Mapping[str, Outcome]
+) -> "ContextSetting[Surroundings]":
     """Let the metrics that are measured inside know of these."""
-    token = _SURROUNDINGS.set(Surroundings(cancel or _NeverCancelled(), scores))
-    try:
-        yield
-    finally:
-        _SURROUNDINGS.reset(token)
+    return ContextSetting(_SURROUNDINGS, Surroundings(cancel or _NeverCancelled(), scores))
 
 
 class _MetricLogger(logging.LoggerAdapter[logging.Logger]):

@@ -1,9 +1,9 @@
 """The run of the store that the trial under way belongs to."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
+
+from greenroom.world.presence import ContextSetting
 
 _STORED: Final = ContextVar("greenroom_stored_run", default="")
 
@@ -13,11 +13,6 @@ def stored_run() -> str:
     return _STORED.get()
 
 
-@contextmanager
-def stored_as(run_id: str) -> Generator[None]:
+def stored_as(run_id: str) -> ContextSetting[str]:
     """A trial of this run of the store."""
-    token = _STORED.set(run_id)
-    try:
-        yield
-    finally:
-        _STORED.reset(token)
+    return ContextSetting(_STORED, run_id)
