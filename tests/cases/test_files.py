@@ -370,3 +370,26 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
 def test_two_cases_of_one_id_in_a_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="two cases 'a'"):
         reading(tmp_path, '{"version": 1, "cases": [{"id": "a"}, {"id": "a"}]}')
+
+
+@pytest.mark.parametrize(
+    "line, write",
+    [
+        ("tools: [{refund: {order: 7}}]", "Write {tool: refund, args: {order: 7}}"),
+        ("tools: [{refund: }]", "Write {tool: refund, args: {}}"),
+        ("metrics: [{called: {tool: refund}}]", "Write {criterion: called, tool: refund}"),
+        ("metrics: [{likeness: 0.9}]", "Write {criterion: likeness, threshold: 0.9}"),
+        ("tools: [{tol: refund}]", "Did you mean 'tool'"),
+        ("metrics: [{critrion: called, tool: refund}]", "Did you mean 'criterion'"),
+    ],
+)
+def test_a_name_before_its_details_is_shown_as_it_is_written_here(
+    tmp_path: Path, line: str, write: str
+) -> None:
+    inside = line if line.startswith("metrics") else f"expect: {{{line}}}"
+    text = f"version: 1\nid: a\ncases:\n  - id: one\n    says: Hi\n    {inside}\n"
+    (tmp_path / "a.yaml").write_text(text)
+    with pytest.raises(BadFile) as caught:
+        read_evalset(tmp_path / "a.yaml")
+    assert "line 6" in str(caught.value)
+    assert write in str(caught.value)

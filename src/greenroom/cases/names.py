@@ -1,10 +1,11 @@
 """What files call things: ids, expectations in every shape, and what an unknown field may mean."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from greenroom.cases.problems import at, shown, wrong
 from greenroom.errors import BadFile
+from greenroom.ledger.plain import Json, is_object
 
 _NEAR = 0.75
 
@@ -95,6 +96,17 @@ def near_name(field: str, known: Iterable[str]) -> str:
 
     near = get_close_matches(field, list(known), 1, _NEAR)
     return near[0] if near else ""
+
+
+def name_and_details(data: Json, known: Sequence[str]) -> tuple[str, Json]:
+    """A mapping's only key and its value, if that is a name before its details; "" if it is a field.
+
+    That is how people write what has one field for the name and others for the rest.
+    """
+    key = next(iter(data)) if is_object(data) and len(data) == 1 else ""
+    if not is_object(data) or not key or key in known or near_name(key, known):
+        return "", None
+    return key, data[key]
 
 
 def meant_by(field: str, known: Iterable[str], means: Mapping[str, str]) -> str:

@@ -25,7 +25,13 @@ from greenroom.cases.expected import (
 from greenroom.cases.fields import Fields, ProblemList
 from greenroom.cases.liveness import LIVE_FIELDS, is_code, is_live, queries_with_code
 from greenroom.cases.mocks import by_args, fault, in_turn
-from greenroom.cases.names import is_expectation, meant_by, near_name, unknown_field
+from greenroom.cases.names import (
+    is_expectation,
+    meant_by,
+    name_and_details,
+    near_name,
+    unknown_field,
+)
 from greenroom.cases.problems import at, keys_of, mapping_at, shown, wrong
 from greenroom.cases.users import Lines, SimulatedUser, UserAgents, user_from
 from greenroom.cases.wire import RecordReader, list_of, read_mapping, read_text
@@ -200,6 +206,10 @@ def expect_of(fields: Fields, named: Mapping[str, str], **said: Any) -> Expect |
 def _call_from(data: Json, where: str) -> ToolCall | str:
     if isinstance(data, str):
         return data
+    name, details = name_and_details(data, CALL_FIELDS)
+    if name and (details is None or is_object(details)):
+        message = f"{shown(name)} stands where `tool` should"
+        raise wrong(where, message, "Write", example={"tool": name, "args": details or {}})
     fields = Fields(data, where, CALL_FIELDS, {"tools": "tool", "args": "args"}, camel=False)
     tool, args = fields.text("tool"), fields.mapping("args")
     fields.settle()
@@ -236,6 +246,11 @@ def _user_from(data: Json, where: str) -> Lines | SimulatedUser | None:
 
 
 def _metric_from(data: Json, where: str) -> Criterion:
+    name, details = name_and_details(data, ("criterion",))
+    if name:
+        more = details if is_object(details) else {"threshold": details or 0.8}
+        message = f"{shown(name)} stands where `criterion` should"
+        raise wrong(where, message, "Write", example={"criterion": name, **more})
     if is_object(data) and "criterion" not in data and data:
         _only(dict.fromkeys(data) | {next(iter(data)): 1}, ("criterion",), where)
     if not isinstance(data, str) and not (is_object(data) and "criterion" in data):
