@@ -103,10 +103,10 @@ def name_and_details(data: Json, known: Sequence[str]) -> tuple[str, Json]:
 
     That is how people write what has one field for the name and others for the rest.
     """
-    key = next(iter(data)) if is_object(data) and len(data) == 1 else ""
-    if not is_object(data) or not key or key in known or near_name(key, known):
+    if not is_object(data) or len(data) != 1:
         return "", None
-    return key, data[key]
+    [(key, details)] = data.items()
+    return ("", None) if key in known or near_name(key, known) else (key, details)
 
 
 def meant_by(field: str, known: Iterable[str], means: Mapping[str, str]) -> str:

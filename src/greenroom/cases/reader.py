@@ -248,7 +248,7 @@ def _user_from(data: Json, where: str) -> Lines | SimulatedUser | None:
 def _metric_from(data: Json, where: str) -> Criterion:
     name, details = name_and_details(data, ("criterion",))
     if name:
-        more = details if is_object(details) else {"threshold": details or 0.8}
+        more = details if is_object(details) else {"threshold": 0.8 if details is None else details}
         message = f"{shown(name)} stands where `criterion` should"
         raise wrong(where, message, "Write", example={"criterion": name, **more})
     if is_object(data) and "criterion" not in data and data:

@@ -7,6 +7,7 @@ from itertools import product
 from msgspec import Struct
 
 from greenroom.ledger.difference import Difference, diff
+from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import tool_calls
 from greenroom.results.endings import EVALUATED
 from greenroom.results.facts import Facts, is_fine
@@ -133,14 +134,18 @@ def parting(trials: Trials) -> Parting | None:
     """
     good = [r for r in trials if r.passed and r.kept is not None][:_MOST_PAIRED]
     bad = [r for r in trials if r.status in ("failed", "terminated") and r.kept is not None]
-    found = [_first_difference(one, other) for one, other in product(good, bad[:_MOST_PAIRED])]
+    # Each is read once from where it is kept, though it is held against several.
+    opened = [(r, r.ledger_or_none) for r in (*good, *bad[:_MOST_PAIRED])] if good and bad else []
+    pairs = product(opened[: len(good)], opened[len(good) :])
+    found = [_first_difference(*one, *other) for one, other in pairs]
     return max(
         found, key=lambda p: float("inf") if p.first is None else _event(p.first), default=None
     )
 
 
-def _first_difference(good: CaseResult, bad: CaseResult) -> Parting:
-    one, other = good.ledger_or_none, bad.ledger_or_none
+def _first_difference(
+    good: CaseResult, one: Ledger | None, bad: CaseResult, other: Ledger | None
+) -> Parting:
     was, now = f"in trial {good.trial}", f"in trial {bad.trial}"
     found = diff(one, other, was, now) if one is not None and other is not None else []
     return Parting(good.trial, bad.trial, min(found, key=_event, default=None))

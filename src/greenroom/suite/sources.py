@@ -339,16 +339,17 @@ def load_mocks(reference: str) -> Mapping[str, Any]:
 
     document = parsed(Path(where))
     data = document.data
-    is_named = is_object(data) and [*data] == ["mocks"]
+    given = data if is_object(data) and [*data] == ["mocks"] else {"mocks": data}
     try:
-        given = data["mocks"] if is_object(data) and is_named else data
-        return case_from({"id": "mocks", "mocks": given}, "").mocks
+        return case_from({"id": "mocks", **given}, "").mocks
     except BadFile as error:
-        found = [
-            one if is_named else replace(one, where=one.where.removeprefix("mocks").lstrip("."))
+        found = document.located(
+            one
+            if given is data
+            else replace(one, where=one.where.removeprefix("mocks").lstrip("."))
             for one in error.problems
-        ]
-        raise BadFile(invalid(where, document.located(found), "mocks by tool"), found) from error
+        )
+        raise BadFile(invalid(where, found, "mocks by tool"), found) from error
 
 
 def as_resources(given: Factories | str) -> Factories:

@@ -42,9 +42,9 @@ def check_tool_names(
         for case, runs in _with_agents(backend, cases)
         for problem in tool_problems(case, runs, allowed, approved)
     ]
-    found += _of_the_run(metrics, backend, cases, allowed)
-    if found:
-        lines = [_line(file, problem) for file, problem in in_files(found)]
+    lines = [_line(file, problem) for file, problem in in_files(found)]
+    lines += [str(problem) for problem in _of_the_run(metrics, backend, cases, allowed)]
+    if lines:
         more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
         raise BadCase("\n".join([*lines[:_SHOWN], *more]))
     doubts = (problem for case in cases for problem in scope_problems(case, f"case {case.id!r}"))
@@ -67,7 +67,7 @@ def tool_problems(
     is said.
     """
     try:
-        runs = target_of(case, runs)
+        runs = target_of(case, getattr(runs, "sample", runs))
         tools = runs.tools
     except BadInput as error:
         yield Problem("target", str(error).rstrip("."))
@@ -82,17 +82,17 @@ def tool_problems(
             name = wanted if isinstance(wanted, str) else wanted.tool
             here = at(place, "expect", "tools", index)
             if name not in tools:
-                yield from (
-                    () if has_others else _misspelt(case, "expects a call", name, here, tools)
-                )
+                expects = f"case {case.id!r} expects a call"
+                yield from () if has_others else _misspelt(case, expects, name, here, tools)
             elif isinstance(wanted, ToolCall) and not is_harvested(case):
                 yield from _unknown_arguments(case, wanted, here, tools[name])
     for index, metric in enumerate(() if has_others else case.metrics):
-        yield from _misspelt_in(metric, case, at("metrics", index), tools)
+        counts = f"case {case.id!r} has a metric that counts calls"
+        yield from _misspelt_in(metric, case, counts, at("metrics", index), tools)
 
 
 def _misspelt_in(
-    metric: MetricLike, case: Case, where: str, tools: Mapping[str, Any]
+    metric: MetricLike, case: Case, counts: str, where: str, tools: Mapping[str, Any]
 ) -> Iterator[Problem]:
     """A metric that counts calls of a tool which the agent has under a similar name.
 
@@ -100,7 +100,7 @@ def _misspelt_in(
     """
     asked = counted_tool(metric)
     if asked is not None and asked not in tools:
-        yield from _misspelt(case, "has a metric that counts calls", asked, where, tools)
+        yield from _misspelt(case, counts, asked, where, tools)
 
 
 def _of_the_run(
@@ -108,18 +108,18 @@ def _of_the_run(
     backend: Backend | None,
     cases: EvalSet,
     allowed: Collection[Any],
-) -> Iterator[tuple[Case, Problem]]:
-    """What is wrong with the metrics of a run: that of the first case, where it is wrong in all of them."""
+) -> Iterator[Problem]:
+    """What is wrong with the metrics of a run: those about tools that no case's agent has."""
     for metric in metrics:
-        found: list[tuple[Case, Problem]] = []
+        found: list[Problem] = []
         for case, runs in _with_agents(backend, cases) if counted_tool(metric) else ():
-            tools = runs.tools
+            tools = getattr(runs, "sample", runs).tools
             if tools is None or brings_agents(case, (*case.allow_tools, *allowed), tools):
                 break
-            wrong = list(_misspelt_in(metric, case, "", tools))
+            wrong = list(_misspelt_in(metric, case, "a metric of the run counts calls", "", tools))
             if not wrong:
                 break
-            found = found or [(case, wrong[0])]
+            found = found or wrong
         else:
             yield from found
 
@@ -129,7 +129,7 @@ def _with_agents(backend: Backend | None, cases: EvalSet) -> Iterator[tuple[Case
     for case in cases:
         runs = backend if case.agent is None else backend_for(case.agent)
         if runs is not None:
-            yield case, getattr(runs, "sample", runs)
+            yield case, runs
 
 
 def _misspelt(
@@ -147,7 +147,7 @@ def _misspelt(
     if near and name not in named and not name.startswith(_HANDOVERS):
         yield Problem(
             where,
-            f"case {case.id!r} {says} of {name!r}, but the agent has no tool of that name",
+            f"{says} of {name!r}, but the agent has no tool of that name",
             f"Did you mean {near[0]!r}? It offers {sorted(tools)}.",
         )
 

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 from greenroom.backends.backend import Backend
 from greenroom.cases import EvalSet, Problem, check
@@ -50,8 +49,10 @@ def problems_in(
 
 
 def _of_tools(evalset: EvalSet, agent: Backend | None) -> Iterator[Problem]:
-    for index, case in enumerate(evalset if agent is not None else ()):
-        for problem in tool_problems(case, cast(Backend, agent)):
+    if agent is None:
+        return
+    for index, case in enumerate(evalset):
+        for problem in tool_problems(case, agent):
             yield replace(problem, where=f"cases[{index}].{problem.where}")
 
 

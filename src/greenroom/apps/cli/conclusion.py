@@ -1,6 +1,6 @@
 """After a run: its files, what is shown of all reports together, and what the gate says."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -105,7 +105,7 @@ def decided(order: Order, cases: Chosen, reports: Reports, baseline: Report | No
     return found
 
 
-def end(decisions: Decisions, unwritten: list[str]) -> None:
+def end(decisions: Decisions, unwritten: Sequence[str] = ()) -> None:
     """Raise if anything keeps the run from passing, with the highest exit code of all reasons."""
     reasons = list(unwritten)
     code = BAD_INPUT if unwritten else PASSED

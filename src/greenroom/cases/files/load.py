@@ -38,10 +38,11 @@ def read_evalset(
         message = invalid(document.source, found, f"format: {taken.name}, since {why}")
         raise BadFile(message, found)
     judged = judged_as(found, taken)
-    for index, case in enumerate(judged):
-        # Made here, and not yet seen by others.
-        object.__setattr__(case, "origin", CaseOrigin(str(path), index, taken.name))
-    return replace(judged, shape=taken.name)
+    cases = [
+        replace(case, origin=CaseOrigin(str(path), index, taken.name))
+        for index, case in enumerate(judged)
+    ]
+    return replace(judged, shape=taken.name, cases=cases)
 
 
 def read_as(document: Document, shape: Shape) -> EvalSet | list[Problem]:

@@ -20,7 +20,7 @@ from greenroom.results.reading import cases_in
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import Report
 from greenroom.results.totals import by_case
-from greenroom.results.trials import parting
+from greenroom.results.trials import Parting, parting
 
 HTML_FILE = "eval_report.html"
 
@@ -125,13 +125,13 @@ class _Cases:
             for row in self.rows
             for result, trial in zip(self.results[row.id], row.trials, strict=True)
         ]
-        parted = {
-            row.id: parting(self.results[row.id]) for row in self.rows if row.status == "flaky"
-        }
+        parted: dict[str, Parting | None] = {}
         for result, trial, row in sorted(trials, key=lambda one: not one[0].fell_short):
             if packs.has_room:
                 before = () if earlier is None else earlier(row.id)
                 moved = row.change not in ("", "unchanged")
+                if row.status == "flaky" and row.id not in parted:
+                    parted[row.id] = parting(self.results[row.id])
                 story = story_of(result, before, beside_baseline=moved, parted=parted.get(row.id))
                 trial.pack = packs.add(as_json(story))
         return packs.close()
