@@ -10,6 +10,8 @@ import pytest
 from hypothesis import settings
 
 from greenroom.simulation.fence import patches
+from greenroom.suite.workers import local
+from warm_python import WarmPython
 
 pytest_plugins = ["pytester", "ray_clusters"]
 
@@ -59,3 +61,9 @@ def libraries_of_this_test(request: pytest.FixtureRequest) -> Iterator[None]:
         setattr(patches, "_OWN_SOCKETS", unloaded)  # noqa: B010 - it is final for everyone else
     yield
     setattr(patches, "_OWN_SOCKETS", every)  # noqa: B010
+
+
+@pytest.fixture
+def warm_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Worker processes have Greenroom imported already, which is half of what a small run takes."""
+    monkeypatch.setattr(local, "Popen", WarmPython)

@@ -29,6 +29,7 @@ COMMANDS = (
     "greenroom.suite.contracts",
     "greenroom.suite.stored_run",
     "greenroom.suite.workers.local",
+    "greenroom.suite.workers.worker",
     "pytest",
 )
 """The modules that the common commands need."""
@@ -81,18 +82,20 @@ class WarmPython(subprocess.Popen[Any]):
         super().__init__([str(word) for word in command], **options)
 
     def _execute_child(self, args: list[str], *rest: Any) -> None:
-        cwd, env = rest[4:6]
+        passed, cwd, env = rest[3:6]
         ends = rest[9:15]
         stdin, _, _, stdout, _, stderr = ends
         request = {
             "words": args[1:] if Path(args[0]).name.startswith("python") else args,
             "cwd": os.fspath(cwd or Path.cwd()),
             "environment": dict(os.environ if env is None else env),
+            "passed": [*passed],
+            "group": rest[21],
         }
         reads, writes = os.pipe()
         self._report = os.fdopen(reads, "rb", buffering=0)
         files = [place if end == -1 else end for place, end in enumerate((stdin, stdout, stderr))]
-        self._server.fork(request, [*files, writes])
+        self._server.fork(request, [*files, *passed, writes])
         os.close(writes)
         self._close_pipe_fds(*ends)  # pyright: ignore[reportAttributeAccessIssue]
         self.pid = _number(self._report.read(4))

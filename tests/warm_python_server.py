@@ -1,5 +1,6 @@
 """The Python behind `warm_python`: imports the modules it is given, then forks for every request."""
 
+import fcntl
 import gc
 import importlib
 import io
@@ -18,7 +19,7 @@ from typing import Any
 
 def next_request(requests: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     """What to run, and its files with the one for the report last; None when nobody asks any more."""
-    size, files, *_ = socket.recv_fds(requests, 4, 4)
+    size, files, *_ = socket.recv_fds(requests, 4, 8)
     if not size:
         return None
     [left] = struct.unpack("!I", size)
@@ -73,10 +74,15 @@ def tell_who_ended(reports: dict[int, int]) -> None:
 
 def become(request: dict[str, Any], files: list[int]) -> None:
     """Take what the process would have begun with."""
-    for number, file in enumerate(files[:3]):
-        os.dup2(file, number)
+    # First out of the way, for one may have the number that another is to get.
+    aside = [fcntl.fcntl(file, fcntl.F_DUPFD, 500) for file in files[:-1]]
     for file in files:
         os.close(file)
+    for number, file in zip((0, 1, 2, *request["passed"]), aside, strict=True):
+        os.dup2(file, number)
+        os.close(file)
+    if request["group"] != -1:
+        os.setpgid(0, request["group"])
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environment"])

@@ -16,6 +16,8 @@ from store.asked import Asked
 from store.errands import statuses
 from store.timeless import timeless
 
+pytestmark = pytest.mark.usefixtures("warm_workers")
+
 WORDS = {"second": "What then?"}
 """What the function reads from elsewhere, so that its own text does not tell that it has changed."""
 PAID: list[int] = []

@@ -25,6 +25,8 @@ from greenroom.suite.shrinking import shrink_trial
 from store.servers import Server
 from store.timeless import timeless
 
+pytestmark = pytest.mark.usefixtures("warm_workers")
+
 
 @tool
 def refund(order: int) -> str:

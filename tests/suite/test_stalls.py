@@ -15,6 +15,8 @@ from greenroom.suite.batch import simulate_all
 from greenroom.suite.rescores import rescore
 from greenroom.world.threads import Expired
 
+pytestmark = pytest.mark.usefixtures("warm_workers")
+
 GREETED = Expect(contains="Hello")
 BLOCKS, LIMIT = 2.5, 2.0
 """Seconds: a case blocks for longer than its neighbours may take, who need far less."""

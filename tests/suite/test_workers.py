@@ -31,10 +31,13 @@ from greenroom.suite.measurement import Measurement
 from greenroom.suite.options import complete
 from greenroom.suite.references import load_value
 from greenroom.suite.trial import Settings, Trial, TrialState
+from greenroom.suite.workers import local
 from greenroom.suite.workers.trial import WorkerTrial
 from greenroom.suite.workers.wire import Outbox, packed, unpacked
 from greenroom.suite.workers.worker import WorkerSetup
 from store.timeless import timeless
+
+pytestmark = pytest.mark.usefixtures("warm_workers")
 
 SHOP = """
     import os
@@ -189,6 +192,12 @@ def events(ledger: Ledger | None) -> list[dict[str, Any]]:
 
 def shown(blame: Blame | None) -> Any:
     return blame and (blame.whom, list(blame.evidence))
+
+
+@pytest.fixture
+def cold_workers(warm_workers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Worker processes as users have them: children of this process."""
+    monkeypatch.setattr(local, "Popen", subprocess.Popen)
 
 
 def children() -> list[str]:
@@ -389,8 +398,8 @@ async def test_a_worker_that_finds_something_else_plays_nothing(
 async def test_a_worker_that_cannot_import_the_agent_says_why(tmp_path: Path) -> None:
     file = tmp_path / "shy.py"
     file.write_text(
-        "import sys\nfrom greenroom import step\n"
-        "if 'pytest' not in sys.modules: raise RuntimeError('not here')\n"
+        "import os\nfrom greenroom import step\n"
+        f"if os.getpid() != {os.getpid()}: raise RuntimeError('not here')\n"
         "agent = step(lambda: 'x', name='s')\n"
     )
     with pytest.raises(BadInput, match="not here"):
@@ -469,9 +478,9 @@ async def test_a_worker_that_dies_before_it_is_ready_is_replaced_once(
 ) -> None:
     file = tmp_path / "frail.py"
     file.write_text(
-        "import os, sys\nfrom pathlib import Path\nfrom greenroom import step\n"
+        "import os\nfrom pathlib import Path\nfrom greenroom import step\n"
         "mark = Path(__file__).with_name('mark')\n"
-        f"if 'pytest' not in sys.modules and ({often} or not mark.exists()):\n"
+        f"if os.getpid() != {os.getpid()} and ({often} or not mark.exists()):\n"
         "    mark.touch()\n    os._exit(4)\n"
         "agent = step(lambda: 'x', name='s')\n"
     )
@@ -546,6 +555,7 @@ CROWDED = """
 """
 
 
+@pytest.mark.usefixtures("cold_workers")
 async def test_a_worker_that_comes_back_while_another_is_hired_is_not_forgotten(
     tmp_path: Path,
 ) -> None:
@@ -557,7 +567,7 @@ async def test_a_worker_that_comes_back_while_another_is_hired_is_not_forgotten(
     def hear(result: CaseResult) -> None:
         if result.case_id == "case 2":
             (tmp_path / "back").touch()
-        left.append(sum("workers.worker" in line for line in children()))
+        left.append(sum("workers.worker import main" in line for line in children()))
 
     report = await evaluate(
         f"{file}:agent",
@@ -681,6 +691,7 @@ async def test_a_run_is_cut_by_its_token_and_its_workers_with_it(
     assert any("enough" in note for note in report.results[0].notes)
 
 
+@pytest.mark.usefixtures("cold_workers")
 @pytest.mark.parametrize("options", [{"fail_fast": True}, {"on_error": "stop"}])
 async def test_a_case_that_stops_the_run_ends_the_workers_that_play_others(
     shop: Callable[[str], str], options: Any
@@ -692,7 +703,7 @@ async def test_a_case_that_stops_the_run_ends_the_workers_that_play_others(
     report = await evaluate(shop("failing_or_blocking"), cases, workers=2, **options)
     assert [result.status for result in report.results] == ["error", "skipped", "skipped"]
     assert "not finished: case 'fail'" in report["block"].notes[0]
-    assert not any("workers.worker" in line for line in children())
+    assert not any("workers.worker import main" in line for line in children())
 
 
 async def test_a_run_that_was_cancelled_before_starts_no_worker(shop: Callable[[str], str]) -> None:
@@ -702,6 +713,7 @@ async def test_a_run_that_was_cancelled_before_starts_no_worker(shop: Callable[[
     assert {result.status for result in report.results} == {"skipped"}
 
 
+@pytest.mark.usefixtures("cold_workers")
 async def test_an_evaluation_that_is_cancelled_ends_its_workers(
     shop: Callable[[str], str],
 ) -> None:
@@ -713,7 +725,7 @@ async def test_an_evaluation_that_is_cancelled_ends_its_workers(
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert not any("workers.worker" in line for line in children())
+    assert not any("workers.worker import main" in line for line in children())
 
 
 PRICED = """

@@ -19,6 +19,8 @@ from greenroom.suite.workers.turns import TurnGiver
 from greenroom.world.pacer import Pace, keep_rates, paces
 from greenroom.world.rates import read_rate, read_rates
 
+pytestmark = pytest.mark.usefixtures("warm_workers")
+
 SHOP = """
     import os
     from pathlib import Path

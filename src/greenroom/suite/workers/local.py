@@ -4,10 +4,10 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from subprocess import DEVNULL, Popen, TimeoutExpired
 from typing import Any, Final
 
 from greenroom.errors import BadInput
@@ -124,7 +124,7 @@ class LocalProcess:
         if self.process.poll() is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
-            with suppress(subprocess.TimeoutExpired):
+            with suppress(TimeoutExpired):
                 self.process.wait(_LEAVING)
 
     async def ended(self) -> tuple[str, bool]:
@@ -153,7 +153,7 @@ class LocalProcess:
 
 def _started(
     environment: Mapping[str, str], folder: str | None, path: Any, *said: Any
-) -> tuple["subprocess.Popen[bytes]", Any, Any]:
+) -> tuple["Popen[bytes]", Any, Any]:
     """A new process, and the ends of the pipes to it and from it."""
     python = [sys.executable, *["-O"] * sys.flags.optimize]  # with asserts if they count here
     inbox, to = os.pipe()
@@ -162,11 +162,11 @@ def _started(
     try:
         # It belongs to no case: the fence of another run in this process is not meant for it.
         with opening_for(processes=True):
-            process = subprocess.Popen(
+            process = Popen(
                 [*python, "-c", _BEGINNING, *words],
                 env=environment,
                 cwd=folder,
-                stdin=subprocess.DEVNULL,
+                stdin=DEVNULL,
                 stdout=2,  # what agents print must not get between the lines of a report
                 pass_fds=(inbox, outbox),
                 process_group=0,  # Ctrl-C is for the parent, who ends its workers
