@@ -2,6 +2,7 @@
 
 import sys
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from greenroom.apps.pytest_plugin import collection, fixtures, runner
 from greenroom.reports.console import totals
 from greenroom.reports.failure import failure_text
 from greenroom.results import Report
-from nested_pytest import FEW_PLUGINS
+from nested_pytest import ASYNCIO, few_plugins
 
 AGENT = """
 from greenroom import Agent, Scripted, call, tool
@@ -76,17 +77,16 @@ class Project:
             f"{pytest_options}\n[tool.greenroom.pytest]\n{textwrap.dedent(text)}",
         )
 
-    def run(self, *words: str) -> pytest.RunResult:
-        """pytest in this process, where every warning is an error."""
-        return self.pytester.runpytest_inprocess(
-            "-W", "error", "--strict-markers", "-p", "no:hypothesispytest", *words
-        )
+    def run(self, *words: str, beside: Sequence[str] = (ASYNCIO,)) -> pytest.RunResult:
+        """pytest in this process with these other plug-ins, where every warning is an error."""
+        with few_plugins():
+            return self.pytester.runpytest_inprocess(
+                "-W", "error", "--strict-markers", *(f"-p{name}" for name in beside), *words
+            )
 
     def run_apart(self, *words: str) -> pytest.RunResult:
         """pytest in a process of its own."""
-        with pytest.MonkeyPatch.context() as patch:
-            for name, value in FEW_PLUGINS.items():
-                patch.setenv(name, value)
+        with few_plugins():
             return self.pytester.runpytest_subprocess(*words)
 
 

@@ -2,7 +2,10 @@
 
 import pytest
 
+from nested_pytest import ASYNCIO
 from pytest_plugin.conftest import BAD, BROKEN, GOOD, Project, said
+
+ANYIO = "anyio.pytest_plugin"
 
 SYNC = """
 def test_refund(rehearse):
@@ -163,24 +166,26 @@ async def test_sync_beside_a_running_loop(rehearse):
 
 
 @pytest.mark.parametrize(
-    "mark, words",
+    "mark, beside, words",
     [
-        ("@pytest.mark.asyncio", ["-p", "no:anyio"]),
-        ("", ["-p", "no:anyio", "-o", "asyncio_mode=auto"]),
-        ("@pytest.mark.anyio", ["-p", "no:asyncio", "-o", "addopts="]),
-        ("@pytest.mark.anyio", []),
+        ("@pytest.mark.asyncio", [ASYNCIO], []),
+        ("", [ASYNCIO], ["-o", "asyncio_mode=auto"]),
+        ("@pytest.mark.anyio", [ANYIO], []),
+        ("@pytest.mark.anyio", [ANYIO, ASYNCIO], []),
     ],
     ids=["asyncio strict", "asyncio auto", "anyio alone", "anyio next to asyncio"],
 )
-def test_async_tests_await_the_evaluation(project: Project, mark: str, words: list[str]) -> None:
-    if "no:asyncio" in words:
+def test_async_tests_await_the_evaluation(
+    project: Project, mark: str, beside: list[str], words: list[str]
+) -> None:
+    if ASYNCIO not in beside:
         project.write("pyproject.toml", "")
     project.cases(GOOD, name="refund.yaml")
     project.write(
         "conftest.py", "import pytest\n@pytest.fixture\ndef anyio_backend(): return 'asyncio'"
     )
     project.write("test_it.py", ASYNC.format(mark=mark))
-    project.run(*words).assert_outcomes(passed=2)
+    project.run(*words, beside=beside).assert_outcomes(passed=2)
 
 
 def test_neither_plugin_is_needed(project: Project) -> None:
@@ -194,4 +199,4 @@ def test_neither_plugin_is_needed(project: Project) -> None:
             assert asyncio.run(evaluate("agent.py", "refund.eval.yaml")).passed
         """,
     )
-    project.run("-p", "no:anyio", "-p", "no:asyncio").assert_outcomes(passed=2)
+    project.run(beside=()).assert_outcomes(passed=2)

@@ -21,6 +21,7 @@ from greenroom import (
 from greenroom.apps.pytest_plugin import EvalRunner, load_test_file
 from greenroom.errors import BadFile, GreenroomError
 from greenroom.ledger import Ledger
+from nested_pytest import ASYNCIO, few_plugins
 
 
 @tool
@@ -156,7 +157,8 @@ def test_a_test_that_asserts_on_a_broken_trial_shows_what_broke(pytester) -> Non
             assert ask().score > 0.5
         """
     )
-    result = pytester.runpytest("-q", "--tb=short")
+    with few_plugins():
+        result = pytester.runpytest("-q", "--tb=short", "-p", ASYNCIO)
     result.assert_outcomes(failed=4)
     assert result.stdout.str().count("agent: ") >= 4
     result.stdout.fnmatch_lines(["*assert None == 1.0*", "*where None = <EvalResult of 'single'*"])

@@ -2,6 +2,8 @@
 
 import pytest
 
+from nested_pytest import ASYNCIO, few_plugins
+
 HONEST = """
 from greenroom import Agent, Ledger, Scripted, tool
 from greenroom.backends.native import NativeBackend
@@ -90,30 +92,37 @@ def beside(desk):
 """
 
 
-def failed(pytester: pytest.Pytester, source: str) -> set[str]:
+def failed(pytester: pytest.Pytester, source: str, chosen: str) -> set[str]:
     pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
     pytester.makepyfile(test_mine=source)
-    ran = pytester.inline_run("-q", "-p", "no:cacheprovider", "-k", "not hangs and not was_cut")
+    with few_plugins():
+        ran = pytester.inline_run("-q", "-p", ASYNCIO, "-k", chosen)
     passed, _, broken = ran.listoutcomes()
-    assert passed
+    assert passed or broken
     return {report.nodeid.split("::")[-1] for report in broken}
 
 
 def test_an_honest_backend_passes(pytester: pytest.Pytester):
-    assert failed(pytester, HONEST) == set()
+    assert failed(pytester, HONEST, "not hangs and not was_cut") == set()
 
 
 @pytest.mark.parametrize(
-    "cheat,caught",
+    "cheat, caught",
     [
-        (LEAKY, "test_a_mocked_tool_answers_and_its_body_never_runs"),
-        (LEAKY, "test_a_tool_without_a_mock_is_refused_and_ends_the_case"),
-        (SILENT, "test_what_is_entered_is_left"),
-        (BOASTING, "test_an_answer_that_is_data_is_the_turns_output"),
-        (DUMB_BYPASS, "test_a_way_around_the_gate_leads_nowhere[nothing at all]"),
-        (OPEN_BYPASS, "test_a_way_around_the_gate_leads_nowhere[next to the gate]"),
+        (
+            LEAKY,
+            {
+                "test_a_mocked_tool_answers_and_its_body_never_runs",
+                "test_a_tool_without_a_mock_is_refused_and_ends_the_case",
+            },
+        ),
+        (SILENT, {"test_what_is_entered_is_left"}),
+        (BOASTING, {"test_an_answer_that_is_data_is_the_turns_output"}),
+        (DUMB_BYPASS, {"test_a_way_around_the_gate_leads_nowhere[nothing at all]"}),
+        (OPEN_BYPASS, {"test_a_way_around_the_gate_leads_nowhere[next to the gate]"}),
     ],
-    ids=["runs bodies", "acts before it asks", "tells half", "boasts", "dumb canary", "open way"],
+    ids=["runs bodies", "tells half", "boasts", "dumb canary", "open way"],
 )
-def test_a_backend_that_cheats_is_caught(pytester: pytest.Pytester, cheat: str, caught: str):
-    assert caught in failed(pytester, HONEST + cheat)
+def test_a_backend_that_cheats_is_caught(pytester: pytest.Pytester, cheat: str, caught: set[str]):
+    chosen = " or ".join(name.partition("[")[0] for name in caught)
+    assert failed(pytester, HONEST + cheat, chosen) == caught
