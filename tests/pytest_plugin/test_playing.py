@@ -440,15 +440,15 @@ def test_the_gate_excuses_no_agent_that_cannot_be_loaded(project: Project) -> No
 # Several workers
 
 
-def with_workers(project: Project, *words: str) -> pytest.RunResult:
-    return project.run_apart("-n", "2", *words)
+def with_workers(project: Project, *words: str, count: int = 1) -> pytest.RunResult:
+    return project.run_apart("-n", str(count), *words)
 
 
 def test_results_come_home_from_workers(project: Project) -> None:
     project.settings("min_pass_rate = 0.6")
     many = [GOOD.replace("id: good", f"id: good{n}") for n in range(4)]
     project.cases(*many, BAD, name="evals/plain.eval.yaml")
-    result = with_workers(project, "--greenroom-report=r.json", "--junitxml=j.xml")
+    result = with_workers(project, "--greenroom-report=r.json", "--junitxml=j.xml", count=2)
     assert "eval sets: 5 cases: 4 passed, 1 failed; 80 % (37–97) passing" in said(result)
     assert "again: pytest evals/plain.eval.yaml::bad" in said(result)
     assert (result.ret, len(Report.load(project.path / "r.json"))) == (0, 5)
@@ -485,7 +485,7 @@ def test_a_worker_that_dies_takes_nothing_with_it_and_passes_nothing(project: Pr
     )
     others = [SAID.replace("id: said", f"id: said{n}") for n in range(6)]
     project.cases(*others[:3], SAID.replace("says: Hi", "says: die"), *others[3:])
-    result = with_workers(project, "--greenroom-report=r.json")
+    result = with_workers(project, "--greenroom-report=r.json", count=2)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert "eval sets: 7 cases: 6 passed, 1 error" in said(result)
     died = Report.load(project.path / "r.json")["refund.eval.yaml::said"]

@@ -214,7 +214,7 @@ def test_a_report_of_one_trial_each_does_not_speak_of_repeats():
 DESIGNS = [(20, 5, 0.8, 0.3), (30, 3, 0.7, 0.5), (50, 4, 0.42, 0.5), (50, 5, 0.9, 0.2)]
 NEAR_THE_EDGE = [(10, 10, 0.9, 0.5), (20, 10, 0.95, 0.5), (50, 10, 0.95, 0.5), (50, 3, 0.95, 0.5)]
 FEW = [(10, 3, 0.5, 0.9), (10, 3, 0.9, 0.9), (10, 10, 0.8, 0.5), (10, 10, 0.5, 0.2)]
-ROUNDS = 2000
+ROUNDS = 1000
 
 
 def drawn(dice: random.Random, cases: int, trials: int, rate: float, likeness: float):

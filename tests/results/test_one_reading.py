@@ -50,7 +50,7 @@ class Kept(ReadResults):
         self.readings += 1
         for number, text in enumerate(self.texts):
             yield facts_in(text, "a test", None)
-            if len(self.texts) > 200 and number % 500 == 499:
+            if len(self.texts) > 200 and number % 300 == 299:
                 alive = sum(isinstance(one, TrialFacts) for one in gc.get_objects())
                 self.most_alive = max(self.most_alive, alive)
 
@@ -281,7 +281,7 @@ def test_the_rows_of_a_run_are_read_once_and_never_all_held(
     show: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shown, "MOST_TRIALS", 50)
-    results, earlier = Kept(many(2_000)), Kept(many(2_000))
+    results, earlier = Kept(many(600)), Kept(many(600))
     report = Report(results)
     if show == "gate":
         Gate(min_pass_rate=0.5, max_cost=1e9).decide(report)

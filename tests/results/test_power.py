@@ -241,7 +241,7 @@ def same(dice: random.Random, cases: int, trials: int) -> tuple[list, list]:
 
 @pytest.mark.parametrize("cases, trials", [(12, 5), (40, 1), (40, 5), (25, 3)])
 def test_chance_alone_is_seldom_called_a_change_of_the_whole(cases, trials):
-    dice, rounds = random.Random(13), 1500
+    dice, rounds = random.Random(13), 600
     wrong = 0
     for _ in range(rounds):
         then, now = same(dice, cases, trials)
@@ -251,7 +251,7 @@ def test_chance_alone_is_seldom_called_a_change_of_the_whole(cases, trials):
 
 
 def test_chance_alone_seldom_makes_any_case_look_changed():
-    dice, rounds = random.Random(17), 150
+    dice, rounds = random.Random(17), 60
     wrong = without = 0
     for _ in range(rounds):
         rates = [dice.betavariate(1, 1) for _ in range(40)]
