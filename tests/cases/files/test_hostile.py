@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 import zlib
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import warm_python
 from cases.files.fuzz_files import fuzz
 from cases.files.sets import VALUES
 from greenroom.cases import read_config, read_evalset
@@ -250,8 +250,11 @@ def test_a_huge_table_is_refused_within_200_mb(tmp_path: Path, kind: str) -> Non
 
 def measured(path: Path) -> int:
     """The most memory, in MB, that a process of its own held until it refused the file."""
-    ran = subprocess.run(
-        [sys.executable, "-c", MEASURE, str(path)], capture_output=True, text=True, check=False
+    ran = warm_python.run(
+        [sys.executable, "-c", MEASURE, str(path)],
+        modules=("greenroom.cases",),
+        capture_output=True,
+        text=True,
     )
     assert ran.returncode == 0, ran.stderr[-500:]
     assert ran.stdout, "the file was read, or the process was stopped"
