@@ -96,11 +96,9 @@ def check_names_after(
 
 def _names_others(case: Case, allowed: Collection[Any], offered: Collection[str]) -> bool:
     """Whether a case or run names tools that are not among these; nearly all name none."""
-    return (
-        any(name not in offered for name in case.mocks)
-        or any(name not in offered for name in answered_by_user(case))
-        or any(isinstance(name, str) and name not in offered for name in allowed)
-    )
+    named = {*case.mocks, *answered_by_user(case)}
+    named.update(one for one in allowed if isinstance(one, str))
+    return not named.issubset(offered)
 
 
 def _named(case: Case, allowed: Collection[Any]) -> Iterator[tuple[str, str, str]]:
