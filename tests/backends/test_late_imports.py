@@ -20,10 +20,6 @@ OPENAI_AGENTS = """
     model = ScriptedModel([ModelStep(output=[asks])])
     await Runner.run(Agent("payer", model=model, tools=[function_tool(pay)]), message)
 """
-LANGCHAIN = """
-    from langchain_core.tools import tool
-    await tool(pay).ainvoke({})
-"""
 LANGGRAPH = """
     from langgraph.prebuilt import ToolNode
     from langgraph.graph import START, MessagesState, StateGraph
@@ -55,8 +51,7 @@ GOOGLE_ADK = """
 FRAMEWORKS = {
     "pydantic-ai": PYDANTIC_AI,
     "openai-agents": OPENAI_AGENTS,
-    "langchain": LANGCHAIN,
-    "langgraph": LANGGRAPH,
+    "langgraph": LANGGRAPH,  # langchain alone: langgraph/test_inside.py
     "google-adk": GOOGLE_ADK,
 }
 
@@ -100,7 +95,8 @@ acted = []
 class Pay(BaseTool):
     name: str = "pay"
     description: str = "Pay."
-    METHOD = BaseTool.METHOD
+    run = BaseTool.run
+    arun = BaseTool.arun
 
     def _run(self) -> str:
         acted.append("paid")
@@ -108,38 +104,39 @@ class Pay(BaseTool):
 
 from greenroom import Case, evaluate
 
-async def clerk(message):
-    paid = Pay().METHOD({})
-    return str(await paid if asyncio.iscoroutine(paid) else paid)
+async def by_run(message):
+    return str(Pay().run({}))
+
+async def by_arun(message):
+    return str(await Pay().arun({}))
 
 async def main():
-    result = (await evaluate(clerk, Case("c", "Hi"))).results[0]
-    print(result.error.type, acted)
-    print(await clerk("Hi"), acted)
+    for clerk in (by_run, by_arun):
+        result = (await evaluate(clerk, Case("c", "Hi"))).results[0]
+        print(result.error.type, acted)
+        print(await clerk("Hi"), acted)
+        acted.clear()
 
 asyncio.run(main())
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["run", "arun"])
-def test_a_method_taken_from_the_framework_before_the_rehearsal_is_held(
-    method: str, tmp_path: Path
-) -> None:
-    script = tmp_path / "early.py"
-    script.write_text(EARLY.replace("METHOD", method))
+def told_by(text: str, tmp_path: Path) -> list[str]:
+    script = tmp_path / "script.py"
+    script.write_text(text)
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
-    held, free = done.stdout.splitlines()[:2] or ["", ""]
-    assert held == "ToolRefused []", done.stdout + done.stderr
-    assert free == "paid ['paid']", done.stdout + done.stderr
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_a_method_taken_from_the_framework_before_the_rehearsal_is_held(tmp_path: Path) -> None:
+    assert told_by(EARLY, tmp_path) == ["ToolRefused []", "paid ['paid']"] * 2
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("body", FRAMEWORKS.values(), ids=FRAMEWORKS)
 def test_a_framework_loaded_inside_a_function_is_held(body: str, tmp_path: Path) -> None:
-    script = tmp_path / "late.py"
-    script.write_text(SCRIPT.replace("BODY", body))
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
-    held, free = done.stdout.splitlines()[:2]
-    assert held == "ToolRefused []", done.stdout + done.stderr
-    assert free.endswith("['paid']"), done.stdout + done.stderr
+    held, free = told_by(SCRIPT.replace("BODY", body), tmp_path)
+    assert held == "ToolRefused []"
+    assert free.endswith("['paid']")

@@ -15,13 +15,13 @@ NOTEBOOKS: Any = nbformat.v4
 
 
 class Watched(NotebookClient):
-    """Remembers what the kernel sent to be shown."""
+    """Remembers what the kernel sent to be shown for each cell."""
 
-    shown: list[str]
+    shown: list[list[str]]
 
     def process_message(self, msg: Any, cell: Any, cell_index: int) -> Any:
         if msg["msg_type"] in ("display_data", "update_display_data"):
-            self.shown.append(msg["content"]["data"].get("text/html", ""))
+            self.shown[cell_index].append(msg["content"]["data"].get("text/html", ""))
         return super().process_message(msg, cell, cell_index)
 
 
@@ -29,17 +29,15 @@ def main() -> None:
     notebook = NOTEBOOKS.new_notebook()
     notebook.cells = [NOTEBOOKS.new_code_cell(cell) for cell in json.load(sys.stdin)]
     client = Watched(notebook, kernel_name="python3", timeout=120, allow_errors=True)
-    client.shown = []
+    client.shown = [[] for _ in notebook.cells]
     client.execute()
     left = [
         [str(output.get("data", {}).get("text/html", "")) for output in cell.outputs]
         for cell in notebook.cells
     ]
     errors = [
-        output.ename
+        [output.ename for output in cell.outputs if output.output_type == "error"]
         for cell in notebook.cells
-        for output in cell.outputs
-        if output.output_type == "error"
     ]
     print(json.dumps({"shown": client.shown, "left": left, "errors": errors}))
 

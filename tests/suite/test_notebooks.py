@@ -3,8 +3,8 @@
 import json
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -41,50 +41,69 @@ await asyncio.wait_for(evaluate(agent, cases, store=False, concurrency=1), timeo
 """
 
 
-def ran(*cells: str, cwd: Path) -> dict[str, Any]:
-    """What the cells showed while they ran, what stands below them, and their errors."""
+PLAIN = "report = await evaluate(agent, cases, store=False, progress=False)"
+CELLS = {
+    "setting": SETTING,
+    "rehearse": "report = rehearse(agent, cases, store=False, concurrency=1)",
+    "rehearsed": "report",
+    "evaluate": "report = await evaluate(agent, cases, store=False, concurrency=1)",
+    "evaluated": "report",
+    "cancelled": CANCELLED,
+    "broken": BROKEN,
+    "left out": f"{PLAIN}\nreport",
+    "beside zmq": f"import zmq\n{PLAIN}\nreport",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What it showed while it ran, what stands below it, and its errors."""
+
+    shown: list[str]
+    left: list[str]
+    errors: list[str]
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Cell]:
+    """All cells in one kernel, for that takes long to start."""
     done = subprocess.run(
         [sys.executable, Path(__file__).with_name("notebooks.py")],
-        cwd=cwd,
-        input=json.dumps([SETTING, *cells]),
+        cwd=tmp_path_factory.mktemp("notebook"),
+        input=json.dumps([*CELLS.values()]),
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    found = json.loads(done.stdout.splitlines()[-1])
+    told = zip(found["shown"], found["left"], found["errors"], strict=True)
+    return {name: Cell(*cell) for name, cell in zip(CELLS, told, strict=True)}
 
 
-@pytest.mark.parametrize(
-    "cell",
-    [
-        "report = rehearse(agent, cases, store=False, concurrency=1)",
-        "report = await evaluate(agent, cases, store=False, concurrency=1)",
-    ],
-)
-def test_a_cell_shows_how_far_the_run_is_and_takes_it_away(cell, tmp_path):
-    found = ran(cell, "report", cwd=tmp_path)
-    assert '<progress max="4" value="0"></progress> 0 of 4 trials: 0 passed' in found["shown"][0]
-    assert any("2 of 4 trials: 2 passed" in shown for shown in found["shown"])
-    assert found["shown"][-1] == ""
-    assert not any("progress" in left for left in found["left"][1])
-    assert "<table>" in found["left"][2][0]
+@pytest.mark.parametrize("name, after", [("rehearse", "rehearsed"), ("evaluate", "evaluated")])
+def test_a_cell_shows_how_far_the_run_is_and_takes_it_away(notebook, name, after):
+    cell = notebook[name]
+    assert '<progress max="4" value="0"></progress> 0 of 4 trials: 0 passed' in cell.shown[0]
+    assert any("2 of 4 trials: 2 passed" in shown for shown in cell.shown)
+    assert cell.shown[-1] == ""
+    assert not any("progress" in left for left in cell.left)
+    assert "<table>" in notebook[after].left[0]
 
 
-@pytest.mark.parametrize("cell, error", [(CANCELLED, "KeyError"), (BROKEN, "TimeoutError")])
-def test_no_bar_stays_below_a_cell_that_was_cut_or_failed(cell, error, tmp_path):
-    found = ran(cell, cwd=tmp_path)
-    assert found["errors"] == [error]
-    assert any("<progress" in shown for shown in found["shown"])
-    assert not any("progress" in left for left in found["left"][1])
+@pytest.mark.parametrize("name, error", [("cancelled", "KeyError"), ("broken", "TimeoutError")])
+def test_no_bar_stays_below_a_cell_that_was_cut_or_failed(notebook, name, error):
+    cell = notebook[name]
+    assert cell.errors == [error]
+    assert any("<progress" in shown for shown in cell.shown)
+    assert not any("progress" in left for left in cell.left)
 
 
-def test_it_can_be_left_out_and_the_kernels_own_connections_are_no_gap_in_the_fence(tmp_path):
-    cell = "report = await evaluate(agent, cases, store=False, progress=False)"
-    found = ran(cell, "report", f"import zmq\n{cell}", "report", cwd=tmp_path)
-    assert found["shown"] == []
+def test_it_can_be_left_out_and_the_kernels_own_connections_are_no_gap_in_the_fence(notebook):
     gap = "the fence cannot see connections of pyzmq"
-    assert [gap in found["left"][n][0] for n in (2, 4)] == [False, True]
+    for name, is_told in (("left out", False), ("beside zmq", True)):
+        assert notebook[name].shown == []
+        assert (gap in notebook[name].left[0]) == is_told
 
 
 def test_outside_a_notebook_there_is_none():

@@ -7,6 +7,7 @@ finished trial; the report is written at the end.
 """
 
 import asyncio
+import importlib
 import json
 import os
 import re
@@ -25,8 +26,10 @@ from greenroom.metrics.judges import judge
 from greenroom.models import ModelReply, ModelRequest
 from greenroom.models.model import OnDelta
 from greenroom.results import CaseResult
-from greenroom.store import Store
+from greenroom.store import Store, failpoints
 from store.timeless import timeless
+
+importlib.reload(failpoints)  # which a fork has imported before it knew where to crash
 
 CASES = 6
 

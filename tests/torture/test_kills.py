@@ -23,6 +23,7 @@ from greenroom.store import Store
 from greenroom.store.failpoints import FAILPOINTS
 from store.timeless import timeless
 from torture.answering import Answering, Question
+from warm_python import WarmPython
 
 PLAYER = Path(__file__).with_name("player.py")
 
@@ -47,7 +48,7 @@ class Play:
     def start(self, failpoint: str = "") -> "subprocess.Popen[str]":
         self.processes += 1
         command = [sys.executable, str(PLAYER), str(self.place / "store"), str(self._target)]
-        return subprocess.Popen(
+        return WarmPython(
             [*command, str(self.answering.port), str(self.processes)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
