@@ -1,13 +1,16 @@
 """Cases that failed after they had passed, played again until it can be told whether they changed."""
 
 import random
+from importlib import import_module
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from greenroom.results.confirmation import ALONE, GROUP, Confirming, enough, rare, together
+
+stats: Any = import_module("scipy.stats")  # reading its types would take seconds
 
 
 def played(confirming: Confirming, fails) -> int:

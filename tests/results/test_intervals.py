@@ -1,11 +1,12 @@
 """How sure a pass rate is."""
 
 import random
+from importlib import import_module
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from greenroom import Report
 from greenroom.results import CaseResult, Gate, Interval
@@ -20,6 +21,8 @@ from greenroom.results.intervals import (
     variance_of_mean,
     wilson,
 )
+
+stats: Any = import_module("scipy.stats")  # reading its types would take seconds
 
 TALLIES = st.lists(st.integers(1, 8).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 ALIKE = st.integers(1, 8).flatmap(

@@ -2,13 +2,14 @@
 
 import random
 from fractions import Fraction
+from importlib import import_module
 from itertools import product
 from math import comb
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from scipy import stats
 
 from greenroom import Report
 from greenroom.results import CaseResult, compare
@@ -23,6 +24,8 @@ from greenroom.results.exact import (
     stratified,
 )
 from greenroom.results.power import detectable
+
+stats: Any = import_module("scipy.stats")  # reading its types would take seconds
 
 COUNTS = st.tuples(st.integers(0, 12), st.integers(0, 12)).filter(lambda pair: sum(pair) > 0)
 
