@@ -46,3 +46,10 @@ _WAYS = [
 ]
 
 PAYLOADS = [way.format(act, act) for act in _ACTS for way in _WAYS]
+SOME_PAYLOADS = [
+    way.format(act, act)
+    for m, act in enumerate(_ACTS)
+    for n, way in enumerate(_WAYS)
+    if (m + n) % 4 == 0
+]
+"""A quarter of them, in which every act and every way occurs."""

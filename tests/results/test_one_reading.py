@@ -217,7 +217,6 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-@settings(deadline=None, max_examples=50)
 @given(any_results(), trials_of("c0"))
 def test_every_figure_is_what_its_own_way_through_the_results_gives(
     results: list[CaseResult], again: list[CaseResult]
