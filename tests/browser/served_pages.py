@@ -165,7 +165,7 @@ RUNS = [
     {"id": RUN, "name": "Support desk", "evalset": "desk", "agent": "agent.py:desk", "digest": "4f1dab", "state": "running",
      "begun": 1_760_000_000.0, "trials": 132, "planned": 300, "counts": {"passed": 120, "failed": 9, "error": 3},
      "rate": {"share": 0.93, "text": "93 % ± 5"}, "cost": 0.12, "mine": True},
-    {"id": OTHER, "name": "Support desk", "evalset": "desk", "agent": "agent.py:desk", "digest": "77aa01", "state": "finished",
+    {"id": OTHER, "name": "Refunds and questions at the support desk", "evalset": "desk", "agent": "agent.py:desk", "digest": "77aa01", "state": "finished",
      "begun": 1_759_913_600.0, "seconds": 312.0, "trials": 300, "counts": {"passed": 252, "failed": 27, "error": 21},
      "rate": {"share": 0.84, "text": "84 % ± 4"}, "cost": 0.31},
 ]  # fmt: skip
@@ -177,13 +177,14 @@ POINTS = [
 TIMELINE = timeline(refund_run(), Trimmer())
 AGENT = {
     "ref": "agent.py:desk", "name": "desk", "graph": as_json(graph_of(DESK) or graph_of({"name": "none"})),  # type: ignore[arg-type]
-    "issues": [{"code": "C01", "text": "closer reads session.refund, which may be missing.", "place": "agent.py:12"}],
+    "issues": [{"code": "CannotTell", "text": "closer reads session.refund, which may be missing.",
+                "place": "seq.1/route.refund/seq.1/approval", "hint": "Declare what that writes: writes=..., or reads=... if it only reads."}],
     "links": [["clerk", "closer", "session.refund"]], "estimate": "about $0.0011 a case", "mermaid": "flowchart TD\n",
 }  # fmt: skip
 PLAY: dict[str, Any] = {
     "id": "p1", "agent": 0, "name": "desk", "timeline": TIMELINE, "events": 28, "cost": 0.0021,
     "mocks": {"lookup_order": {"state": "shipped"}}, "tools": ["lookup_order", "refund"],
-    "values": [["session.order", "A-7"]],
+    "values": [["session.order", "A-7"], ["session.customer.orders", [{"id": f"A-{n}", "items": ["cup", "saucer"]} for n in range(9)]]],
     "waits": [{"id": "y1", "tool": "approve", "prompt": "Refund $120?", "args": {"amount": 120}}],
     "missing": {"refund": "ok"},
 }  # fmt: skip

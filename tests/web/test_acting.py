@@ -179,6 +179,7 @@ def test_a_plan_is_acted_on_once(server: Server) -> None:
     )
     plan = post(server, "/api/runs/plan", {"agent": 0, "set": "refunds", "trials": 2})
     assert shlex.split(plan["command"])[:4] == ["greenroom", "eval", "run", "shop.py:agent"]
+    assert plan["trials"] == 2 * plan["cases"]
     child = post(server, "/api/runs", {"plan": plan["plan"]})
     assert server.request("/api/runs", "POST", {"plan": plan["plan"]})[0] == 400
     assert server.request("/api/runs", "POST", {"plan": "made up"})[0] == 400

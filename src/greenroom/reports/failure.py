@@ -10,7 +10,7 @@ from greenroom.errors import BadInput
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.transcript import LONGEST, retold, transcript
-from greenroom.reports.words import as_called, printable, shortened
+from greenroom.reports.words import printable, shortened
 from greenroom.results.redaction import redacted
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
@@ -126,6 +126,11 @@ def _expected(expect: Expect, part: str) -> list[str] | None:
 
 
 def _calls(tools: Sequence[ToolCall | str]) -> list[str]:
-    """Calls as one would type them; a bare name takes any arguments."""
-    shown = [f"{t}(…)" if isinstance(t, str) else as_called(t.tool, t.args) for t in tools]
-    return shown or ["no calls"]
+    """Calls as the evidence of metrics has them; a bare name takes any arguments."""
+    return [_called(one) for one in tools] or ["no calls"]
+
+
+def _called(tool: ToolCall | str) -> str:
+    if isinstance(tool, str):
+        return f"{tool}(…)"
+    return f"{tool.tool}({', '.join(f'{name}={value!r}' for name, value in tool.args.items())})"

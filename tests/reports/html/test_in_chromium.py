@@ -10,10 +10,11 @@ import pytest
 from browser.chromium import chromium, opened, until
 from browser.hostile import PAYLOADS, SOME_PAYLOADS, hostile_report
 from browser.sample_reports import earlier_report, many_cases, rich_report
-from greenroom import Report, Score, Unmeasured
+from greenroom import Case, Expect, Report, Score, Unmeasured, rehearse, step
 from greenroom.ledger import AgentSaid, Ledger
 from greenroom.reports.html import render_html
 from greenroom.results import CaseResult, Problem
+from greenroom.world import Scopes
 
 pytestmark = pytest.mark.slow
 
@@ -129,6 +130,8 @@ def test_an_opened_case_tells_its_whole_story(browser, rich):
         assert page.locator("#opened mark").all_inner_texts() == ["99", "120"]
         page.locator(".score", has_text="politeness").get_by_text("Evidence").click()
         assert "It never apologises for the damage." in page.inner_text("#opened")
+        votes = page.locator(".score", has_text="politeness").locator("table .pill")
+        assert votes.all_inner_texts() == ["✓ yes", "✗ no", "✓ yes"]
         assert heard.nothing, heard
 
 
@@ -136,10 +139,10 @@ def test_trials_of_one_case_are_one_row_and_each_can_be_opened(browser, rich):
     with opened(browser, rich, "#case=flaky-greeting") as (page, _):
         assert opened_title(page) == "flaky-greeting"
         assert page.locator("#opened .case-head .pill").first.inner_text() == "≈ flaky"
-        assert "trial 2 failed" in page.inner_text("#opened .case-head")
+        assert "trial 2: failed" in page.inner_text("#opened .case-head")
         page.get_by_role("button", name="trial 3").click()
         until(
-            page, "document.querySelector('#opened .facts').textContent.includes('trial 3 passed')"
+            page, "document.querySelector('#opened .facts').textContent.includes('trial 3: passed')"
         )
         assert "trial=3" in page.url
 
@@ -399,6 +402,25 @@ def test_the_state_at_an_event_is_in_the_address(browser, rich):
         assert "changed here" in page.inner_text(".at-event")
 
 
+def test_only_what_a_text_lacks_and_what_a_step_changed_is_marked(browser, folder):
+    @step
+    def note(state: Scopes) -> str:
+        state.session["order"] = "A-7"
+        return "Order A-7 is on its way."
+
+    case = Case("late", says="Where is it?", expect=Expect(contains=["A-7", "tomorrow"]))
+    report = rehearse(note >> note, case, store=False)
+    ended = max(event.seq for event in report["late"].ledger if event.kind == "node_ended")
+    file = written(folder / "lacking.html", render_html(report))
+    with opened(browser, file, f"#case=late&event={ended}") as (page, _):
+        opened_title(page)
+        missed = page.locator(".sides .mark")
+        assert missed.all_inner_texts() == ["tomorrow"]
+        changes = page.locator(".changes li").all_inner_texts()
+        assert changes == ['session.order "A-7"', "session.order written again, unchanged"]
+        assert "session.order" in page.inner_text(".at-event")  # of the row that stands for its end
+
+
 def test_a_phone_shows_whole_ids_and_folds_the_filters(browser, rich):
     with opened(browser, rich) as (page, _):
         page.set_viewport_size({"width": 390, "height": 800})
@@ -506,6 +528,17 @@ def test_paper_gets_the_summary_and_the_fallen_cases_in_full(browser, rich):
         assert "Search" not in told
         assert not page.locator("#cases").is_visible()
         assert page.locator(".printed").count() == 4
+
+
+def test_paper_unfolds_what_is_folded_and_folds_it_again(browser, compared):
+    with opened(browser, compared) as (page, _):
+        folded = page.locator(".compared details:not([open])")
+        before = folded.count()
+        assert before
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert folded.count() == 0
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert folded.count() == before
 
 
 # Very many, and very large

@@ -336,6 +336,7 @@ def test_a_conflict_shows_both_texts_and_loses_neither(browser, server):
         page.get_by_role("button", name="Save").click()
         assert page.get_by_label("Yours").input_value() == "cases: [mine]\n"
         assert page.get_by_label("On disk").input_value() == "cases: [theirs]\n"
+        assert "first differ in line 1." in page.locator("dialog").inner_text()
         page.get_by_role("button", name="Save the left one").click()
         until(page, "document.querySelector('.page-bar').textContent.includes('· saved')")
     saved = [act for act in answers.acts if act[0] == "PUT"]  # what is typed is checked meanwhile
@@ -359,8 +360,30 @@ def test_a_play_answers_questions_fills_in_mocks_and_forks(browser, server):
     acts = [(path.rpartition("/")[2], body) for _, path, body in answers.acts]
     assert acts[0] == ("say", {"text": "hello"})
     assert acts[1] == ("answer", {"answers": {"y1": True}})
-    assert acts[2] == ("mocks", {"mocks": {**PLAY["mocks"], "refund": "ok"}})
+    assert acts[2] == ("mocks", {"mocks": {**PLAY["mocks"], "refund": {"value": "ok"}}})
     assert acts[3] == ("fork", {"at": 8})
+
+
+def test_a_mock_that_is_refused_stays_to_be_corrected(browser, server):
+    address, answers = server
+    answers.refused["/api/plays/p1/mocks"] = (400, {"error": "that is no mock"})
+    with looked_at(browser, f"{address}/play/p1") as (page, _):
+        ready(page)
+        typed = page.get_by_label("what refund answers")
+        typed.fill('{"amount": 7}')
+        page.get_by_role("button", name="Use this and continue").click()
+        page.get_by_role("alert").wait_for()
+        assert typed.input_value() == '{"amount": 7}'
+        assert page.get_by_role("button", name="Save as a case…").is_disabled()
+        page.get_by_role("button", name="Use this and continue").click()
+        until(page, "!document.querySelector('.waits').textContent.includes('has no mock')")
+        typed = page.get_by_role("textbox", name="lookup_order")
+        typed.fill('{"fault": {"error": "sold out"}}')
+        page.get_by_role("button", name="Apply the mock of lookup_order").click()
+        until(page, "!document.querySelector('.page-bar').textContent.includes('working')")
+    first, second = (body["mocks"] for _, path, body in answers.acts if path.endswith("/mocks"))
+    assert first["refund"] == {"value": {"amount": 7}}
+    assert second["lookup_order"] == {"fault": {"error": "sold out"}}
 
 
 def test_a_conversation_is_graded_by_keys_alone(browser, server):
@@ -393,7 +416,7 @@ def test_two_people_grade_in_two_tabs_of_one_browser(browser, server):
             tab.goto(f"{address}/label/polite")
             ready(tab)
             tab.get_by_label("your name").fill(name)
-            tab.keyboard.press("Tab")
+            tab.keyboard.press("Enter")
             until(tab, "document.querySelector('#ask-title') !== null")
         ana.reload()
         ready(ana)
@@ -422,6 +445,34 @@ def test_a_page_that_is_only_read_offers_nothing_to_do(browser, server, monkeypa
         assert page.get_by_role("button", name="Rehearse…").count() == 0
         assert page.get_by_role("button", name="Stop").count() == 0
         assert page.get_by_role("link", name="Play").count() == 0
+        assert page.get_by_text("read-only", exact=True).is_visible()
+
+
+def test_a_page_that_is_not_there_leads_to_the_others(browser, server):
+    with looked_at(browser, f"{server[0]}/elsewhere") as (page, _):
+        page.route("**/api/runs/gone", lambda route: route.fulfill(status=404, json={"error": "x"}))
+        page.goto(f"{server[0]}/runs/gone")
+        page.get_by_role("alert").wait_for()
+        page.get_by_role("link", name="Sets").click()
+        ready(page)
+        assert page.url.endswith("/sets")
+
+
+def test_a_store_without_runs_says_how_one_begins(browser, server, monkeypatch):
+    address, answers = server
+    usual = answers.get
+    monkeypatch.setattr(
+        answers, "get", lambda path, query: {"runs": []} if path == "/api/runs" else usual(path, query)
+    )  # fmt: skip
+    with looked_at(browser, f"{address}/runs") as (page, heard):
+        ready(page)
+        shown = page.inner_text("main")
+        assert "greenroom eval run agent.py:desk desk.yaml" in shown
+        assert "compare" not in shown
+        page.goto(f"{address}/runs#set=other")
+        page.get_by_text("No run of this set and agent.").wait_for()
+        assert page.get_by_role("combobox", name="set").is_visible()
+        assert heard.errors == []
 
 
 # Seen by everybody
@@ -544,6 +595,18 @@ def test_what_paper_needs_is_read_before_it_is_printed(browser, server):
         until(page, "document.querySelectorAll('#print article').length > 0")
 
 
+_OVERLAPPING = """() => [...document.querySelectorAll("main tbody tr")].flatMap((row) => {
+  const boxes = [...row.children].map((cell) => {
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    return [cell.textContent, range.getBoundingClientRect()];
+  });
+  return boxes.flatMap(([text, one], place) => boxes.slice(place + 1).filter(([, other]) =>
+    Math.min(one.right, other.right) - Math.max(one.left, other.left) > 1 &&
+    Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top) > 1).map(([also]) => [text, also]));
+})"""
+
+
 @pytest.mark.parametrize("name", ["runs", "run"])
 def test_a_phone_shows_charts_and_tables_whole(browser, server, name):
     with looked_at(browser, server[0] + PAGES[name]) as (page, _):
@@ -554,6 +617,7 @@ def test_a_phone_shows_charts_and_tables_whole(browser, server, name):
             """[...document.querySelectorAll("main .scroll")].every((one) => one.scrollWidth <= one.clientWidth)""",
         )
         assert page.locator("main .scroll").count() > 0
+        assert page.evaluate(_OVERLAPPING) == []
 
 
 # Hostile

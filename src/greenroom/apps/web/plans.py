@@ -63,7 +63,7 @@ class Plans:
             plan=plan_id,
             command=command_line(argv),
             cases=len(chosen),
-            trials=wish.trials,
+            trials=trials,
             cost=cost,
             cost_high=None if cost is None else cost + spread,
             seconds=found.seconds * trials if found.seconds else None,

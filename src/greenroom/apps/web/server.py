@@ -145,10 +145,13 @@ def _token(file: str) -> str:
 def _known(note: Path, facts: "Mapping[str, object]") -> "Generator[None]":
     """Leave word for other commands of this user, such as `eval run`, for as long as the server runs."""
     note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    note.unlink(missing_ok=True)
-    file = os.open(note, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    # Two servers of one store may begin at once: each writes a file of its own, and the last one counts.
+    own = note.with_suffix(f".{os.getpid()}")
+    own.unlink(missing_ok=True)
+    file = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(file, "w") as writing:
         json.dump(facts, writing)
+    own.replace(note)
     try:
         yield
     finally:

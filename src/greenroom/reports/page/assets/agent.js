@@ -1,7 +1,7 @@
 // The agent: its graph, the data that flows in it, what is wrong with it, what it costs, and the way a run took.
 import { asked } from "./api.js";
 import { choice } from "./bar.js";
-import { button, fill, make } from "./elements.js";
+import { button, fill, make, sentence } from "./elements.js";
 import { graphPicture } from "./graph.js";
 import { panel } from "./overview.js";
 
@@ -12,19 +12,21 @@ export async function agentPage(main, here, chosen) {
     return;
   }
   const found = run ? await asked(`/runs/${encodeURIComponent(run)}/agent`) : await asked(`/agents/${chosen ?? here.agents[0].n}`);
+  const several = !run && here.agents.length > 1;  // then the choice of one names it
   const picture = make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "The agent's graph" }, graphPicture(found.graph));
   fill(main,
-    make("div", { class: "page-bar" }, make("h2", null, found.name), found.ref !== found.name && make("code", { class: "dim" }, found.ref),
-      !run && here.agents.length > 1 && choice("agent", here.agents.map((one) => [String(one.n), one.name]), String(chosen ?? here.agents[0].n), (value) => location.assign(`/agent/${value}`))),
+    make("div", { class: "page-bar" }, make("h2", { class: several ? "unseen" : null }, found.name), found.ref !== found.name && make("code", { class: "dim" }, found.ref),
+      run && make("span", null, "in run ", make("a", { href: `/runs/${encodeURIComponent(run)}` }, run)),
+      several && choice("agent", here.agents.map((one) => [String(one.n), one.name]), String(chosen ?? here.agents[0].n), (value) => location.assign(`/agent/${value}`))),
     found.why && make("p", { class: run ? "dim" : "remark" }, found.why),
     panel("graph", "Graph", picture),
     !run && !found.why && panel("issues", "Contracts", found.issues?.length ? make("ul", { class: "reasons" }, found.issues.map((one) => make("li", null,
-      make("b", null, one.code ?? ""), " ", one.text, one.place && make("span", { class: "dim" }, ` at ${one.place}`), one.hint && make("span", { class: "dim" }, ` ${one.hint}`))))
+      make("b", null, one.code ?? ""), make("p", null, one.text, one.place && make("span", { class: "dim" }, ` At ${sentence(one.place)}`), one.hint && make("span", { class: "dim" }, ` ${one.hint}`)))))
       : make("p", { class: "dim" }, "No problems found.")),
     found.links?.length > 0 && panel("data", "Data", make("ul", { class: "links" }, found.links.map(([writer, reader, place]) => make("li", null,
       button([make("code", null, place)], (event) => light(picture, event.currentTarget, [writer, reader]), { class: "quiet", "aria-pressed": "false", title: "Show who writes and who reads it" }), " ",
       writer, " → ", reader)))),
-    found.estimate && panel("estimate", "Estimate", make("pre", { tabindex: 0 }, found.estimate)),
+    found.estimate && panel("estimate", "Estimate", make("pre", { class: "ruled", tabindex: 0 }, found.estimate)),
     found.mermaid && make("details", { class: "asked" }, make("summary", null, "As Mermaid text"), make("pre", { tabindex: 0 }, found.mermaid)));
 }
 

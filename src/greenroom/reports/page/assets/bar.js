@@ -9,7 +9,8 @@ export function navigation(here) {
   const now = location.pathname.split("/")[1];
   const shown = PAGES.filter(([path]) => path !== "play" || !here.read_only);
   return make("nav", { "aria-label": "Pages" }, shown.map(([path, name]) =>
-    make("a", { href: `/${path}`, "aria-current": path === now || (now === "compare" && path === "runs") ? "page" : null }, name)));
+    make("a", { href: `/${path}`, "aria-current": path === now || (now === "compare" && path === "runs") ? "page" : null }, name)),
+  here.read_only && make("span", { class: "read-only", title: "Nothing can be started or saved from this page" }, "read-only"));
 }
 
 export function liveMark() {

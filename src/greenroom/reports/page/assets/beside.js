@@ -1,5 +1,6 @@
 // Two trials side by side, from the first word; where they first say and first do something else is marked.
-import { button, make, pill } from "./elements.js";
+import { button, fill, make, pill } from "./elements.js";
+import { apart } from "./scores.js";
 import { eventRow, lengthOf } from "./timeline.js";
 
 // a and b: {title, status, timeline}; found: which rows belong together, and where they first differ.
@@ -21,11 +22,19 @@ function pairRow(pair, place, a, b, found) {
   const right = pair.b === undefined || pair.b === null ? null : b.timeline[pair.b];
   const first = place === found.act ? "first different act" : place === found.words ? "first different words" : "";
   const same = left && right && !pair.differs && !worthRepeating(right);
+  const halves = [left && oneSide(left, a), right && !same && oneSide(right, b)];
+  if (pair.differs && left && right) for (const place of [".speech", ".args"]) markApart(...halves.map((half) => half.querySelector(place)));
   return make("li", { class: `pair ${pair.differs ?? ""}${same ? " same" : ""}${first ? " first" : ""}`, tabindex: pair.differs ? -1 : null },
     first && make("p", { class: `flag ${place === found.act ? "act" : "words"}` }, first),
-    make("div", { class: "half" }, left ? oneSide(left, a) : make("span", { class: "dim" }, "–")),
-    make("div", { class: "half" }, same ? make("span", { class: "dim" }, "= same")
-      : right ? oneSide(right, b) : make("span", { class: "dim" }, "–")));
+    halves.map((half, side) => make("div", { class: "half" }, half || make("span", { class: "dim" }, side && same ? "= same" : "–"))));
+}
+
+// The stretch in which two texts differ is marked in both.
+function markApart(one, other) {
+  if (!one || !other || one.textContent === other.textContent) return;
+  const texts = apart(one.textContent, other.textContent);
+  fill(one, texts[0]);
+  fill(other, texts[1]);
 }
 
 function oneSide(row, side) {

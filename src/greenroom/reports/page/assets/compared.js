@@ -13,7 +13,7 @@ export function comparedPanel(found) {
   return make("section", { class: "panel compared", "aria-labelledby": "compared" },
     make("h2", { id: "compared" }, "Compared with the baseline"),
     make("p", { class: "lead" }, totals(found)),
-    make("p", { class: "lead dim" }, found.says),
+    make("p", { class: "lead dim" }, found.says?.replace(" -> ", " → ")),
     (found.worse ?? []).map((why) => make("p", { class: "lead worse" }, why)),
     (found.remarks ?? []).map((line) => make("p", { class: "dim" }, line)),
     (found.verdicts ?? []).map(verdictList),

@@ -58,6 +58,11 @@ export function fill(element, ...children) {
   put(element, children);
 }
 
+// A sentence that another follows.
+export function sentence(text) {
+  return /[.!?…]$/.test(text) ? text : `${text}.`;
+}
+
 export function button(label, press, props) {
   return make("button", { type: "button", ...props, on: { click: press } }, label);
 }

@@ -40,13 +40,15 @@ export async function labelPage(main, here, set) {
   const rater = make("input", { type: "text", value: raterNow(here), autocomplete: "off", maxlength: 80, "aria-label": "your name" });
   if (here.user) rater.setAttribute("readonly", "");
   const note = make("input", { type: "text", maxlength: 2000, "aria-label": "note", placeholder: "a note, if you like (n)" });
+  const blind = make("span", { class: "dim" }, "You see no verdict, no agent and nobody else's grade.");
   let item = null;
   let busy = false;
   const me = () => rater.value.trim();
 
-  fill(main, make("div", { class: "page-bar" }, make("h2", null, set), field("you are", rater), make("span", { class: "dim" }, "You see no verdict, no agent and nobody else's grade.")), trouble, body, result, below);
+  fill(main, make("div", { class: "page-bar" }, make("h2", null, set), field("you are", rater), blind), trouble, body, result, below);
   rater.addEventListener("change", () => {
     localStorage.setItem(RATER, me());
+    rater.blur();  // or the keys that grade would go on writing the name
     history.replaceState(null, "", `#${new URLSearchParams({ rater: me() })}`);
     load();
   });
@@ -55,7 +57,7 @@ export async function labelPage(main, here, set) {
     fill(result);
     if (!me()) {
       item = null;
-      fill(body, make("p", { class: "remark" }, "Say who you are, so that grades can be told apart."));
+      fill(body, make("p", { class: "remark" }, "Say who you are, so that grades can be told apart. "), button("Begin", load, { class: "quiet strong" }));
       rater.focus();
       return;
     }
@@ -79,6 +81,7 @@ export async function labelPage(main, here, set) {
   function show(found) {
     item = found;
     note.value = "";
+    blind.hidden = !found.item;
     const done = found.done ?? 0;
     const undo = found.last && !here.read_only && button("Undo (u)", takeBack, { class: "quiet" });
     const progress = make("p", { class: "dim", role: "status" }, found.item ? `${done} of ${found.total} graded` : `All ${counted(found.total ?? 0, "trial")} are graded. The grades are final: what the judge and others said is shown now.`);

@@ -65,7 +65,7 @@ export function openedCase(aside, source, view) {
 
   function facts(row, trial) {
     const words = [
-      row.trials.length > 1 && `trial ${trial.n} ${trial.status}`,
+      row.trials.length > 1 && `trial ${trial.n}: ${trial.status}`,
       trial.turns !== undefined && counted(trial.turns, "turn"),
       trial.s !== undefined && duration(trial.s),
     ].filter(Boolean);

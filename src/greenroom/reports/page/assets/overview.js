@@ -76,10 +76,10 @@ function countsBar(head) {
   const found = SHOWN.filter((status) => head.counts?.[status]).map((status) => [status, head.counts[status]]);
   const all = found.reduce((sum, [, count]) => sum + count, 0) || 1;
   let at = 0;
-  const parts = found.map(([status, count]) => {
+  const parts = found.map(([status, count], place) => {
     const width = (count / all) * 240;
     at += width;
-    return block(`fill-${status}`, at - width, 0, Math.max(width - 1, 1), 10, `${count} ${status}`);
+    return block(`fill-${status}`, at - width, 0, place === found.length - 1 ? width : Math.max(width - 1, 1), 10, `${count} ${status}`);
   });
   return svg("bar", 240, 10, found.map(([status, count]) => `${count} ${status}`).join(", ") || "no cases", parts);
 }
@@ -99,7 +99,8 @@ function histogram(line) {
 // Panels
 
 export function panels(head, ask) {
-  return make("div", { class: "panels" }, whyPanel(head, ask), metricPanel(head, ask), tagPanel(head, ask), nodePanel(head));
+  const columns = [[whyPanel(head, ask), metricPanel(head, ask), nodePanel(head)], [tagPanel(head, ask)]];
+  return make("div", { class: "panels" }, columns.map((column) => column.some(Boolean) && make("div", null, column)));
 }
 
 function leftOut(head, kind) {

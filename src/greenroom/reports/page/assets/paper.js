@@ -9,6 +9,7 @@ const FALLEN = ["failed", "error", "terminated"];
 export function printing(source, head) {
   const ready = [];
   let all = 0;
+  let unfolded = [];  // paper cannot be pressed, so what is folded is printed open
 
   async function prepare() {
     const query = { ...emptyQuery(), status: new Set(["error", "failed", "flaky", "terminated"]) };
@@ -29,9 +30,13 @@ export function printing(source, head) {
         make("h3", null, pill(trial.status), " ", row.id, row.trials.length > 1 && ` (trial ${trial.n})`),
         run ? story(trial, run) : make("p", null, trial.why))),
       left > 0 && make("p", { class: "remark" }, `${left} more cases of ${head().title} did not pass.`));
-    for (const folded of document.querySelectorAll("#print details.grounds")) folded.open = true;
+    unfolded = [...document.querySelectorAll("details.grounds, details.changed, details.members")].filter((folded) => !folded.open);
+    for (const folded of unfolded) folded.open = true;
   });
-  window.addEventListener("afterprint", () => fill(document.getElementById("print")));
+  window.addEventListener("afterprint", () => {
+    fill(document.getElementById("print"));
+    for (const folded of unfolded) folded.open = false;
+  });
   // A run that is followed changes; a file is read once.
   if (!source.live) setTimeout(prepare);
   else {

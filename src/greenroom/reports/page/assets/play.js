@@ -2,9 +2,12 @@
 import { asked, followed } from "./api.js";
 import { choice, confirmed, field, notice, typed } from "./bar.js";
 import { button, fill, make, shown } from "./elements.js";
+import { rehearse } from "./rerun.js";
 import { caseToKeep } from "./sets.js";
 import { eventRow, lengthOf } from "./timeline.js";
 import { counted, moment, money } from "./words.js";
+
+const MOCK_FIELDS = new Set(["value", "changes", "in_turn", "by_args", "otherwise", "fault"]);
 
 export async function playsPage(main, here) {
   const found = await asked("/plays");
@@ -33,6 +36,12 @@ export async function playsPage(main, here) {
       : make("p", { class: "dim" }, "None yet.")));
 }
 
+// What is typed is a mock as a file has it, or simply what the tool answers.
+function asMock(value) {
+  const names = value !== null && typeof value === "object" && !Array.isArray(value) ? Object.keys(value) : [];
+  return names.length && names.every((name) => MOCK_FIELDS.has(name)) ? value : { value };
+}
+
 export async function playPage(main, here, id, live) {
   const path = `/plays/${encodeURIComponent(id)}`;
   let play = await asked(path);
@@ -47,9 +56,9 @@ export async function playPage(main, here, id, live) {
 
   fill(main,
     make("div", { class: "page-bar" }, make("h2", null, play.name || "Play"), make("span", { class: "pill passed" }, "rehearsal: no tool body runs"), state),
-    trouble,
     make("div", { class: "stage" },
-      make("section", { class: "talk", "aria-label": "Conversation" }, list, waits,
+      // What went wrong is said where the reader has pressed: a long conversation hides the top of the page.
+      make("section", { class: "talk", "aria-label": "Conversation" }, list, waits, trouble,
         make("div", { class: "say" }, words, send), more),
       side));
   words.addEventListener("keydown", (event) => {
@@ -70,8 +79,9 @@ export async function playPage(main, here, id, live) {
       notice(trouble, error);
       return null;
     } finally {
+      // Nothing is painted anew here: what the reader has typed and was refused is still theirs to correct.
       send.disabled = false;
-      paint();
+      paintState();
     }
   }
 
@@ -102,17 +112,24 @@ export async function playPage(main, here, id, live) {
       return line;
     }), !rows.length && make("li", { class: "dim" }, "Nothing was said yet."));
     fill(waits, Object.entries(play.missing ?? {}).map(([tool, mock]) => missingMock(tool, mock)), (play.waits ?? []).map(question));
-    fill(state, { resting: "it is your turn", working: "working…", ended: "it is over", broken: "it broke" }[play.state ?? "resting"],
-      ` · ${counted(play.events ?? 0, "event")}${play.cost === undefined ? "" : ` · ${money(play.cost)}`}`,
-      play.forked_from && [" · forked from ", make("a", { href: `/play/${encodeURIComponent(play.forked_from)}` }, play.forked_from)]);
+    paintState();
     fill(side, play.changed && make("p", { class: "remark" }, "The agent's code has changed. ", button("Fork with the new code", () => fork(play.events ?? 0), { class: "quiet" })),
       mocks(), values());
     fill(more,
       button("Step back", stepBack, { class: "quiet", title: "Fork before your last words", disabled: !rows.some((row) => row.kind === "user") }),
       button("Let a simulated user answer", () => change("simulate", {}), { class: "quiet" }),
-      button("Save as a case…", keep, { class: "quiet", disabled: !rows.length }));
+      button("Save as a case…", keep, { class: "quiet", disabled: !rows.length || isAsking(), title: isAsking() ? "Answer what is asked first" : null }));
     // A tool without a mock is asked about in its place.
     if (play.error && !Object.keys(play.missing ?? {}).length) notice(trouble, new Error(play.error));
+  }
+
+  const isAsking = () => Object.keys(play.missing ?? {}).length > 0 || (play.waits ?? []).length > 0;
+
+  function paintState() {
+    const resting = isAsking() ? "it waits for an answer" : "it is your turn";
+    fill(state, { resting, working: "working…", ended: "it is over", broken: "it broke" }[play.state ?? "resting"],
+      ` · ${counted(play.events ?? 0, "event")}${play.cost === undefined ? "" : ` · ${money(play.cost)}`}`,
+      play.forked_from && [" · forked from ", make("a", { href: `/play/${encodeURIComponent(play.forked_from)}` }, play.forked_from)]);
   }
 
   function stepBack() {
@@ -130,7 +147,7 @@ export async function playPage(main, here, id, live) {
     const text = make("textarea", { class: "code", rows: 4, spellcheck: "false", "aria-label": `what ${tool} answers` });
     text.value = JSON.stringify(mock, null, 2);
     return make("div", { class: "question" }, make("p", null, make("b", null, tool), " has no mock. What does it answer?"), text,
-      button("Use this and continue", () => parsed(text, (value) => change("mocks", { mocks: { ...play.mocks, [tool]: value } })), { class: "quiet strong" }));
+      button("Use this and continue", () => parsed(text, (value) => change("mocks", { mocks: { ...play.mocks, [tool]: asMock(value) } })), { class: "quiet strong" }));
   }
 
   function question(one) {
@@ -157,10 +174,10 @@ export async function playPage(main, here, id, live) {
     return make("section", { class: "panel", "aria-labelledby": "mocks-title" }, make("h3", { id: "mocks-title" }, "Mocks"),
       make("p", { class: "dim" }, "They apply from the next call on."),
       names.map((name) => {
-        const text = make("textarea", { class: "code", rows: 2, spellcheck: "false", placeholder: play.asking?.includes(name) ? "no mock: you are asked" : "no mock: a call is refused" });
+        const text = make("textarea", { class: "code", rows: 2, spellcheck: "false", placeholder: play.asking?.includes(name) ? "no mock: it waits for you" : "no mock: you are asked what it answers" });
         text.value = name in (play.mocks ?? {}) ? JSON.stringify(play.mocks[name]) : "";
         return field(name, text, button("Apply", () => {
-          if (text.value.trim()) return parsed(text, (value) => change("mocks", { mocks: { ...play.mocks, [name]: value } }));
+          if (text.value.trim()) return parsed(text, (value) => change("mocks", { mocks: { ...play.mocks, [name]: asMock(value) } }));
           const { [name]: _, ...rest } = play.mocks ?? {};
           return change("mocks", { mocks: rest });
         }, { class: "quiet", "aria-label": `Apply the mock of ${name}` }));
@@ -179,7 +196,9 @@ export async function playPage(main, here, id, live) {
       (file, named) => typed("greenroom", "eval-set", "add", file, "--from-session", `${here.store}/plays/${id}.jsonl`, "--id", named));
     if (!answer) return;
     const saved = await act("case", answer);
-    if (saved) notice(trouble, `Saved as ${answer.id}.`);
+    if (!saved) return;
+    fill(trouble, make("p", { class: "remark", role: "alert" }, "Saved as ", make("a", { href: `/sets/${encodeURIComponent(answer.set)}#case=${encodeURIComponent(answer.id)}` }, answer.id), ". ",
+      button("Rehearse it…", () => rehearse(here, { agent: here.agents?.find((one) => one.n === play.agent)?.ref, set: answer.set, cases: [answer.id] }), { class: "quiet" })));
   }
 
   paint();

@@ -1,6 +1,6 @@
 // All runs, the latest first, and how their pass rate went from run to run.
 import { asked, followed } from "./api.js";
-import { choice, confirmed, notice, typed } from "./bar.js";
+import { choice, commandLine, confirmed, notice, typed } from "./bar.js";
 import { button, draw, fill, make } from "./elements.js";
 import { price, scrolled } from "./overview.js";
 import { rehearse, resumeRun, stopRun } from "./rerun.js";
@@ -12,6 +12,7 @@ export async function runsPage(main, here, live) {
   const given = () => Object.fromEntries(new URLSearchParams(location.hash.replace(/^#/, "")));
   const chosen = new Set();
   const trouble = make("div");
+  const choices = make("div", { class: "page-bar choices" });  // stays in sight while runs are chosen further down
   const above = make("div");
   const table = make("div");
   let runs = [];
@@ -20,7 +21,7 @@ export async function runsPage(main, here, live) {
   let due = null;
   let drawTrend = () => null;
 
-  fill(main, make("h2", { class: "unseen" }, "Runs"), trouble, above, table);
+  fill(main, make("h2", { class: "unseen" }, "Runs"), trouble, choices, above, table);
 
   function ask(change) {
     const query = new URLSearchParams({ ...given(), ...change });
@@ -36,7 +37,8 @@ export async function runsPage(main, here, live) {
       next = found.next ?? "";
       const set = given().set || runs[0]?.evalset || runs[0]?.name;
       const trend = set ? await asked("/trend", { query: { set } }) : { points: [] };
-      drawTrend = () => fill(above, bar(), trendPanel(set, trend.points ?? [], above.clientWidth));
+      drawTrend = () => fill(above, trendPanel(set, trend.points ?? [], above.clientWidth));
+      fill(choices, bar());
       drawTrend();
       paint();
       notice(trouble, "");
@@ -45,13 +47,15 @@ export async function runsPage(main, here, live) {
     }
   }
 
+  const isFiltered = () => Boolean(given().set || given().agent);
+
   function bar() {
     const option = (names, all) => [["", all], ...(names ?? []).map((name) => [name, name])];
-    return make("div", { class: "page-bar" },
-      choice("set", option(found.sets, "every set"), given().set ?? "", (set) => ask({ set })),
-      choice("agent", option(found.agents, "every agent"), given().agent ?? "", (agent) => ask({ agent })),
-      make("span", { class: "space" }), compareButton(),
-      !here.read_only && button("Rehearse…", () => rehearse(here), { class: "quiet strong" }));
+    return [
+      (runs.length > 0 || isFiltered()) && [choice("set", option(found.sets, "every set"), given().set ?? "", (set) => ask({ set })),
+        choice("agent", option(found.agents, "every agent"), given().agent ?? "", (agent) => ask({ agent }))],
+      make("span", { class: "space" }), runs.length > 1 && compareButton(),
+      !here.read_only && button("Rehearse…", () => rehearse(here), { class: "quiet strong" })];
   }
 
   function compareButton() {
@@ -63,8 +67,15 @@ export async function runsPage(main, here, live) {
 
   function paint() {
     const heads = ["run", "choose", "pass rate", "trials", "set", "agent", "cost in all", "time", ...(here.read_only ? [] : ["actions"])];
-    fill(table, runs.length ? scrolled("run-rows", heads, runs.map(runLine)) : make("p", { class: "empty" }, "No run yet. `greenroom eval run` makes one."),
+    fill(table, runs.length ? scrolled("run-rows", heads, runs.map(runLine)) : noRun(),
       next && button("Earlier runs", more, { class: "quiet" }));
+  }
+
+  function noRun() {
+    if (isFiltered()) return make("p", { class: "dim" }, "No run of this set and agent.");
+    return make("section", { class: "panel" }, make("h2", null, "No run yet"),
+      make("p", { class: "dim" }, here.read_only ? "A run that is begun in a terminal shows up here:" : "Press Rehearse…, or begin one in a terminal; it shows up here:"),
+      commandLine(typed("greenroom", "eval", "run", here.agents?.[0]?.ref ?? "agent.py", here.sets?.[0]?.name ?? "cases.yaml")));
   }
 
   async function more() {
@@ -80,7 +91,7 @@ export async function runsPage(main, here, live) {
       if (box.checked) chosen.add(run.id);
       else chosen.delete(run.id);
       if (chosen.size > 2) chosen.delete([...chosen][0]);
-      fill(above.firstChild, ...bar().childNodes);
+      fill(choices, bar());
       paint();
     });
     const going = run.state === "running";
@@ -90,7 +101,7 @@ export async function runsPage(main, here, live) {
         make("span", { class: "dim run-id" }, run.id)),
       make("td", null, box),
       make("td", null, run.rate ? make("b", { class: going ? null : level(run.rate.share) }, run.rate.text, going && " so far") : make("span", { class: "dim" }, "–")),
-      make("td", null, going ? `${run.trials ?? 0} of ${run.planned}` : (run.trials ?? 0), " ", countWords(run.counts ?? {})),
+      make("td", null, run.planned > (run.trials ?? 0) ? `${run.trials ?? 0} of ${run.planned}` : (run.trials ?? 0), " ", countWords(run.counts ?? {})),
       make("td", null, run.name || run.evalset), make("td", null, run.agent, " ", run.digest && make("code", { class: "dim" }, run.digest.slice(0, 6)), origin(run)),
       make("td", { class: "number" }, price(run.cost)), make("td", { class: "number" }, run.seconds ? duration(run.seconds) : ""),
       !here.read_only && make("td", { class: "doing" }, doing(run)));
@@ -149,6 +160,7 @@ function trendPanel(set, points, room) {
       : draw("circle", { class: changed ? "dot-changed" : "dot-same", cx: x(place), cy: y(point.rate), r: 4 });
     parts.push(draw("a", { href: `/runs/${encodeURIComponent(point.run)}`, "aria-label": says }, draw("title", null, says), dot));
   });
+  parts.push([[shown[0], left, ""], [shown.at(-1), width, " last"]].map(([point, at, kind]) => draw("text", { class: `axis${kind}`, x: at, y: height - 2 }, moment(point.begun))));
   const says = [
     shown.some((point) => point.low !== undefined) && "Bars are 95 % intervals.",
     shown.some((point, place) => place && point.digest !== shown[place - 1].digest) && "● the agent changed.",

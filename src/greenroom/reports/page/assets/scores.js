@@ -151,7 +151,11 @@ function ballots(votes, reasonings) {
   const why = Array.isArray(reasonings) ? reasonings : [];
   if (votes.length === 1 && !why.length) return null;
   return make("div", { class: "fact" }, make("span", { class: "label" }, "samples"),
-    table(["#", "vote", "reasoning"], votes.map((vote, place) => [String(place + 1), asText(vote), asText(why[place] ?? "")])));
+    table(["#", "vote", "reasoning"], votes.map((vote, place) => [String(place + 1), typeof vote === "boolean" ? yesOrNo(vote) : asText(vote), asText(why[place] ?? "")])));
+}
+
+function yesOrNo(passed) {
+  return pill(passed ? "passed" : "failed", passed ? "yes" : "no");
 }
 
 function judgeLine(rest, take) {
@@ -162,7 +166,7 @@ function judgeLine(rest, take) {
     typeof said.agreement === "number" && said.samples > 1 && `agreement ${percent(said.agreement)}`,
     said.attempts > 0 && counted(said.attempts, "call"),
     said.cached > 0 && `${said.cached} cached`,
-    said.usage && typeof said.usage === "object" && `${said.usage.input} tokens in, ${said.usage.output} out`,
+    said.usage && typeof said.usage === "object" && `${said.usage.input.toLocaleString("en")} tokens in, ${said.usage.output.toLocaleString("en")} out`,
     typeof said.cost === "number" && money(said.cost),
   ].filter(Boolean);
   return words.length ? make("p", { class: "dim" }, words.join(" · ")) : null;
@@ -197,7 +201,7 @@ function oneItem(key, item) {
   const why = [take("reasoning"), take("reason"), take("unmeasured")].filter((text) => typeof text === "string" && text);
   return make("div", { class: "item" },
     make("div", { class: "item-head" },
-      typeof passed === "boolean" && pill(passed ? "passed" : "failed", passed ? "yes" : "no"),
+      typeof passed === "boolean" && yesOrNo(passed),
       make("b", null, words.join(" · ")),
       typeof value === "number" && make("span", { class: "dim number" }, value.toFixed(2)),
       Array.isArray(votes) && votes.length > 1 && make("span", { class: "dim" }, `votes ${votes.map(asText).join(", ")}${typeof agreement === "number" ? `, agreement ${percent(agreement)}` : ""}`),
@@ -224,7 +228,13 @@ function expectations(run, apart) {
     apart.map((one) => make("div", { class: "fact" },
       make("span", { class: "label" }, `Expected and actual, turn ${one.turn} · ${one.part}`), one.part === "tools"
         ? [sideBySide(one.expected, one.actual, marksOf(run, one.turn)), missingOf(run, one.turn)]
-        : sideBySide(one.expected, one.actual))));
+        : one.part === "contains" ? containing(one.expected, one.actual) : sideBySide(one.expected, one.actual))));
+}
+
+// A text that should contain others is not itself wrong: only what it lacks is marked.
+function containing(expected, actual) {
+  const said = actual.join("\n");
+  return sides(expected.map((line) => make("pre", { class: said.includes(line) ? null : "mark missing" }, line)), actual.map((line) => make("pre", null, line)));
 }
 
 // What the metrics themselves found wrong with the calls of one turn.
@@ -257,11 +267,14 @@ function missingOf(run, turn) {
 function sideBySide(expected, actual, marks) {
   const [left, right] = [listed(expected), listed(actual)];
   const texts = !marks && left.length === 1 && right.length === 1 ? apart(left[0], right[0]) : null;
-  const column = (title, lines, mine, others, kind) => make("div", { class: "side" },
-    make("span", { class: "label" }, title),
-    lines.length ? lines.map((line) => make("pre", { class: marks ? kind === "extra" && marks(line) : sideMark(line, others, kind) }, texts ? mine : line)) : make("p", { class: "dim" }, "nothing"));
-  return make("div", { class: "sides" },
-    column("expected", left, texts?.[0], right, "missing"), column("actual", right, texts?.[1], left, "extra"));
+  const column = (lines, mine, others, kind) => lines.map((line) =>
+    make("pre", { class: marks ? kind === "extra" && marks(line) : sideMark(line, others, kind) }, texts ? mine : line));
+  return sides(column(left, texts?.[0], right, "missing"), column(right, texts?.[1], left, "extra"));
+}
+
+function sides(expected, actual) {
+  const column = (title, lines) => make("div", { class: "side" }, make("span", { class: "label" }, title), lines.length ? lines : make("p", { class: "dim" }, "nothing"));
+  return make("div", { class: "sides" }, column("expected", expected), column("actual", actual));
 }
 
 // A line that its metric marked wears that mark; a line that both sides have wears none.
@@ -277,7 +290,7 @@ function listed(value) {
 }
 
 // Two texts with the stretch that differs between their common beginning and end marked.
-function apart(one, other) {
+export function apart(one, other) {
   let start = 0;
   while (start < one.length && start < other.length && one[start] === other[start]) start += 1;
   let end = 0;

@@ -1,7 +1,7 @@
 // Eval sets: the text of a file is the truth. It is checked as it is typed, and a conflict loses nothing.
 import { asked, followed } from "./api.js";
 import { choice, commandLine, dialogOf, field, isConflict, notice, typed } from "./bar.js";
-import { button, fill, make } from "./elements.js";
+import { button, fill, make, sentence } from "./elements.js";
 import { panel, scrolled } from "./overview.js";
 import { rehearse } from "./rerun.js";
 import { counted } from "./words.js";
@@ -97,7 +97,7 @@ export async function setPage(main, here, id, live) {
   function showProblems(found) {
     fill(problems, make("h3", { id: "problems-title" }, found.length ? counted(found.length, "problem") : "No problem"),
       make("ul", null, found.map((one) => make("li", null,
-        button([one.line && !one.text.startsWith("line ") ? make("b", null, `line ${one.line}: `) : null, one.text, one.hint && make("span", { class: "dim" }, ` ${one.hint}`)],
+        button([one.line && !one.text.startsWith("line ") ? make("b", null, `line ${one.line}: `) : null, one.hint ? sentence(one.text) : one.text, one.hint && make("span", { class: "dim" }, ` ${one.hint}`)],
           () => goTo(one.line ?? 1, one.column), { class: "quiet link" })))));
   }
 
@@ -138,8 +138,11 @@ export async function setPage(main, here, id, live) {
     };
     const left = area("Yours", mine);
     const right = area("On disk", theirs.text);
+    const [ours, others] = [mine.split("\n"), theirs.text.split("\n")];
+    const line = Math.max(ours.findIndex((one, place) => one !== others[place]), 0);
+    setTimeout(() => { for (const one of [left, right]) one.scrollTop = (one.scrollHeight / one.value.split("\n").length) * (line - 3); });
     const answer = await dialogOf("The file has changed since you opened it", (close) => [
-      make("p", null, "Nothing is lost: your text is on the left, the file on the right. Correct the one you want to keep."),
+      make("p", null, `Nothing is lost: your text is on the left, the file on the right; they first differ in line ${line + 1}. Correct the one you want to keep.`),
       make("div", { class: "two-texts" }, make("div", null, make("h3", null, "Yours"), left), make("div", null, make("h3", null, "On disk"), right)),
       make("div", { class: "buttons" },
         button("Save the left one", () => close(left.value), { class: "quiet strong" }),

@@ -40,6 +40,7 @@ export function timelineSection(run, look) {
   const rows = run.timeline ?? [];
   if (!rows.length) return make("p", { class: "dim" }, run.going ? "Nothing has happened yet." : "Nothing was kept of the run itself.");
   const length = lengthOf(rows);
+  look = look && { ...look, event: nearestTo(look.event, rows) };
   const slim = rows.some((row) => SLIM.has(row.kind) || row.theirs);
   const list = make("ol", { class: `timeline${look?.brief ? " brief" : ""}` }, rows.map((row) => eventRow(row, length, look, run)));
   return make("section", { class: "run", "aria-label": "Conversation" },
@@ -48,6 +49,11 @@ export function timelineSection(run, look) {
     run.brief && make("p", { class: "remark" }, "The ledger was not kept; this is the trajectory."),
     look && stateSlider(run, look),
     list);
+}
+
+// An address may name an event that has no row of its own, such as the end of a node: the row before it stands for it.
+function nearestTo(event, rows) {
+  return event === null ? null : rows.findLast((row) => row.seq !== undefined && row.seq <= event)?.seq ?? event;
 }
 
 export function lengthOf(rows) {
@@ -164,11 +170,13 @@ function fileLine(file) {
 function callText(row) {
   const args = Object.entries(row.value.args ?? {});
   const line = args.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(", ");
-  if (line.length <= 160) return make("code", null, make("b", null, row.who), `(${line})`);
+  if (line.length <= 160) return make("code", null, make("b", null, row.who), make("span", { class: "args" }, `(${line})`));
   return [make("code", null, make("b", null, row.who), "(…)"), shown(row.value.args)];
 }
 
 function changeLine([place, old, now]) {
-  return make("li", null, make("code", { class: "place" }, place), " ",
+  const name = make("code", { class: "place" }, place);
+  if (old !== null && JSON.stringify(old) === JSON.stringify(now)) return make("li", null, name, make("span", { class: "dim" }, " written again, unchanged"));
+  return make("li", null, name, " ",
     old !== null && [shown(old), " → "], now === null ? make("span", { class: "dim" }, "removed") : shown(now));
 }

@@ -29,8 +29,9 @@ async function start() {
   const live = liveMark();
   // A large run takes seconds to read, and an agent to be loaded: an empty page would look broken.
   fill(main, make("p", { class: "empty", role: "status" }, "Reading…"));
+  let here = null;
   try {
-    const here = await asked("/here");
+    here = await asked("/here");
     const [page, id] = location.pathname.split("/").slice(1).map(decodeURIComponent);
     if (page === "runs" && id) await oneRun(here, id, live);
     else if (page === "compare") await twoRuns(here, live);
@@ -41,6 +42,8 @@ async function start() {
     const box = make("div");
     fill(main, box);
     notice(box, error);
+    // From a page that is not there, the others can still be reached.
+    if (here && !document.querySelector("#top nav")) fill(document.getElementById("top"), navigation(here));
   }
 }
 
@@ -93,8 +96,9 @@ function underWay(here, id, head, going) {
   const trouble = make("div");
   const act = (name, does) => button(name, () => does(id).then((done) => done && location.reload(), (error) => notice(trouble, error)), { class: "quiet" });
   const again = !here.read_only && button("Rerun…", () => rehearse(here, { agent: head.agent, evalset: head.evalset, baseline: id }), { class: "quiet" });
-  const trials = [...going.values()].slice(0, 8);
-  return [make("div", { class: "page-bar" },
+  const trials = state === "running" ? [...going.values()].slice(0, 8) : [];
+  return [make("div", { class: `page-bar run-bar ${state}` },
+    make("code", { class: "run-id", title: "The id of this run, as commands take it" }, id), head.agent && make("span", { class: "label" }, head.agent),
     state !== "finished" && make("b", { class: `state ${state}` }, state === "running" ? "● running" : "■ interrupted"),
     trials.length > 0 && make("span", { class: "dim" }, "under way: ", trials.map((one) => [make("a", { href: `#case=${encodeURIComponent(one.case)}` }, one.case), ` (${one.events} events) `])),
     make("span", { class: "space" }),
