@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import sys
 import threading
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,6 +33,12 @@ GREETER = Agent("greeter", model=Scripted("Hello."))
 CASES = [Case("a", says="Hi"), Case("b", says="Hi")]
 SOON = 0.2
 CUT = Unmeasured("the metric did not finish within 0.2 s")
+
+
+@pytest.fixture(autouse=True)
+def nothing_hangs_on() -> Iterator[None]:
+    yield
+    hangs.let_go()
 
 
 def fine(response):
@@ -101,8 +107,8 @@ def refund(order: int) -> str:
 
 
 def never(value: object) -> bool:
-    while True:
-        time.sleep(hangs.FOREVER)
+    hangs.block()
+    return True
 
 
 async def test_a_function_that_a_case_expects_something_of_is_cut_too():
@@ -170,7 +176,7 @@ async def test_a_hook_that_is_cut_again_and_again_is_not_called_any_more():
 
     def slow(case: Case) -> None:
         called.append(case.id)
-        time.sleep(hangs.FOREVER)
+        hangs.block()
 
     hooks = Hooks(on_case_start=slow, seconds=SOON)
     for _ in range(5):
