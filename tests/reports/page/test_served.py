@@ -337,7 +337,7 @@ def test_a_conflict_shows_both_texts_and_loses_neither(browser, server):
         assert page.get_by_label("Yours").input_value() == "cases: [mine]\n"
         assert page.get_by_label("On disk").input_value() == "cases: [theirs]\n"
         assert "first differ in line 1." in page.get_by_role("dialog").inner_text()
-        page.get_by_role("button", name="Save the left one").click()
+        page.get_by_role("button", name="Save yours").click()
         until(page, "document.querySelector('.page-bar').textContent.includes('· saved')")
     saved = [act for act in answers.acts if act[0] == "PUT"]  # what is typed is checked meanwhile
     assert saved[-1] == ("PUT", "/api/sets/desk", {"text": "cases: [mine]\n"})

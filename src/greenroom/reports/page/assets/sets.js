@@ -142,11 +142,11 @@ export async function setPage(main, here, id, live) {
     const line = Math.max(ours.findIndex((one, place) => one !== others[place]), 0);
     setTimeout(() => { for (const one of [left, right]) one.scrollTop = (one.scrollHeight / one.value.split("\n").length) * (line - 3); });
     const answer = await dialogOf("The file has changed since you opened it", (close) => [
-      make("p", null, `Nothing is lost: your text is on the left, the file on the right; they first differ in line ${line + 1}. Correct the one you want to keep.`),
+      make("p", null, `Nothing is lost: here are your text and the one on disk; they first differ in line ${line + 1}. Correct the one you want to keep.`),
       make("div", { class: "two-texts" }, make("div", null, make("h3", null, "Yours"), left), make("div", null, make("h3", null, "On disk"), right)),
       make("div", { class: "buttons" },
-        button("Save the left one", () => close(left.value), { class: "quiet strong" }),
-        button("Take the right one", () => close(right.value), { class: "quiet" }),
+        button("Save yours", () => close(left.value), { class: "quiet strong" }),
+        button("Take the one on disk", () => close(right.value), { class: "quiet" }),
         button("Keep editing mine", () => close(null), { class: "quiet" }))]);
     kept = { ...theirs };
     if (answer !== null) text.value = answer;
