@@ -22,7 +22,7 @@ from greenroom.results.facts import Facts
 from greenroom.results.intervals import Tally
 from greenroom.results.report import Report, Summary
 from greenroom.results.result import UNKNOWN_CODE, CaseResult, LedgerSource, case_of
-from greenroom.results.totals import by_case
+from greenroom.results.totals import Paid, cases_of
 
 F = TypeVar("F", bound=Facts)
 
@@ -120,7 +120,13 @@ def paired(baseline: Report, current: Report) -> dict[str, "Pair"]:
 
 def sides(report: Report) -> dict[str, "Side"]:
     """What a comparison needs of each case, by an id without secrets, which is the only one that files have."""
-    found = {trials[0].case_id: Side.of(_counted(report, trials)) for trials in by_case(report)}
+    found: dict[str, Side] = {}
+    paid = Paid()
+    for trials in cases_of(report):
+        found[trials[0].case_id] = Side.of(_counted(report, trials))
+        paid.add(trials)
+    paid.add(report.confirmed, again=True)
+    report.keep_paid(paid)
     clean = clean_ids(found, redactor())
     return {clean[case_id]: side for case_id, side in found.items()}
 
@@ -135,7 +141,7 @@ def first_evaluated(results: Sequence[F]) -> F:
     return next((result for result in results if result.status in EVALUATED), results[0])
 
 
-class Side(Struct, kw_only=True, gc=False):
+class Side(Struct, gc=False):
     """The trials of one case in one report, as far as they are compared."""
 
     counts: Summary
@@ -156,32 +162,32 @@ class Side(Struct, kw_only=True, gc=False):
     def of(cls, trials: Sequence[Facts]) -> "Side":
         """The same of these trials."""
         evaluated: list[Facts] = []
-        costs: list[float | None] = []
-        seconds: list[float | None] = []
         tags: dict[str, None] = {}
-        is_fixed = False
+        is_fixed, ran, seconds = False, 0, 0.0
+        cost: float | None = 0.0
         for trial in trials:
             if trial.status in EVALUATED:
                 evaluated.append(trial)
             # A trial that never ran took nothing, which says nothing.
             if trial.ended is not None:
-                costs.append(trial.cost)
-                seconds.append(trial.seconds)
+                ran += 1
+                seconds += trial.seconds
+                cost = None if cost is None or trial.cost is None else cost + trial.cost
             if trial.fixed and trial.status != "passed":
                 is_fixed = True
             for tag in trial.tags:
                 tags[str(tag)] = None
         first = trials[0]
         return cls(
-            counts=summary_of(trials),
-            status=(evaluated or trials)[0].status,
-            problem="" if evaluated else _problem(first),
-            is_fixed=is_fixed,
-            tags=tuple(tags),
-            means=_means(evaluated),
-            cost=_all_known(costs),
-            seconds=_all_known(seconds),
-            first=Asked(first.asks, first.kept, first.asked),
+            summary_of(trials),
+            (evaluated or trials)[0].status,
+            "" if evaluated else _problem(first),
+            is_fixed,
+            tuple(tags),
+            _means(evaluated),
+            cost / ran if ran and cost is not None else None,
+            seconds / ran if ran else None,
+            Asked(first.asks, first.kept, first.asked),
         )
 
 
@@ -201,12 +207,6 @@ def _problem(trial: Facts) -> str:
         return f"{'not run' if trial.status == 'skipped' else trial.status} {{side}}"
     first = next(iter(trial.error.message.splitlines()), "") or trial.error.type
     return f"{trial.status} {{side}} in phase {trial.error.phase}: {first}"
-
-
-def _all_known(found: Sequence[float | None]) -> float | None:
-    """The mean, if there is one and all of it is known."""
-    known = [value for value in found if value is not None]
-    return sum(known) / len(known) if known and len(known) == len(found) else None
 
 
 class Pair(Struct, gc=False):

@@ -16,7 +16,7 @@ from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
 from greenroom.results.changes import CaseChange, MetricChange, Verdict, mean, pooled
 from greenroom.results.exact import flips_of_values, holm, stratified
-from greenroom.results.intervals import Interval, of_changes
+from greenroom.results.intervals import Interval, Tally, of_changes
 from greenroom.results.power import detectable
 from greenroom.results.report import Report
 from greenroom.results.verdicts import Confirmed, changes
@@ -131,7 +131,7 @@ class Comparison:
     @property
     def pass_rate(self) -> MetricChange | None:
         """The mean of the compared cases' pass rates, then and now; None if none compares."""
-        found = self._tallies
+        found = self.tallies
         if not found:
             return None
         sides = zip(*found, strict=True)
@@ -146,7 +146,7 @@ class Comparison:
 
     @cached_property
     def _tails(self) -> tuple[float, float] | None:
-        found = self._tallies
+        found = self.tallies
         return stratified((*then, *now) for then, now in found) if found else None
 
     @property
@@ -155,20 +155,21 @@ class Comparison:
         tails = self._tails
         if tails is None:
             return "unclear"
-        if not any(then[0] * now[1] - now[0] * then[1] for then, now in self._tallies):
+        if not any(then[0] * now[1] - now[0] * then[1] for then, now in self.tallies):
             return "same"
         if 2 * min(tails) > SET_ALPHA:
             return "unclear"
         return "worse" if tails[0] < tails[1] else "better"
 
     @cached_property
-    def _tallies(self) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    def tallies(self) -> list[tuple[Tally, Tally]]:
+        """How many trials of each compared case passed and were evaluated, then and now."""
         return [tallies for case in self.compared if (tallies := case.tallies) is not None]
 
     @cached_property
     def change(self) -> Interval | None:
         """How much the pass rate rose, with its 95 % interval; None if none compares."""
-        return of_changes(self._tallies)
+        return of_changes(self.tallies)
 
     @property
     def verdict(self) -> Verdict:
@@ -187,7 +188,7 @@ class Comparison:
     @property
     def repeated(self) -> bool:
         """Whether a case was evaluated more than once on one side."""
-        return any(side[1] > 1 for sides in self._tallies for side in sides)
+        return any(side[1] > 1 for sides in self.tallies for side in sides)
 
     @cached_property
     def detectable(self) -> float | None:
@@ -195,7 +196,7 @@ class Comparison:
 
         None where they could show none: with fewer than six cases.
         """
-        found = self._tallies
+        found = self.tallies
         moves = [now[0] / now[1] - then[0] / then[1] for then, now in found]
         return detectable(moves, min((now[1] for _, now in found), default=1))
 

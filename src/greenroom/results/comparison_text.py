@@ -86,7 +86,7 @@ def remarks(comparison: Comparison) -> Iterator[str]:
 
 def replayed_in(report: Report) -> int:
     """How many trials of a report were answered from recordings."""
-    return report.totals.replayed
+    return report.paid.replayed
 
 
 def called(comparison: Comparison) -> str:
@@ -104,10 +104,10 @@ def short_name(comparison: Comparison) -> str:
 
 def _sizes(comparison: Comparison) -> str:
     """How many cases compare, and how often they ran on each side."""
-    found = [case.tallies for case in comparison.compared if case.tallies is not None]
+    found = comparison.tallies
     if not found:
         return ""
-    then, now = ({side[n][1] for side in found} for n in (0, 1))
+    then, now = ({side[n][1] for side in set(found)} for n in (0, 1))
     there = f"{_range(then)} {'trial' if then == {1} else 'trials'} there"
     here = f"{_range(now)} here"
     if comparison.current.adaptive:

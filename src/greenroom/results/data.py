@@ -206,12 +206,14 @@ def _listed(found: ResultData, where: str) -> CaseResult:
     return _result(found, where, asked=found.case, steps=steps)
 
 
-def verdict_from(data: Json, where: str, kept: LedgerSource | None, asks: str = "") -> CaseResult:
+def verdict_from(
+    data: Json, where: object, kept: LedgerSource | None, asks: str = ""
+) -> CaseResult:
     """The result whose verdict is in `data`; its ledger is kept elsewhere, or not at all."""
     return _stored(from_data(data, StoredVerdict, where), where, kept, asks)
 
 
-def verdict_in(text: str, where: str, kept: LedgerSource | None, asks: str = "") -> CaseResult:
+def verdict_in(text: str, where: object, kept: LedgerSource | None, asks: str = "") -> CaseResult:
     """The same of a verdict that is JSON text; ValueError if it is none."""
     try:
         found = _VERDICT.decode(text)
@@ -220,7 +222,7 @@ def verdict_in(text: str, where: str, kept: LedgerSource | None, asks: str = "")
     return _stored(found, where, kept, asks)
 
 
-def facts_in(text: str, where: str, kept: LedgerSource | None, asks: str = "") -> Facts:
+def facts_in(text: str, where: object, kept: LedgerSource | None, asks: str = "") -> Facts:
     """What figures need of the same; the whole result if it is not as declared."""
     try:
         found = _FACTS.decode(text)
@@ -230,11 +232,13 @@ def facts_in(text: str, where: str, kept: LedgerSource | None, asks: str = "") -
     return found
 
 
-def _stored(found: StoredVerdict, where: str, kept: LedgerSource | None, asks: str) -> CaseResult:
+def _stored(
+    found: StoredVerdict, where: object, kept: LedgerSource | None, asks: str
+) -> CaseResult:
     return _result(found, where, asked=found.case, kept=kept, asks=asks)
 
 
-def _result(found: VerdictData, where: str, **others: Any) -> CaseResult:
+def _result(found: VerdictData, where: object, **others: Any) -> CaseResult:
     """The result; what its verdict leaves out has the usual value."""
     for name in VerdictData.__struct_fields__:
         if (value := getattr(found, name)) is not UNSET:

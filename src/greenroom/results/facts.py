@@ -65,6 +65,8 @@ class TrialFacts(Ending, Struct, kw_only=True, rename={"asked": "case"}):
 
     def __post_init__(self) -> None:
         # As in results: what broke or was left out has no score, whatever an earlier version stored.
+        if self.status == "passed" and self.error is None and self.ended != "error":
+            return  # as most do
         if self.scores and (self.status == "skipped" or self.broke):
             self.scores = {
                 name: _UNMEASURED if self.status != "skipped" or found.value is not None else found

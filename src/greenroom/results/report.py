@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from greenroom.results.comparison import Comparison
     from greenroom.results.frame import Library
     from greenroom.results.intervals import Interval
-    from greenroom.results.totals import Totals
+    from greenroom.results.totals import Paid, Totals
 
 _STATUSES: tuple[Status, ...] = get_args(Status)
 
@@ -117,6 +117,7 @@ class Report:
     sources: Mapping[str, CasePlace] = field(default_factory=dict[str, CasePlace], compare=False)
     """Where each case is from, by its id, as far as that is known."""
     _totals: "Totals | None" = field(default=None, init=False, repr=False, compare=False)
+    _paid: "Paid | None" = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def passed(self) -> bool:
@@ -152,17 +153,17 @@ class Report:
     @property
     def cost(self) -> float | None:
         """What the agents' models cost in USD; None when a price is unknown."""
-        return self.totals.agent.cost
+        return self.paid.agent
 
     @property
     def user_cost(self) -> float | None:
         """What the users' models cost in USD; None when a price is unknown."""
-        return self.totals.user.cost
+        return self.paid.user
 
     @property
     def judge_cost(self) -> float | None:
         """What the judges' models cost in USD; None when a price is unknown."""
-        return self.totals.judge.cost
+        return self.paid.judge
 
     @property
     def spent(self) -> float | None:
@@ -232,6 +233,15 @@ class Report:
     def keep_totals(self, totals: "Totals") -> None:
         """Keep what was counted while the results were read for something else."""
         object.__setattr__(self, "_totals", totals)
+
+    @property
+    def paid(self) -> "Paid":
+        """What each role cost, and how many trials were replayed."""
+        return self.totals.paid if self._paid is None else self._paid
+
+    def keep_paid(self, paid: "Paid") -> None:
+        """Keep what was added up while the results were read to compare them."""
+        object.__setattr__(self, "_paid", paid)
 
     def by_case(self) -> dict[str, list[CaseResult]]:
         """The results of each case, one for each of its trials."""

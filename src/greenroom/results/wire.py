@@ -332,7 +332,7 @@ def to_json_types(value: Any) -> Json:
     return json.loads(bytes(value)) if isinstance(value, msgspec.Raw) else shown_json(value)
 
 
-def from_data(data: Json, wire: type[W], where: str) -> W:
+def from_data(data: Json, wire: type[W], where: object) -> W:
     """JSON as it is declared; BadFile names the place of what is not."""
     try:
         return msgspec.convert(data, wire)

@@ -13,8 +13,9 @@ from greenroom.ledger.codec import encoded
 from greenroom.ledger.events import Event, InvocationEnded, ModelCalled, NodeStarted, Noted
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import started
+from greenroom.store.columns import from_column, to_column
 from greenroom.store.database import Database, Hold, Holdable, transaction
-from greenroom.store.rows import from_column, next_position, to_column
+from greenroom.store.rows import next_position
 
 _CONVERSATIONS: Holdable = "conversations"
 _CAN_WAIT = (ModelCalled, NodeStarted, Noted)

@@ -4,12 +4,15 @@ import re
 import zlib
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from greenroom.errors import BadLedger
 from greenroom.ledger.codec import json_of
 from greenroom.ledger.ledger import Ledger
 from greenroom.results.data import asked_data
 from greenroom.results.result import UNKNOWN_CODE, CaseResult
 from greenroom.results.wire import StoredVerdict, VerdictData, to_json_types
+from greenroom.store.columns import from_column
 from greenroom.store.runs import Key, Row
 
 if TYPE_CHECKING:
@@ -30,36 +33,46 @@ class RunLedgers:
     Who reads a run reads most of it, and opening the store takes longer than reading a trial.
     """
 
-    __slots__ = ("_ahead", "_run_id", "_store")
+    __slots__ = ("_ahead", "_store", "run_id")
 
     def __init__(self, store: "StoreReader", run_id: str) -> None:
         self._store = store
-        self._run_id = run_id
+        self.run_id = run_id
         self._ahead: dict[Key, bytes] = {}
 
     def load(self, key: Key) -> Ledger:
         """The ledger of a trial; its text is not kept."""
         packed = self._ahead.pop(key, None)
         if packed is None:
-            ahead = self._store.packed_ledgers(self._run_id, key)
+            ahead = self._store.packed_ledgers(self.run_id, key)
             packed = ahead.pop(key)
             self._ahead = ahead  # last: other threads may read as well
-        return loaded(packed, self._run_id, key)
+        return loaded(packed, self.run_id, key)
 
 
-class StoredLedger:
-    """A ledger that is read from the store whenever it is asked for, and not kept."""
+class StoredLedger(Struct, frozen=True, eq=False, gc=False):
+    """A ledger that is read from the store whenever it is asked for, and not kept.
 
-    __slots__ = ("_run", "key", "size")
+    Its text says where it is.
+    """
 
-    def __init__(self, run: RunLedgers, key: Key, size: int) -> None:
-        self._run = run
-        self.key = key
-        self.size = size
+    run: RunLedgers
+    case_id: str | bytes
+    """As its column has it."""
+    trial: int
+    size: int
+
+    @property
+    def key(self) -> Key:
+        """Which trial it is of."""
+        return Key(from_column(self.case_id), self.trial)
 
     def load(self) -> Ledger:
         """The ledger."""
-        return self._run.load(self.key)
+        return self.run.load(self.key)
+
+    def __str__(self) -> str:
+        return f"run {self.run.run_id!r}, case {self.key.case_id!r}"
 
 
 def pack(lines: bytes) -> bytes:

@@ -14,12 +14,12 @@ from greenroom.results.facts import Facts
 from greenroom.results.intervals import Tally
 from greenroom.results.report import UNFINISHED, Report
 from greenroom.results.result import CaseResult
+from greenroom.store.columns import from_column, to_column
 from greenroom.store.cut_trials import CutTrial
 from greenroom.store.database import Database, Holdable
 from greenroom.store.ledgers import RunLedgers, StoredLedger, loaded
 from greenroom.store.lock import under_way
 from greenroom.store.results import OF_REPORT, StoredResults
-from greenroom.store.rows import from_column, to_column
 from greenroom.store.runs import (
     COUNTED,
     Change,
@@ -47,6 +47,10 @@ _SPREAD = 10
 """The trials of a run lie together if so many positions for each of them hold all."""
 _LAST = 2**63 - 1
 _MAY_BE_RETRIED = "error_type is not null and error_type <> 'InDoubt'"
+_VERDICT = (
+    "verdict, case when covers_code <> 0 then digest else '' end, case_id, trial, ledger_size"
+)
+"""What is read of a trial: its verdict, what its case asks if that is known, and where its ledger is."""
 RUN = f"select id, status, begun, ended, seconds, plan, notes, attempt, {', '.join(COUNTED)} from runs"
 
 
@@ -236,9 +240,11 @@ class StoreReader:
 
     def facts(self, run_id: str, wanted: str = "place >= 0", *values: object) -> Iterator[Facts]:
         """What figures and lists need of the same, in a fraction of the time."""
-        wanted, found_by = f"{wanted} order by place, trial", self.found_by(run_id)
-        for _, _, _, facts in self.trials(facts_in, run_id, wanted, *values, found_by=found_by):
-            yield facts
+        ledgers = RunLedgers(self, run_id)
+        query = f"select {_VERDICT} from trials where {self.found_by(run_id)} and {wanted} order by place, trial"
+        with self.database.connected() as connection:
+            for verdict, asks, *ledger in connection.stream(query, (run_id, *values)):
+                yield verdict_of(facts_in, verdict, StoredLedger(ledgers, *ledger), asks)
 
     def found_by(self, run_id: str) -> str:
         """The condition that finds all trials of a run: by where they lie, if they lie together.
@@ -277,22 +283,15 @@ class StoreReader:
         wanted: str,
         *values: object,
         ledgers: RunLedgers | None = None,
-        found_by: str = "run_id = ?",
     ) -> Iterator[tuple[int, int, Key, T]]:
         """Position, place and key of the trials that are `wanted`, and what is read of their verdicts."""
         ledgers = ledgers or RunLedgers(self, run_id)
-        query = (
-            "select position, place, case_id, trial, verdict, ledger_size, digest, covers_code "
-            f"from trials where {found_by} and {wanted}"
-        )
+        query = f"select position, place, {_VERDICT} from trials where run_id = ? and {wanted}"
         with self.database.connected() as connection:
             rows = connection.stream(query, (run_id, *values))
-            for position, place, case_id, trial, verdict, size, digest, covers_code in rows:
-                key = Key(from_column(case_id), trial)
-                ledger = StoredLedger(ledgers, key, size) if size else None
-                where = f"run {run_id!r}, case {key.case_id!r}"
-                asks = digest if covers_code else ""
-                yield position, place, key, verdict_of(read, verdict, where, ledger, asks)
+            for position, place, verdict, asks, case_id, trial, size in rows:
+                ledger = StoredLedger(ledgers, case_id, trial, size)
+                yield position, place, ledger.key, verdict_of(read, verdict, ledger, asks)
 
     def report(self, given: str) -> Report:
         """What a run has come to so far. The results of a large one are read as they are asked for."""

@@ -109,19 +109,17 @@ def notes_from(text: str) -> tuple[str, ...]:
         return ("the notes of this run cannot be read",)
 
 
-ReadVerdict = Callable[[str, str, LedgerSource | None, str], T]
-"""Makes something of a verdict that is JSON text; of where it is, its ledger, and what the case asks."""
+ReadVerdict = Callable[[str, object, LedgerSource | None, str], T]
+"""Makes something of a verdict that is JSON text; its place as text, its ledger and what the case asks are given."""
 
 
-def verdict_of(
-    read: ReadVerdict[T], text: str, where: str, ledger: LedgerSource | None, asks: str
-) -> T:
+def verdict_of(read: ReadVerdict[T], text: str, ledger: LedgerSource, asks: str) -> T:
     """What is read of the verdict that a trial was stored with; StoreFailed if it is not JSON."""
     try:
-        return read(text, where, ledger, asks)
+        return read(text, ledger, ledger if ledger.size else None, asks)
     except (ValueError, TypeError) as error:
         raise StoreFailed(
-            f"{where}: the verdict in the store cannot be read: {error}. Restore an older copy of "
+            f"{ledger}: the verdict in the store cannot be read: {error}. Restore an older copy of "
             f"the store, or delete the run."
         ) from error
 
@@ -173,7 +171,7 @@ def journal_names(run_id: str, shards: int) -> list[str]:
     return [journal_name(run_id, part) for part in parts or [""]]
 
 
-class Key(Struct, frozen=True):
+class Key(Struct, frozen=True, gc=False):
     """Which trial of which case."""
 
     case_id: str

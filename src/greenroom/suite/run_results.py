@@ -11,10 +11,10 @@ from greenroom.results.facts import Facts, TrialFacts
 from greenroom.results.reading import ReadResults
 from greenroom.results.result import CaseResult
 from greenroom.results.trial_verdict import skipped
+from greenroom.store.columns import to_column
 from greenroom.store.ledgers import RunLedgers
 from greenroom.store.reading import StoreReader
 from greenroom.store.results import OF_REPORT, changed
-from greenroom.store.rows import to_column
 from greenroom.store.runs import ReadVerdict
 from greenroom.suite.stored_cases import Cases
 from greenroom.suite.trial import Trial

@@ -12,6 +12,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.results.trial_verdict import skipped
+from greenroom.store.columns import to_column
 from greenroom.store.cut_trials import CutTrial
 from greenroom.store.database import RunJournal, Settled, TrialEntry
 from greenroom.store.failpoints import failpoint
@@ -178,7 +179,7 @@ class StoredRun(Recorder):
                 damaged.discard()
             self._journal.release(entry)
             if isinstance(result.kept, Ledger):  # it is in the store now
-                stored = StoredLedger(self._ledgers, key, len(ledger))
+                stored = StoredLedger(self._ledgers, to_column(key.case_id), key.trial, len(ledger))
                 done(replace(result, kept=stored, blamed=result.blame))
             else:
                 done(result)

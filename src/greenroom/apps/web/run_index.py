@@ -7,6 +7,7 @@ results; a case with a new trial is read again.
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import attrgetter
 from threading import Lock
 
 import msgspec
@@ -79,7 +80,7 @@ class RunIndex:
         report, trials = self._store.report(self.run_id), self._store.run(self.run_id).plan.trials
         totals, counts = Totals(), CaseCounts()
         self._rows.clear()
-        found = groupby(self._store.facts(self.run_id), lambda one: one.case_id)
+        found = groupby(self._store.facts(self.run_id), attrgetter("case_id"))
         for place, (_, case) in enumerate(found):
             results = list(case)
             counts.add_row(self._put(results, place))

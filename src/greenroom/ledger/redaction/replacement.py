@@ -348,7 +348,10 @@ def redact_log(record: "LogRecord") -> bool:
 def clean_ids(ids: Iterable[str], by: Redactor) -> dict[str, str]:
     """Each id without its secrets, and still another than the rest."""
     given = list(ids)
-    return {own: clean_id(own, clean) for own, clean in zip(given, by.value(given), strict=True)}
+    cleaned = by.value(given)
+    if cleaned == given:
+        return dict(zip(given, given, strict=True))
+    return {own: clean_id(own, clean) for own, clean in zip(given, cleaned, strict=True)}
 
 
 def clean_id(own: str, clean: str) -> str:

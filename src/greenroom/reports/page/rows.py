@@ -18,7 +18,7 @@ _RANK: Mapping[str, int] = {status: rank for rank, status in enumerate(WORST)}
 def case_row(results: Sequence[Facts], place: int = 0, *, change: str = "") -> Row:
     """One case with all its trials."""
     first, status = results[0], case_status(results)
-    trials = [trial_entry(result) for result in results]
+    trials = tuple([trial_entry(result) for result in results])
     whole = trials[0] if len(trials) == 1 else _together(trials)
     name = shortened(first.name, _LONGEST_WHY)
     tags: dict[str, None] = {}
@@ -30,18 +30,18 @@ def case_row(results: Sequence[Facts], place: int = 0, *, change: str = "") -> R
             if not is_fine(outcome):
                 missed[family(metric)] = None
     return Row(
-        id=first.case_id,
-        status=status,
-        trials=trials,
-        place=place,
-        name="" if name == first.case_id else name,
-        tags=[*tags],
-        missed=[*missed],
-        change=change,
-        score=None if status == _BROKEN else whole.score,
-        s=whole.s,
-        cost=whole.cost,
-        why=whole.why,
+        first.case_id,
+        status,
+        trials,
+        place,
+        "" if name == first.case_id else name,
+        tuple(tags),
+        tuple(missed),
+        change,
+        None if status == _BROKEN else whole.score,
+        whole.s,
+        whole.cost,
+        whole.why,
     )
 
 
@@ -51,7 +51,7 @@ def _together(trials: Sequence[Trial]) -> Trial:
     return Trial(
         n=worst.n,
         status=worst.status,
-        score=_mean([trial.score for trial in trials]),
+        score=_mean([trial.score for trial in trials if trial.score is not None]),
         s=_total([trial.s for trial in trials]),
         cost=_total([trial.cost for trial in trials]),
         why=worst.why,
@@ -68,19 +68,20 @@ def trial_entry(result: Facts) -> Trial:
     status, ran = result.status, result.ended is not None
     why = "" if status == "passed" else " ".join("; ".join(reasons(result)).split())
     return Trial(
-        n=result.trial,
-        status=status,
-        score=None if status == _BROKEN else _mean([o.value for o in result.scores.values()]),
-        s=round(result.seconds, 4) if ran else None,
-        cost=result.spent if ran else None,
-        turns=result.turns if ran else None,
-        why=shortened(why, _LONGEST_WHY),
+        result.trial,
+        status,
+        None
+        if status == _BROKEN
+        else _mean([v for o in result.scores.values() if (v := o.value) is not None]),
+        round(result.seconds, 4) if ran else None,
+        result.spent if ran else None,
+        result.turns if ran else None,
+        shortened(why, _LONGEST_WHY),
     )
 
 
-def _mean(numbers: list[float | None]) -> float | None:
-    """The mean of those that are known."""
-    known = [number for number in numbers if number is not None]
+def _mean(known: list[float]) -> float | None:
+    """The mean of the scores that are known."""
     return round(sum(known) / len(known), 4) if known else None
 
 

@@ -224,12 +224,12 @@ class Row(Shape, gc=False):  # a list may have a hundred thousand, which hold no
 
     id: str
     status: CaseStatus
-    trials: list[Trial]
+    trials: tuple[Trial, ...]
     place: int = 0
     """Where it stands in the run."""
     name: str = ""
-    tags: list[str] = []
-    missed: list[str] = []
+    tags: tuple[str, ...] = ()
+    missed: tuple[str, ...] = ()
     """Metrics without their arguments that a trial missed or could not be measured by."""
     change: str = ""
     score: float | None = None

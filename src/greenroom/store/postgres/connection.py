@@ -11,7 +11,7 @@ import psycopg
 from psycopg import capabilities, errors
 from psycopg.pq import TransactionStatus
 
-from greenroom.store.rows import ODD, OddText
+from greenroom.store.columns import ODD, OddText
 
 _LOST = ("08", "57P01", "57P02", "57P03", "57P05", "53300", "25P03")
 """The beginnings of codes for: the server went away, comes up, or has no connection to spare just now."""

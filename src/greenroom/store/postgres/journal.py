@@ -19,6 +19,7 @@ from msgspec import Struct
 from greenroom.errors import StoreFailed
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.redaction import redactor
+from greenroom.store.columns import from_column, to_column
 from greenroom.store.cut_trials import CutTrial, Damaged, LastTrial, last_trial
 from greenroom.store.database import Connection, Reconnecting, Settled
 from greenroom.store.entry import RecordedTrial
@@ -27,7 +28,6 @@ from greenroom.store.lock import under_way
 from greenroom.store.postgres.connection import PostgresConnection, StillHeld
 from greenroom.store.postgres.locks import check_session, pooled
 from greenroom.store.redaction import LineCleaner
-from greenroom.store.rows import from_column, to_column
 from greenroom.store.runs import Key, journal_name
 
 if TYPE_CHECKING:
