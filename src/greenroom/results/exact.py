@@ -198,12 +198,11 @@ def _flipped(differences: tuple[int, ...]) -> float:
 @lru_cache(maxsize=256)
 def _as_far(sizes: tuple[int, ...], seen: int) -> float:
     """The share of all sign flips whose sum is at least `seen` away from nothing."""
-    chances = [1.0]
+    # One number holds how many flips come to each sum, in fields so wide that none runs over; a flip
+    # of one size moves all of them.
+    width, ways = len(sizes) + 1, 1
     for size in sizes:
-        # Index n stands for the n-th step up from all flips down; each flip moves by twice its size.
-        pad = [0.0] * size
-        chances = [
-            (down + up) / 2 for down, up in zip([*chances, *pad], [*pad, *chances], strict=True)
-        ]
-    total = sum(sizes)
-    return min(1.0, sum(c for n, c in enumerate(chances) if abs(2 * n - total) >= seen))
+        ways += ways << size * width
+    low = ways & ((1 << ((sum(sizes) - seen) // 2 + 1) * width) - 1)
+    # What is left over from a division by the greatest field is the sum of all fields.
+    return 2 * (low % ((1 << width) - 1)) / 2 ** len(sizes)
