@@ -3,8 +3,11 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import warm_python
 
 PYDANTIC_AI = """
     from pydantic_ai import Agent
@@ -58,6 +61,8 @@ FRAMEWORKS = {
 SCRIPT = """
 import asyncio, warnings
 warnings.simplefilter("ignore")
+import sys
+assert not {"pydantic_ai", "agents", "langchain_core", "google.adk"} & sys.modules.keys()
 from greenroom import Case, evaluate
 acted = []
 
@@ -121,17 +126,17 @@ asyncio.run(main())
 """
 
 
-def told_by(text: str, tmp_path: Path) -> list[str]:
+def told_by(text: str, tmp_path: Path, run: Any = warm_python.run) -> list[str]:
     script = tmp_path / "script.py"
     script.write_text(text)
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    done = run([sys.executable, script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
 @pytest.mark.slow
 def test_a_method_taken_from_the_framework_before_the_rehearsal_is_held(tmp_path: Path) -> None:
-    assert told_by(EARLY, tmp_path) == ["ToolRefused []", "paid ['paid']"] * 2
+    assert told_by(EARLY, tmp_path, subprocess.run) == ["ToolRefused []", "paid ['paid']"] * 2
 
 
 @pytest.mark.slow
