@@ -20,6 +20,7 @@ from pathlib import Path
 from greenroom.simulation.fence import enclose, opening_for
 
 canary = Path(sys.argv[1])
+SONG = f"open({str(canary)!r}, 'w').close()"
 
 
 def sing(_=None):
@@ -116,12 +117,17 @@ def main():
     with enclose("case") as scope:
         log.warning("a cat")
         found["log"] = heard(10) and scope.breach is None
-    with enclose("case") as scope:
-        try:
-            interpreters = __import__("_xxsubinterpreters" if sys.version_info < (3, 13) else "_interpreters")
-            interpreters.create()
-        except Exception:
-            found["interpreter"] = scope.breach and scope.breach.route
+    interpreters = __import__("_xxsubinterpreters" if sys.version_info < (3, 13) else "_interpreters")
+    early, names = interpreters.create(), ["create", "run_string", "run_func", "exec", "call"]
+    for name in [name for name in names if hasattr(interpreters, name)]:
+        with enclose("case") as scope:
+            try:
+                getattr(interpreters, name)(*[early, SONG][: 0 if name == "create" else 2])
+            except Exception:
+                found[f"interpreter.{name}"] = scope.breach and scope.breach.route
+    found["interpreter"] = heard(0)
+    interpreters.run_string(early, SONG)
+    found["interpreter_outside"] = heard(10)
     try:
         found["joblib"] = tried(by_joblib())
     except ImportError:
@@ -200,5 +206,10 @@ def test_pools_of_threads_and_log_records_stay_free(found):
     assert found["log"]
 
 
-def test_no_interpreter_is_made_in_a_case(found):
-    assert found["interpreter"] == "cpython.PyInterpreterState_New"
+def test_no_interpreter_is_made_or_used_in_a_case(found):
+    module = "_xxsubinterpreters" if sys.version_info < (3, 13) else "_interpreters"
+    newer = {"run_func", "exec", "call"} if sys.version_info >= (3, 13) else set[str]()
+    for name in {"create", "run_string"} | newer:
+        assert found[f"interpreter.{name}"] == f"{module}.{name}"
+    assert not found["interpreter"]
+    assert found["interpreter_outside"]

@@ -28,7 +28,8 @@ What it cannot hold. It stands inside the process it guards and stops accidents,
 
 - C code with sockets of its own: `ctypes`, gRPC's core, libpq, curl, ZeroMQ (`blind_spots()` names
   those loaded), and event loops such as uvloop's (`not_held(loop)` refuses those);
-- an interpreter made earlier in this process, which has hooks and patches of its own, and so none;
+- an interpreter made earlier in this process that works in a thread of its own, where neither hook nor
+  patches are;
 - a socket's bare file descriptor: `os.write`, `os.writev`, a file opened on it, and methods of
   `_socket.socket` itself on a connection opened earlier;
 - a process started earlier and fed through a bare pipe, and what a process let through then does;

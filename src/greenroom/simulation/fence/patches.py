@@ -18,6 +18,7 @@ from greenroom.simulation.fence.routes import (
     Wrap,
     guarded,
     guarded_fork_exec,
+    guarded_interpreter,
     guarded_sendfile,
     hook,
     remembering_accepts,
@@ -51,6 +52,13 @@ _PATCHES: Final[tuple[tuple[str, str, Wrap], ...]] = (
     ("ssl:SSLSocket", "send", guarded("ssl.send")),
     ("ssl:SSLSocket", "write", guarded("ssl.write")),
     ("os", "sendfile", guarded_sendfile),
+    ("_xxsubinterpreters", "create", guarded_interpreter),
+    ("_xxsubinterpreters", "run_string", guarded_interpreter),
+    ("_interpreters", "create", guarded_interpreter),
+    ("_interpreters", "call", guarded_interpreter),
+    ("_interpreters", "exec", guarded_interpreter),
+    ("_interpreters", "run_func", guarded_interpreter),
+    ("_interpreters", "run_string", guarded_interpreter),
 )
 
 # Libraries that bring their own sockets, by the module that holds them.

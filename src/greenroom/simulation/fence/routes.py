@@ -218,6 +218,21 @@ def guarded_sendfile(real: Call) -> Call:
     return sendfile
 
 
+def guarded_interpreter(real: Call) -> Call:
+    """Wrap what makes another interpreter, or runs code in one: our hook and patches are not in there.
+
+    Python 3.13 raises no event for it, and 3.12 crashes if the event is refused.
+    """
+
+    @wraps(real)
+    def run(*args: object, **kwargs: object) -> Any:
+        if fenced():
+            starting(f"{real.__module__}.{real.__name__}", ())
+        return real(*args, **kwargs)
+
+    return run
+
+
 def remembering_accepts(real: Call) -> Call:
     """Wrap `socket.accept`, so that answers on such a connection are known as such."""
 
