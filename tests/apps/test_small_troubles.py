@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -201,7 +202,7 @@ def test_an_interrupt_at_any_early_moment_leaves_no_traceback_of_ours(author, tm
 def tear(store: Path, column: str, table: str = "trials") -> str:
     """Cut a text of the latest run in half; its id."""
     run_id = Store(store).runs()[0].id
-    with sqlite3.connect(store / "runs.db") as connection:
+    with closing(sqlite3.connect(store / "runs.db")) as connection, connection:
         named = "id" if table == "runs" else "run_id"
         connection.execute(
             f"update {table} set {column} = substr({column}, 1, length({column}) / 2) "

@@ -6,6 +6,7 @@ passes only if each of them is met. A turn that the run never reached is not met
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from math import fsum
 from typing import ClassVar, cast
 
 from greenroom.cases.case import Case
@@ -93,7 +94,7 @@ class Expectation:
     def _mean(self, turns: Sequence[Score]) -> Score:
         problems = [one.reason for one in turns if not one.passed]
         return Score(
-            sum([one.value for one in turns]) / len(turns),
+            fsum([one.value for one in turns]) / len(turns),
             not problems,
             threshold=1.0,
             name=self.name,

@@ -4,6 +4,7 @@ Each function returns the fact, or the outcome that says why there is none: what
 say makes a metric not applicable, what the run does not show leaves it unmeasured.
 """
 
+from math import fsum
 from operator import attrgetter
 from typing import TypeVar
 
@@ -40,7 +41,7 @@ def known_cost(ledger: Ledger) -> float | Unmeasured:
     total = questions.cost(ledger)
     if total is not None:
         before = (r for r in ledger.index_of().replied if r.source == "replayed")
-        return total + sum(reply.cost or 0.0 for reply in before)
+        return total + fsum(reply.cost or 0.0 for reply in before)
     unpriced = {r.model or "unnamed" for r in ledger.of(ModelReplied) if r.cost is None}
     return Unmeasured(f"the cost is unknown: no price for {', '.join(sorted(unpriced))}")
 

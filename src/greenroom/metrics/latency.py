@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from math import fsum
 from typing import Literal
 
 from msgspec import Struct
@@ -146,4 +147,4 @@ def _rounds(ledger: Ledger) -> list[Sequence[Event]]:
 def _worked(events: Sequence[Event]) -> float:
     """From the first to the last event; the time between a cut and its resumption does not count."""
     spans = [b.at - a.at for a, b in pairwise(events) if not isinstance(b, RunResumed)]
-    return sum(max(0.0, span) for span in spans)
+    return fsum(max(0.0, span) for span in spans)

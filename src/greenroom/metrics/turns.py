@@ -1,6 +1,7 @@
 """Which events belong to which turn of a case's script, and the score of turns measured one by one."""
 
 from collections.abc import Mapping, Sequence
+from math import fsum
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -142,7 +143,7 @@ def never_reached(turn: ScriptedTurn) -> MeasuredTurn:
 
 def mean_score(turns: Sequence[MeasuredTurn], name: str, threshold: float) -> Score:
     """The mean over at least one turn, with what was found in each."""
-    return _score(sum([turn.value for turn in turns]) / len(turns), turns, name, threshold)
+    return _score(fsum([turn.value for turn in turns]) / len(turns), turns, name, threshold)
 
 
 def lowest_score(turns: Sequence[MeasuredTurn], name: str, threshold: float) -> Score:

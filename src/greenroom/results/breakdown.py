@@ -131,7 +131,7 @@ def mean_over(report: Report, measure: Callable[[CaseSummary], float | None]) ->
     tallies = report.totals.tallies
     of = {tally: measure(_case(tally)) for tally in set(tallies)}
     known = [value for tally in tallies if (value := of[tally]) is not None]
-    return sum(known) / len(known) if known and len(known) == len(tallies) else None
+    return fsum(known) / len(known) if known and len(known) == len(tallies) else None
 
 
 def _case(tally: Tally) -> CaseSummary:

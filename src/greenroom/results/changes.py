@@ -6,6 +6,7 @@ The verdict on each case is in `greenroom.results.verdicts`.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import fsum
 from typing import Literal, TypeVar
 
 from msgspec import Struct
@@ -198,7 +199,7 @@ def _means(trials: Sequence[Facts]) -> dict[str, float]:
         for name, outcome in trial.scores.items():
             if (value := outcome.value) is not None:
                 found.setdefault(name, []).append(value)
-    return {name: sum(values) / len(values) for name, values in found.items()}
+    return {name: fsum(values) / len(values) for name, values in found.items()}
 
 
 def _problem(trial: Facts) -> str:
@@ -316,7 +317,7 @@ def pooled(reports: Sequence[Report]) -> Report:
     return Report(
         [replace(r, trial=n) for trials in found.values() for n, r in enumerate(trials, start=1)],
         name=last.name,
-        seconds=sum(report.seconds for report in reports),
+        seconds=fsum(report.seconds for report in reports),
         notes=list(dict.fromkeys(note for report in reports for note in report.notes)),
         id="+".join(report.id for report in reports),
         evalset_id=last.evalset_id,
@@ -372,4 +373,4 @@ def _text(data: Json) -> str:
 def mean(values: Iterable[float]) -> float:
     """The mean of at least one value."""
     found = list(values)
-    return sum(found) / len(found)
+    return fsum(found) / len(found)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from math import comb, gcd, lcm, sqrt
+from math import comb, fsum, gcd, lcm, sqrt
 
 from greenroom.results.intervals import normal
 
@@ -93,15 +93,15 @@ def _dealt(cases: tuple[tuple[Tallies, int], ...]) -> tuple[float, float]:
     terms = sum(len(s.chances) * count for s, count in zip(strata, counts, strict=True))
     if span * terms > 2 * _WORK:
         # The sum of hundreds of cases is as good as normal; corrected for its steps.
-        mean = sum(s.mean * count for s, count in zip(strata, counts, strict=True))
-        spread = sqrt(sum(s.variance * count for s, count in zip(strata, counts, strict=True)))
+        mean = fsum(s.mean * count for s, count in zip(strata, counts, strict=True))
+        spread = sqrt(fsum(s.variance * count for s, count in zip(strata, counts, strict=True)))
         half = gcd(*(s.weight for s in strata)) / 2
         return normal((seen - mean + half) / spread), normal((mean - seen + half) / spread)
     found = [1.0]
     for stratum, count in zip(strata, counts, strict=True):
         for _ in range(count):
             found = stratum.added_to(found)
-    return min(1.0, sum(found[: seen + 1])), min(1.0, sum(found[seen:]))
+    return min(1.0, fsum(found[: seen + 1])), min(1.0, fsum(found[seen:]))
 
 
 class _Stratum:

@@ -90,7 +90,7 @@ def _effective(rates: Sequence[float], counts: Sequence[int]) -> float:
     if all(rate == 0 for rate in rates) or all(rate == 1 for rate in rates):
         return cases
     # As sure as if trials of one case did not resemble each other at all.
-    most = cases**2 / sum(1 / count for count in counts)
+    most = cases**2 / fsum(1 / count for count in counts)
     # As sure as the cases' own pass rates show it. One case more that always passes and one that never does
     # are seen with them. Without these, few cases that happen to lie close would pass for many, and one failed
     # trial among many passed ones for proof that trials do not resemble each other.
@@ -103,7 +103,7 @@ def _effective(rates: Sequence[float], counts: Sequence[int]) -> float:
 def variance_of_mean(rates: Sequence[float]) -> float:
     """The variance of the mean of the cases' rates if cases were drawn; corrected for few cases."""
     cases, share = len(rates), fsum(rates) / len(rates)
-    return sum((rate - share) ** 2 for rate in rates) / (cases * (cases - 1))
+    return fsum((rate - share) ** 2 for rate in rates) / (cases * (cases - 1))
 
 
 def of_changes(pairs: Sequence[tuple[Tally, Tally]]) -> Interval | None:
@@ -144,7 +144,7 @@ def student(freedom: int) -> float:
             (5 * z**5 + 16 * z**3 + 3 * z) / 96,
             (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
         )
-        return z + sum(term / freedom ** (n + 1) for n, term in enumerate(terms))
+        return z + fsum(term / freedom ** (n + 1) for n, term in enumerate(terms))
     low, high = Z, 13.0
     for _ in range(_STEPS):
         middle = (low + high) / 2

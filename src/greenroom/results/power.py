@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import comb, sqrt
+from math import comb, fsum, sqrt
 
 from greenroom.results.exact import ALPHA, sign
 from greenroom.results.intervals import Z_POWER, student
@@ -22,8 +22,8 @@ def detectable(differences: Sequence[float], trials: int) -> float | None:
     count = len(differences)
     if (share := _share_to_move(count)) is None:
         return None
-    mean = sum(differences) / count
-    variance = sum((value - mean) ** 2 for value in differences) / (count - 1)
+    mean = fsum(differences) / count
+    variance = fsum((value - mean) ** 2 for value in differences) / (count - 1)
     # A case that fails a little more often shows it in one of its trials.
     moving = 1 - (1 - share) ** (1 / trials)
     # The change that stands out of the cases' scatter, to which the change itself adds.
@@ -50,4 +50,4 @@ def _share_to_move(cases: int) -> float | None:
 
 def _at_least(few: int, cases: int, chance: float) -> float:
     """How likely `few` or more of the cases move, if each does with this chance."""
-    return 1 - sum(comb(cases, k) * chance**k * (1 - chance) ** (cases - k) for k in range(few))
+    return 1 - fsum(comb(cases, k) * chance**k * (1 - chance) ** (cases - k) for k in range(few))

@@ -170,7 +170,7 @@ class Report:
         """What agents, users and judges cost in USD together; None when a price is unknown."""
         costs = self.cost, self.user_cost, self.judge_cost
         known = [cost for cost in costs if cost is not None]
-        return sum(known) if len(known) == len(costs) else None
+        return fsum(known) if len(known) == len(costs) else None
 
     @property
     def usage(self) -> Usage | None:

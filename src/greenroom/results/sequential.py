@@ -16,7 +16,7 @@ same are guessed right and cost nothing, so a set of steady cases is decided wit
 """
 
 from collections.abc import Iterable
-from math import exp, log
+from math import exp, fsum, log
 from typing import Literal
 
 from msgspec import Struct, field
@@ -71,11 +71,11 @@ class _Bets(Struct):
         It speaks against every lower rate as well: there the price is lower, and the money more.
         """
         found = [
-            gain - self.cases * sum(log(1 + stake * (share - guess)) for guess in self.guesses)
+            gain - self.cases * fsum(log(1 + stake * (share - guess)) for guess in self.guesses)
             for stake, gain in zip(_STAKES, self.gains, strict=True)
         ]
         best = max(found)
-        return best + log(sum(exp(one - best) for one in found) / len(found))
+        return best + log(fsum(exp(one - best) for one in found) / len(found))
 
     def highest(self, enough: float, low: float, high: float) -> float:
         """The highest share between two that the bets speak against; `low` if there is none."""

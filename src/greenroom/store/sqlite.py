@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Collection, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -163,9 +163,8 @@ class SqliteDatabase:
             raise BadInput("a store in a folder keeps everything there; leave --blobs out.")
         before = 0
         if _is_filled(self.path):
-            connection = sqlite3.connect(self.path, factory=SqliteConnection)
-            before = _version(connection)
-            connection.close()
+            with closing(sqlite3.connect(self.path, factory=SqliteConnection)) as connection:
+                before = _version(connection)
         self.open().close()
         if before == VERSION:
             return f"{self.path} has format {VERSION} already"

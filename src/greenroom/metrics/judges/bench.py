@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from math import fsum
 from typing import Any, Generic, Literal, TypeVar, cast
 from weakref import ref
 
@@ -287,7 +288,7 @@ class Hearing:
             "cached": self.cached,
             "model": model or model_name(self.bench.model),
             "usage": None if used is None else {"input": used.input, "output": used.output},
-            "cost": None if None in costs else sum(cast("list[float]", costs), 0.0),
+            "cost": None if None in costs else fsum(cast("list[float]", costs)),
         }
         if self.left_out:
             found["left_out"] = {**self.left_out}

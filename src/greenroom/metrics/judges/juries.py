@@ -1,6 +1,7 @@
 """Several judges on one question, and how far they agree."""
 
 from collections.abc import Mapping, Sequence
+from math import fsum
 from typing import Any, ClassVar, get_args
 
 from greenroom.cases.case import Case
@@ -62,7 +63,7 @@ class Jury(BuiltIn, frozen=True, kw_only=True):
 
     def _score(self, scores: Sequence[Score], found: Mapping[str, Outcome]) -> Score:
         passing = sum(score.passed for score in scores)
-        value = sum(score.value for score in scores) / len(scores)
+        value = fsum(score.value for score in scores) / len(scores)
         if self.aggregate == "majority":
             value = float(2 * passing > len(scores))
         return Score(
@@ -163,5 +164,5 @@ def _spent(scores: Sequence[Score]) -> dict[str, Json]:
         "usage": None
         if None in usages
         else {key: sum(used[key] for used in usages) for key in ("input", "output")},
-        "cost": None if None in costs else sum(costs, 0.0),
+        "cost": None if None in costs else fsum(costs),
     }

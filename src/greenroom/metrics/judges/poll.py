@@ -141,7 +141,7 @@ class Votes:
 
     def agreement(self) -> float:
         """The share of votes on the stronger side, on average over the items."""
-        return sum(map(self.agreement_on, self.items)) / len(self.items)
+        return fsum(map(self.agreement_on, self.items)) / len(self.items)
 
     def agreement_on(self, item: Item) -> float:
         """The share of the votes on this item that are on the stronger side."""
@@ -151,7 +151,7 @@ class Votes:
 
 def share(values: Values) -> float:
     """The mean of the values."""
-    return sum(values.values()) / len(values)
+    return fsum(values.values()) / len(values)
 
 
 def reaches(value: float, threshold: float) -> bool:

@@ -147,8 +147,8 @@ class RubricJudge(Judged, frozen=True, kw_only=True):
 
 def weighted(rubrics: Sequence[Rubric], values: Values) -> float:
     """The mean of the rubrics' values by their weights."""
-    total = sum(rubric.weight for rubric in rubrics)
-    mean = sum(rubric.weight * values[rubric.id] for rubric in rubrics) / total
+    total = fsum(rubric.weight for rubric in rubrics)
+    mean = fsum(rubric.weight * values[rubric.id] for rubric in rubrics) / total
     return min(1.0, max(0.0, mean))
 
 

@@ -1,6 +1,7 @@
 """Does a response mean the same as the reference? Judged for each turn that has one."""
 
 from collections.abc import Mapping, Sequence
+from math import fsum
 from typing import ClassVar, Unpack
 
 from greenroom.cases.case import Case
@@ -80,7 +81,7 @@ class Matching(Judged, frozen=True, kw_only=True):
         return Poll(
             items=[Item(_id(turn), evidence=_seen(turn), bar=self.threshold) for turn in reached],
             question=question,
-            decide=lambda values: reaches(sum(values.values()) / expected, self.threshold),
+            decide=lambda values: reaches(fsum(values.values()) / expected, self.threshold),
             sheet=sheet,
         )
 
@@ -100,7 +101,7 @@ class Matching(Judged, frozen=True, kw_only=True):
             self,
             votes,
             hearing,
-            sum(values.values()) / len(turns),
+            fsum(values.values()) / len(turns),
             reason=". ".join(missed) or "every turn is as expected",
             details={"turns": parts},
             measured=len(turns) - len(missed),
