@@ -90,6 +90,8 @@ def in_a_file(folder: Path) -> BaseSessionService:
     return SqliteSessionService(str(folder / "sessions.db"))
 
 
+# Early versions of Python 3.12 take the numbered parameters of google-adk's SQL for named ones.
+@pytest.mark.filterwarnings("ignore:Binding .* is a named parameter:DeprecationWarning")
 @pytest.mark.parametrize("opened", [lambda _: InMemorySessionService(), in_a_file])
 async def test_the_copy_has_every_event_in_order_and_the_state(
     opened: Callable[[Path], BaseSessionService], tmp_path: Path
