@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 import uvloop
@@ -79,13 +80,24 @@ def test_a_c_library_connects_without_asking_python(canary):
     assert "connected" in canary.songs()
 
 
-def test_another_interpreter_in_this_process_is_not_fenced(canary):
+def test_an_interpreter_that_works_in_an_older_thread_is_not_fenced(canary, tmp_path):
     name = "_xxsubinterpreters" if sys.version_info < (3, 13) else "_interpreters"
     interpreters = pytest.importorskip(name)
-    other = interpreters.create()
-    program = f"import socket; socket.create_connection(('127.0.0.1', {canary.port})).close()"
+    other, ready, go = interpreters.create(), tmp_path / "ready", tmp_path / "go"
+    program = f"""
+import os, socket, time
+open({str(ready)!r}, "w").close()
+while not os.path.exists({str(go)!r}):
+    time.sleep(0.01)
+socket.create_connection(("127.0.0.1", {canary.port})).close()
+"""
+    thread = threading.Thread(target=interpreters.run_string, args=(other, program))
+    thread.start()
+    while not ready.exists():
+        time.sleep(0.01)
     with enclose("refund") as scope:
-        interpreters.run_string(other, program)
+        go.touch()
+        thread.join()
     interpreters.destroy(other)
     assert scope.breach is None
     assert canary.songs() == ["connected"]
