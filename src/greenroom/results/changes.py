@@ -194,6 +194,9 @@ class Side(Struct, gc=False):
 
 def _means(trials: Sequence[Facts]) -> dict[str, float]:
     """The mean of each metric over the trials that it measured."""
+    if len(trials) == 1:  # as in most runs
+        outcomes = trials[0].scores.items()
+        return {name: value for name, outcome in outcomes if (value := outcome.value) is not None}
     found: dict[str, list[float]] = {}
     for trial in trials:
         for name, outcome in trial.scores.items():

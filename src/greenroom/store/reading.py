@@ -243,8 +243,10 @@ class StoreReader:
         ledgers = RunLedgers(self, run_id)
         query = f"select {_VERDICT} from trials where {self.found_by(run_id)} and {wanted} order by place, trial"
         with self.database.connected() as connection:
-            for verdict, asks, *ledger in connection.stream(query, (run_id, *values)):
-                yield verdict_of(facts_in, verdict, StoredLedger(ledgers, *ledger), asks)
+            rows = connection.stream(query, (run_id, *values))
+            for verdict, asks, case_id, trial, size in rows:
+                ledger = StoredLedger(ledgers, case_id, trial, size)
+                yield verdict_of(facts_in, verdict, ledger, asks)
 
     def found_by(self, run_id: str) -> str:
         """The condition that finds all trials of a run: by where they lie, if they lie together.
