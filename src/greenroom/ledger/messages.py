@@ -32,6 +32,11 @@ def call(tool: str, /, **args: Any) -> ToolCall:
     return ToolCall(tool, args)
 
 
+def call_text(tool: str, args: Mapping[str, Json]) -> str:
+    """A call as it would be typed."""
+    return f"{tool}({', '.join([f'{name}={value!r}' for name, value in args.items()])})"
+
+
 class Message(PydanticStruct, frozen=True):
     """One entry of a model's conversation."""
 

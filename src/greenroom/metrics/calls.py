@@ -10,6 +10,7 @@ from greenroom.errors import BadMetric
 from greenroom.ledger.choices import choice_problem
 from greenroom.ledger.events import ToolCalled
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import call_text
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.query import Predicate, check_query, holds
 from greenroom.metrics.arguments import args_match
@@ -183,8 +184,3 @@ def forbidden_calls(
             "forbidden_calls() forbids nothing; name tools, or patterns like 'delete_*'."
         )
     return ForbiddenCalls(tools=forbidden, **written("forbidden_calls", *forbidden, name=name))
-
-
-def call_text(tool: str, args: Mapping[str, Json]) -> str:
-    """A call as it would be typed."""
-    return f"{tool}({', '.join([f'{name}={value!r}' for name, value in args.items()])})"

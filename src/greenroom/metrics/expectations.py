@@ -14,11 +14,11 @@ from greenroom.cases.parts import Metric
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger.events import STOPPED, Noted
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import call_text
 from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.query import matches_state
 from greenroom.ledger.questions import state_after
 from greenroom.metrics.builtin import shown_value
-from greenroom.metrics.calls import call_text
 from greenroom.metrics.comparison import problems_of
 from greenroom.metrics.needs import NODES, STATE, WORDS, Needs, call_needs
 from greenroom.metrics.node_state import state_after_node

@@ -8,7 +8,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score
 from greenroom.ledger.events import ModelReplied, ToolCalled
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.messages import ToolCall
+from greenroom.ledger.messages import ToolCall, call_text
 from greenroom.ledger.plain import Json
 from greenroom.ledger.query import plain_query
 from greenroom.metrics.arguments import (
@@ -26,7 +26,6 @@ from greenroom.metrics.builtin import (
     shown_value,
     written,
 )
-from greenroom.metrics.calls import call_text
 from greenroom.metrics.comparison import MatchType, Sides, checked_match
 from greenroom.metrics.facts import expected_calls
 from greenroom.metrics.needs import CALL_NAMES, MODELS, Needs, call_needs

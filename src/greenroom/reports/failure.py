@@ -7,7 +7,7 @@ from greenroom.cases.case import Case, Expect
 from greenroom.cases.data import case_from
 from greenroom.cases.scores import Score
 from greenroom.errors import BadInput
-from greenroom.ledger.messages import ToolCall
+from greenroom.ledger.messages import ToolCall, call_text
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.transcript import LONGEST, retold, transcript
 from greenroom.reports.words import printable, shortened
@@ -127,10 +127,5 @@ def _expected(expect: Expect, part: str) -> list[str] | None:
 
 def _calls(tools: Sequence[ToolCall | str]) -> list[str]:
     """Calls as the evidence of metrics has them; a bare name takes any arguments."""
-    return [_called(one) for one in tools] or ["no calls"]
-
-
-def _called(tool: ToolCall | str) -> str:
-    if isinstance(tool, str):
-        return f"{tool}(…)"
-    return f"{tool.tool}({', '.join(f'{name}={value!r}' for name, value in tool.args.items())})"
+    shown = [f"{t}(…)" if isinstance(t, str) else call_text(t.tool, t.args) for t in tools]
+    return shown or ["no calls"]

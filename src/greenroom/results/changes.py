@@ -142,7 +142,7 @@ def first_evaluated(results: Sequence[F]) -> F:
     return next((result for result in results if result.status in EVALUATED), results[0])
 
 
-class Side(Struct, gc=False):
+class Side(Struct, kw_only=True, gc=False):
     """The trials of one case in one report, as far as they are compared."""
 
     counts: Summary
@@ -180,15 +180,15 @@ class Side(Struct, gc=False):
                 tags[str(tag)] = None
         first = trials[0]
         return cls(
-            summary_of(trials),
-            (evaluated or trials)[0].status,
-            "" if evaluated else _problem(first),
-            is_fixed,
-            tuple(tags),
-            _means(evaluated),
-            cost / ran if ran and cost is not None else None,
-            seconds / ran if ran else None,
-            Asked(first.asks, first.kept, first.asked),
+            counts=summary_of(trials),
+            status=(evaluated or trials)[0].status,
+            problem="" if evaluated else _problem(first),
+            is_fixed=is_fixed,
+            tags=tuple(tags),
+            means=_means(evaluated),
+            cost=cost / ran if ran and cost is not None else None,
+            seconds=seconds / ran if ran else None,
+            first=Asked(first.asks, first.kept, first.asked),
         )
 
 

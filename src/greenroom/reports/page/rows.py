@@ -30,18 +30,18 @@ def case_row(results: Sequence[Facts], place: int = 0, *, change: str = "") -> R
             if not is_fine(outcome):
                 missed[family(metric)] = None
     return Row(
-        first.case_id,
-        status,
-        trials,
-        place,
-        "" if name == first.case_id else name,
-        tuple(tags),
-        tuple(missed),
-        change,
-        None if status == _BROKEN else whole.score,
-        whole.s,
-        whole.cost,
-        whole.why,
+        id=first.case_id,
+        status=status,
+        trials=trials,
+        place=place,
+        name="" if name == first.case_id else name,
+        tags=tuple(tags),
+        missed=tuple(missed),
+        change=change,
+        score=None if status == _BROKEN else whole.score,
+        s=whole.s,
+        cost=whole.cost,
+        why=whole.why,
     )
 
 
@@ -67,16 +67,15 @@ def trial_entry(result: Facts) -> Trial:
     """One trial as its row shows it."""
     status, ran = result.status, result.ended is not None
     why = "" if status == "passed" else " ".join("; ".join(reasons(result)).split())
+    known = [value for one in result.scores.values() if (value := one.value) is not None]
     return Trial(
-        result.trial,
-        status,
-        None
-        if status == _BROKEN
-        else _mean([v for o in result.scores.values() if (v := o.value) is not None]),
-        round(result.seconds, 4) if ran else None,
-        result.spent if ran else None,
-        result.turns if ran else None,
-        shortened(why, _LONGEST_WHY),
+        n=result.trial,
+        status=status,
+        score=None if status == _BROKEN else _mean(known),
+        s=round(result.seconds, 4) if ran else None,
+        cost=result.spent if ran else None,
+        turns=result.turns if ran else None,
+        why=shortened(why, _LONGEST_WHY),
     )
 
 
