@@ -107,6 +107,13 @@ def test_one_message_is_answered_and_the_rest_is_said_later(shop):
     assert (shop / "acted").read_text() == "Monday\n"
 
 
+def test_words_after_the_agent_are_refused_and_say_where_they_belong(shop):
+    ended = greenroom(shop, "perform", "shop.py", "Hello", "there")
+    assert ended.returncode == 3
+    assert "To say 'Hello there' to it, give --message TEXT." in ended.stderr
+    assert json.loads(greenroom(shop, "perform", "--list", "--json").stdout) == []
+
+
 @pytest.mark.parametrize(
     "args, says",
     [

@@ -171,7 +171,7 @@ RUNS = [
 ]  # fmt: skip
 POINTS = [
     {"run": f"r{n}", "begun": 1_759_000_000.0 + n * 86_400, "rate": 0.6 + n * 0.04, "low": 0.5 + n * 0.04,
-     "high": 0.7 + n * 0.04, "cost": 0.3, "digest": "a" if n < 4 else "b", "set_digest": "x" if n < 6 else "y"}
+     "high": 0.7 + n * 0.04, "cost": 0.3, "digest": "a" if n < 4 else "b", "set_digest": "xxxzxxyy"[n]}
     for n in range(8)
 ]  # fmt: skip
 TIMELINE = timeline(refund_run(), Trimmer())

@@ -204,6 +204,16 @@ def test_two_runs_are_chosen_and_compared(browser, server):
         assert "Compared with the baseline" in page.inner_text("main")
 
 
+def test_a_line_joins_runs_of_the_same_cases_past_one_of_others(browser, server):
+    with looked_at(browser, f"{server[0]}/runs") as (page, _):
+        ready(page)
+        points = page.locator(".trend a")
+        told = [points.nth(n).get_attribute("aria-label") for n in range(points.count())]
+        assert [("other cases" in one) for one in told] == [n in (3, 6) for n in range(8)]
+        assert page.locator(".trend-line").count() == 5
+        assert "▲ other cases than before" in page.inner_text("main")
+
+
 def test_what_a_run_will_cost_is_shown_before_it_begins_with_its_command(browser, server):
     address, answers = server
     with looked_at(browser, f"{address}/runs") as (page, _):

@@ -23,6 +23,7 @@ Exit codes, the first that applies:
 
 @click.command(
     "perform",
+    context_settings={"allow_extra_args": True},
     epilog=examples(
         "greenroom perform shop.py",
         "greenroom perform shop.py --message 'Where is my parcel?' --user u7",
@@ -54,7 +55,8 @@ Exit codes, the first that applies:
 @options.import_network
 @options.verbose
 @options.as_json
-def perform_command(**given: Any) -> int:
+@click.pass_context
+def perform_command(context: click.Context, **given: Any) -> int:
     """Talk to AGENT. It acts: models are asked and tools run for real.
 
     The conversation is kept in the store, event by event, and can be continued. Here you are also asked
@@ -62,6 +64,12 @@ def perform_command(**given: Any) -> int:
     """
     from greenroom.apps.cli.chat import list_conversations, talk
 
+    # Not taken for a message: someone may have meant a file of cases, and this agent acts.
+    if context.args:
+        said = " ".join(context.args)
+        raise click.UsageError(
+            f"one AGENT is expected. To say {said!r} to it, give --message TEXT."
+        )
     if given.pop("is_list"):
         return list_conversations(given["store"], given["as_json"], given["verbose"])
     return talk(**given)

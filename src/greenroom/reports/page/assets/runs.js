@@ -139,7 +139,12 @@ function countWords(counts) {
   return make("span", { class: "dim" }, Object.entries(marks).filter(([status]) => counts[status]).map(([status, mark]) => `${mark}\u00a0${counts[status]}`).join("  "));
 }
 
-// The pass rate from run to run with its interval. A changed set breaks the line: other questions are no trend.
+// The run before this one that had the same cases; -1 if there is none.
+function lastOfSameSet(points, place) {
+  return points.slice(0, place).findLastIndex((point) => point.set_digest === points[place].set_digest);
+}
+
+// The pass rate from run to run with its interval. A line joins runs of the same cases: other questions are no trend.
 function trendPanel(set, points, room) {
   if (points.length < 2) return null;
   const [width, height, left, base] = [Math.max(room - 36, 240), 150, 44, 130];  // 36: the edges of the panel
@@ -151,12 +156,13 @@ function trendPanel(set, points, room) {
     draw("text", { class: "axis", x: 2, y: y(share) + 4 }, `${share * 100} %`)]);
   shown.forEach((point, place) => {
     const before = shown[place - 1];
-    const same = before && before.set_digest === point.set_digest;
+    const last = lastOfSameSet(shown, place);
     const changed = before && before.digest !== point.digest;
-    if (same) parts.push(draw("line", { class: "trend-line", x1: x(place - 1), y1: y(before.rate), x2: x(place), y2: y(point.rate) }));
+    if (last >= 0) parts.push(draw("line", { class: "trend-line", x1: x(last), y1: y(shown[last].rate), x2: x(place), y2: y(point.rate) }));
     if (point.low !== undefined) parts.push(draw("line", { class: "whisker", x1: x(place), x2: x(place), y1: y(point.low), y2: y(point.high) }));
-    const says = `${moment(point.begun)}: ${percent(point.rate)}${changed ? ", the agent changed" : ""}${before && !same ? ", the set changed" : ""}`;
-    const dot = before && !same ? draw("path", { class: "dot-set", d: `M${x(place)} ${y(point.rate) - 5}l5 9h-10z` })
+    const isNew = before && last < 0;
+    const says = `${moment(point.begun)}: ${percent(point.rate)}${changed ? ", the agent changed" : ""}${isNew ? ", other cases" : ""}`;
+    const dot = isNew ? draw("path", { class: "dot-set", d: `M${x(place)} ${y(point.rate) - 5}l5 9h-10z` })
       : draw("circle", { class: changed ? "dot-changed" : "dot-same", cx: x(place), cy: y(point.rate), r: 4 });
     parts.push(draw("a", { href: `/runs/${encodeURIComponent(point.run)}`, "aria-label": says }, draw("title", null, says), dot));
   });
@@ -164,7 +170,7 @@ function trendPanel(set, points, room) {
   const says = [
     shown.some((point) => point.low !== undefined) && "Bars are 95 % intervals.",
     shown.some((point, place) => place && point.digest !== shown[place - 1].digest) && "● the agent changed.",
-    shown.some((point, place) => place && point.set_digest !== shown[place - 1].set_digest) && "▲ the set changed: no line, because the questions are different.",
+    shown.some((_, place) => place && lastOfSameSet(shown, place) < 0) && "▲ other cases than before: no line, because the questions are different.",
   ].filter(Boolean);
   const costs = shown.filter((point) => point.cost !== undefined).map((point) => point.cost);
   return make("section", { class: "panel", "aria-label": "Trend" },
