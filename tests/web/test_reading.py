@@ -82,6 +82,16 @@ def test_a_trial_is_told_with_its_events_and_its_state(server: Server) -> None:
         assert server.request(f"/api/runs/{run}/event?{missing}")[0] == 404
 
 
+def test_how_much_of_a_run_is_read_can_be_asked(server: Server) -> None:
+    run = latest(server)
+    head = server.get(f"/api/runs/{run}")
+    assert server.get(f"/api/runs/{run}/progress") == {
+        "read": head["trials"],
+        "trials": head["trials"],
+    }
+    assert server.request("/api/runs/nobody/progress")[0] == 404
+
+
 def test_what_was_said_can_be_searched(server: Server) -> None:
     run = latest(server)
     assert server.get(f"/api/runs/{run}/rows?q=sorry")["total"] == 0

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
+from threading import Event
 from typing import Any
 
 import pytest
@@ -466,6 +467,23 @@ def test_a_page_that_is_not_there_leads_to_the_others(browser, server):
         page.get_by_role("link", name="Sets").click()
         ready(page)
         assert page.url.endswith("/sets")
+
+
+def test_how_far_a_large_run_is_read_is_shown(browser, server, monkeypatch):
+    address, answers = server
+    usual, is_read = answers.get, Event()
+
+    def slow(path, query):
+        if path == f"/api/runs/{RUN}":
+            is_read.wait()
+        return usual(path, query)
+
+    monkeypatch.setattr(answers, "get", slow)
+    with looked_at(browser, f"{address}/runs/{RUN}") as (page, heard):
+        page.get_by_text("Reading 3 of 12 trials…").wait_for()
+        is_read.set()
+        ready(page)
+        assert heard.errors == []
 
 
 def test_a_store_without_runs_says_how_one_begins(browser, server, monkeypatch):

@@ -140,6 +140,9 @@ def _about_runs(site: Site) -> list[BaseRoute]:
     def rows(request: Request) -> object:
         return _rows(site.index(_run(request)), request)
 
+    def progress(request: Request) -> object:
+        return site.progress(_run(request))
+
     def agent(request: Request) -> object:
         return site.pages.agent(_run(request))
 
@@ -151,6 +154,7 @@ def _about_runs(site: Site) -> list[BaseRoute]:
     return [
         Route("/api/runs/{run}", reading(head)),
         Route("/api/runs/{run}/rows", reading(rows)),
+        Route("/api/runs/{run}/progress", reading(progress)),
         Route("/api/runs/{run}/agent", reading(agent)),
         Route("/api/runs/{run}/find", find),
     ]

@@ -43,6 +43,8 @@ class RunIndex:
         """Up to here the store was read."""
         self.changed_at = -1
         """Where the run last changed; other runs may have changed since."""
+        self.read = 0
+        """How many trials are read, while all of them are."""
         self.is_marked = False
         """Whether the rows say what became of each case since another run."""
         self._store = store
@@ -80,9 +82,11 @@ class RunIndex:
         report, trials = self._store.report(self.run_id), self._store.run(self.run_id).plan.trials
         totals, counts = Totals(), CaseCounts()
         self._rows.clear()
+        self.read = 0
         found = groupby(self._store.facts(self.run_id), attrgetter("case_id"))
         for place, (_, case) in enumerate(found):
             results = list(case)
+            self.read += len(results)
             counts.add_row(self._put(results, place))
             # Those that ran again are listed, and count in nothing but the cost.
             if planned := [result for result in results if result.trial <= trials]:

@@ -14,7 +14,7 @@ from greenroom.apps.web.runs_page import Rates, agent_of, evalset_of
 from greenroom.apps.web.sets_page import SetFiles
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
-from greenroom.reports.page.shapes import Estimated
+from greenroom.reports.page.shapes import Estimated, Progress
 from greenroom.store import Store
 
 _MOST_RUNS = 8
@@ -71,9 +71,14 @@ class Site:
         found = self.store.run(run_id).id
         return self._index(found, lambda: RunIndex(self.store, found))
 
+    def progress(self, run_id: str) -> Progress:
+        """How much of a run has been read."""
+        return Progress(read=self.index(run_id).read, trials=self.store.run(run_id).done)
+
     def compared(self, a: str, b: str) -> RunIndex:
         """The rows of run b, which are marked with what became of each case since run a."""
         of_b = self.index(b)
+        of_b.update()  # which may take seconds, so not while all other pages wait for the lock
         return self._index(f"{b} {a}", of_b.copy)
 
     def _index(self, name: str, make: Callable[[], RunIndex]) -> RunIndex:

@@ -257,6 +257,13 @@ class Rows(Shape):
     at: int | None = None
 
 
+class Progress(Shape):
+    """How much of a run the server has read: `GET /api/runs/{run}/progress`."""
+
+    read: int
+    trials: int
+
+
 # One trial
 
 

@@ -12,6 +12,7 @@ import { runPage } from "./run.js";
 import { runsPage } from "./runs.js";
 import { servedCompare, servedRun } from "./served.js";
 import { caseToKeep, setPage, setsPage } from "./sets.js";
+import { counted } from "./words.js";
 
 const THEME = "greenroom-theme";
 const OTHERS = {
@@ -64,7 +65,18 @@ async function otherPage(here, page, id, live, main) {
   await OTHERS[page](main, here, id, live);
 }
 
+// How far the reading of a large run is; what it is read for is said once that is done.
+function tellProgress(run, next) {
+  const line = document.querySelector("main [role=status]");
+  const timer = setInterval(async () => {
+    const { read, trials } = await asked(`/runs/${encodeURIComponent(run)}/progress`).catch(() => ({}));
+    if (read) fill(line, read < trials ? `Reading ${read.toLocaleString("en")} of ${counted(trials, "trial")}…` : next);
+  }, 500);
+  return () => clearInterval(timer);
+}
+
 function oneRun(here, id, live) {
+  const told = tellProgress(id, "Counting…");
   const source = servedRun(id, live.tell);
   return runPage(source, {
     nav: navigation(here), help: GO_HELP, keys: goKeys(), tools: [live.mark,
@@ -72,18 +84,19 @@ function oneRun(here, id, live) {
       make("a", { class: "quiet", href: `/agent?run=${encodeURIComponent(id)}` }, "Agent")],
     above: (head) => underWay(here, id, head, source.going),
     caseTools: (row, trial, head) => !here.read_only && caseTools(here, { ...head, run: id }, row, trial),
-  });
+  }).finally(told);
 }
 
 async function twoRuns(here, live) {
   const given = new URLSearchParams(location.search);
+  const told = tellProgress(given.get("b"), "Comparing…");
   const source = servedCompare(given.get("a"), given.get("b"), () => queryFrom(location.hash).with, live.tell);
   await runPage(source, {
     nav: navigation(here), help: GO_HELP, keys: goKeys(), tools: live.mark,
     above: () => make("div", { class: "page-bar" },
       make("span", null, "baseline ", runLink(given.get("a")), " → ", runLink(given.get("b"))),
       make("a", { class: "quiet", href: `/compare?a=${encodeURIComponent(given.get("b"))}&b=${encodeURIComponent(given.get("a"))}` }, "Swap")),
-  });
+  }).finally(told);
 }
 
 function runLink(id) {
