@@ -13,13 +13,11 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from greenroom import __version__
-from greenroom.apps.web import label_routes, runs_page, shell
+from greenroom.apps.web import label_routes, play_routes, runs_page, shell
 from greenroom.apps.web.access import USER, Access, Guard, TooLarge
 from greenroom.apps.web.answers import (
-    Action,
     acting,
     amount,
-    answer,
     failed,
     reading,
     text_in,
@@ -29,13 +27,11 @@ from greenroom.apps.web.children import command_line
 from greenroom.apps.web.live import Feed
 from greenroom.apps.web.run_index import RunIndex
 from greenroom.apps.web.run_pages import lines_of
-from greenroom.apps.web.runs_page import agent_of
 from greenroom.apps.web.sets_page import check_text
 from greenroom.apps.web.site import Settings, Site
-from greenroom.cases.data import case_from
 from greenroom.cases.from_runs import harvest
 from greenroom.errors import BadInput, GreenroomError
-from greenroom.ledger.plain import Json, is_object
+from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.html import render_html
 from greenroom.reports.page.shapes import WORST, AgentLine, Command, Here, Query, Rows, Sort
@@ -89,8 +85,8 @@ def routes(site: Site, feed: Feed) -> list[BaseRoute]:
     ]
     if site.settings.read_only:
         return read
-    plays = [*_playing(site), *_about_plays(site)]
-    return [*read, *_acting(site), *_stopping(site), *plays, *label_routes.grading_routes(site)]
+    plays, grades = play_routes.play_routes(site), label_routes.grading_routes(site)
+    return [*read, *_acting(site), *_stopping(site), *plays, *grades]
 
 
 def _lists(site: Site) -> list[BaseRoute]:
@@ -311,73 +307,12 @@ def _add_case(site: Site, set_id: str, body: dict[str, Json]) -> object:
     return site.sets.add(set_id, harvest(ledger, named))
 
 
-def _playing(site: Site) -> list[BaseRoute]:
-    """Which plays there are, and how one begins."""
-    plays = site.plays
-
-    async def agent(request: Request) -> Response:
-        number = str(request.path_params["n"])
-        return answer(await plays.describe(int(number) if number.isdecimal() else -1))
-
-    async def every(_: Request) -> Response:
-        return answer({"plays": await run_in_threadpool(plays.all)})
-
-    async def begin(_: Request, body: dict[str, Json]) -> object:
-        recorded = body.get("from")
-        if not is_object(recorded):
-            return await plays.begin(body)
-        run = await run_in_threadpool(site.store.run, text_in(recorded, "run"))
-        case, trial, at = text_in(recorded, "case"), recorded.get("trial", 1), recorded.get("at")
-        number = trial if type(trial) is int else 1
-        ledger = await run_in_threadpool(site.pages.ledger, run.id, case, number)
-        return await plays.take_over(ledger, agent_of(run), at if type(at) is int else None)
-
-    return [
-        Route("/api/agents/{n}", agent),
-        Route("/api/plays", every),
-        Route("/api/plays", acting(begin), methods=["POST"]),
-    ]
-
-
-def _about_plays(site: Site) -> list[BaseRoute]:
-    """How one play goes on."""
-    plays = site.plays
-
-    async def look(request: Request) -> Response:
-        return answer(await plays.look(_play(request)))
-
-    def move(do: str) -> Action:
-        async def made(request: Request, body: dict[str, Json]) -> object:
-            return await plays.move(_play(request), do, body)
-
-        return made
-
-    async def fork(request: Request, body: dict[str, Json]) -> object:
-        return await plays.fork(_play(request), body)
-
-    async def case(request: Request, body: dict[str, Json]) -> object:
-        data = await plays.case(_play(request), text_in(body, "id"))
-        return await run_in_threadpool(site.sets.add, text_in(body, "set"), case_from(data))
-
-    moves = ("say", "answer", "simulate", "mocks")
-    return [
-        Route("/api/plays/{play}", look),
-        *(Route(f"/api/plays/{{play}}/{do}", acting(move(do)), methods=["POST"]) for do in moves),
-        Route("/api/plays/{play}/fork", acting(fork), methods=["POST"]),
-        Route("/api/plays/{play}/case", acting(case), methods=["POST"]),
-    ]
-
-
 def _run(request: Request) -> str:
     return str(request.path_params["run"])
 
 
 def _set(request: Request) -> str:
     return str(request.path_params["set"])
-
-
-def _play(request: Request) -> str:
-    return str(request.path_params["play"])
 
 
 def _rows(index: RunIndex, request: Request) -> Rows:
