@@ -217,7 +217,11 @@ def test_a_report_of_one_trial_each_does_not_speak_of_repeats():
 DESIGNS = [(20, 5, 0.8, 0.3), (30, 3, 0.7, 0.5), (50, 4, 0.42, 0.5), (50, 5, 0.9, 0.2)]
 NEAR_THE_EDGE = [(10, 10, 0.9, 0.5), (20, 10, 0.95, 0.5), (50, 10, 0.95, 0.5), (50, 3, 0.95, 0.5)]
 FEW = [(10, 3, 0.5, 0.9), (10, 3, 0.9, 0.9), (10, 10, 0.8, 0.5), (10, 10, 0.5, 0.2)]
-ROUNDS = 1000
+
+
+@pytest.fixture
+def rounds(times: int) -> int:
+    return 1000 * times
 
 
 def drawn(dice: random.Random, cases: int, trials: int, rate: float, likeness: float):
@@ -229,40 +233,40 @@ def drawn(dice: random.Random, cases: int, trials: int, rate: float, likeness: f
 
 
 @pytest.mark.parametrize("design", DESIGNS + NEAR_THE_EDGE + FEW, ids=str)
-def test_ninety_five_of_a_hundred_intervals_hold_the_truth(design):
+def test_ninety_five_of_a_hundred_intervals_hold_the_truth(design, rounds):
     dice, rate = random.Random(7), design[2]
     held = naive = 0
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         tallies = list(drawn(dice, *design))
         found = of_cases(tallies)
         assert found is not None
         held += found.low <= rate <= found.high
         simple = wilson(found.share, sum(count for _, count in tallies))
         naive += simple.low <= rate <= simple.high
-    assert 0.93 <= held / ROUNDS <= 0.99
+    assert 0.93 <= held / rounds <= 0.99
     # The same without clusters promises too much, so the design does ask something.
-    assert naive / ROUNDS < 0.92
+    assert naive / rounds < 0.92
 
 
-def test_they_hold_it_as_often_where_cases_were_not_played_equally_often():
+def test_they_hold_it_as_often_where_cases_were_not_played_equally_often(rounds):
     dice, rate, held = random.Random(13), 0.8, 0
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         sizes = [dice.randint(1, 6) for _ in range(20)]
         found = of_cases(next(drawn(dice, 1, size, rate, 0.6)) for size in sizes)
         assert found is not None
         held += found.low <= rate <= found.high
-    assert 0.93 <= held / ROUNDS <= 0.99
+    assert 0.93 <= held / rounds <= 0.99
 
 
 @pytest.mark.parametrize("cases", [10, 20, 50])
-def test_they_hold_it_where_some_cases_were_played_once_and_some_twenty_times(cases):
+def test_they_hold_it_where_some_cases_were_played_once_and_some_twenty_times(cases, rounds):
     dice, rate, held = random.Random(23), 0.85, 0
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         sizes = [dice.choice((1, 20)) for _ in range(cases)]
         found = of_cases(next(drawn(dice, 1, size, rate, 0.6)) for size in sizes)
         assert found is not None
         held += found.low <= rate <= found.high
-    assert held / ROUNDS >= 0.93
+    assert held / rounds >= 0.93
 
 
 CHANGES = [(20, 1, 1, 0.3), (50, 3, 1, 0.3), (50, 5, 5, 0.3), (20, 3, 3, 0.6), (100, 1, 3, 0.1)]
@@ -270,10 +274,10 @@ CHANGES = [(20, 1, 1, 0.3), (50, 3, 1, 0.3), (50, 5, 5, 0.3), (20, 3, 3, 0.6), (
 
 @pytest.mark.parametrize("cases, then, now, likeness", CHANGES)
 @pytest.mark.parametrize("drop", [0.0, 0.1])
-def test_the_interval_of_a_change_holds_it_as_often(cases, then, now, likeness, drop):
+def test_the_interval_of_a_change_holds_it_as_often(cases, then, now, likeness, drop, rounds):
     dice, held = random.Random(29), 0
     weight = 1 / likeness - 1
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         pairs = []
         for _ in range(cases):
             own = dice.betavariate(0.9 * weight, 0.1 * weight)
@@ -287,7 +291,7 @@ def test_the_interval_of_a_change_holds_it_as_often(cases, then, now, likeness, 
         found = of_changes(pairs)
         assert found is not None
         held += found.low <= -drop <= found.high
-    assert held / ROUNDS >= 0.93
+    assert held / rounds >= 0.93
 
 
 def test_the_interval_of_a_change_is_that_of_bonett_and_price_for_single_trials():
@@ -302,12 +306,12 @@ def test_the_interval_of_a_change_is_that_of_bonett_and_price_for_single_trials(
 
 
 @pytest.mark.parametrize("cases", [10, 25, 60])
-def test_with_one_trial_they_hold_it_as_often_whatever_the_rate(cases):
+def test_with_one_trial_they_hold_it_as_often_whatever_the_rate(cases, rounds):
     dice = random.Random(11)
     held = 0
-    for _ in range(ROUNDS * 2):
+    for _ in range(rounds * 2):
         rate = dice.uniform(0.05, 0.95)
         found = of_cases([(int(dice.random() < rate), 1) for _ in range(cases)])
         assert found is not None
         held += found.low <= rate <= found.high
-    assert 0.93 <= held / (ROUNDS * 2) <= 0.97
+    assert 0.93 <= held / (rounds * 2) <= 0.97

@@ -243,8 +243,8 @@ def same(dice: random.Random, cases: int, trials: int) -> tuple[list, list]:
 
 
 @pytest.mark.parametrize("cases, trials", [(12, 5), (40, 1), (40, 5), (25, 3)])
-def test_chance_alone_is_seldom_called_a_change_of_the_whole(cases, trials):
-    dice, rounds = random.Random(13), 600
+def test_chance_alone_is_seldom_called_a_change_of_the_whole(cases, trials, times):
+    dice, rounds = random.Random(13), 600 * times
     wrong = 0
     for _ in range(rounds):
         then, now = same(dice, cases, trials)
@@ -253,8 +253,8 @@ def test_chance_alone_is_seldom_called_a_change_of_the_whole(cases, trials):
     assert 0.005 <= wrong / rounds <= 0.05
 
 
-def test_chance_alone_seldom_makes_any_case_look_changed():
-    dice, rounds = random.Random(17), 60
+def test_chance_alone_seldom_makes_any_case_look_changed(times):
+    dice, rounds = random.Random(17), 60 * times
     wrong = without = 0
     for _ in range(rounds):
         rates = [dice.betavariate(1, 1) for _ in range(40)]
@@ -270,8 +270,8 @@ def test_chance_alone_seldom_makes_any_case_look_changed():
 
 
 @pytest.mark.parametrize("cases, trials", [(40, 5), (60, 1), (20, 10), (30, 3)])
-def test_the_smallest_change_that_counts_is_noticed_four_times_in_five(cases, trials):
-    dice, rounds = random.Random(19), 400
+def test_the_smallest_change_that_counts_is_noticed_four_times_in_five(cases, trials, times):
+    dice, rounds = random.Random(19), 400 * times
 
     def one(loss: float) -> list[Tallies]:
         found: list[Tallies] = []
