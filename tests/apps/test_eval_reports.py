@@ -297,6 +297,15 @@ def test_an_error_of_any_variant_is_graver_than_a_missed_gate(author, greenroom)
     assert greenroom("eval", "run", "shop.py", "--agent", "shop.py:broken").exit_code == 2
 
 
+def test_a_variant_that_cannot_run_the_cases_is_refused_before_any_other_runs(author, greenroom):
+    author(CASES + "idle = Agent('idle', model=Scripted('Hi.'))")
+    for variant in ("shop.py:idle", "shop.py:nobody"):
+        refused = greenroom("eval", "run", "shop.py", "--agent", variant, "--store", "runs")
+        assert (refused.exit_code, refused.stdout) == (3, "")
+        assert "refund" in refused.stderr or "nobody" in refused.stderr
+    assert json.loads(greenroom("runs", "list", "--store", "runs", "--json").stdout) == []
+
+
 def test_trials_are_played_and_counted(shop, greenroom):
     for option in ("--trials", "--num-runs", "--num_runs"):
         shown = greenroom("eval", "run", "shop.py", option, "3", "-q").stdout

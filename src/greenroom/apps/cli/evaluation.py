@@ -8,7 +8,7 @@ from typing import Any
 
 from greenroom.apps.cli import report_output
 from greenroom.apps.cli.conclusion import Decisions, decided, end, left_behind, show_together
-from greenroom.apps.cli.event_loop import mocks_for, run_cases
+from greenroom.apps.cli.event_loop import check_agent, mocks_for, run_cases
 from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Interrupted, Stopped, put_out, telling
 from greenroom.apps.cli.progress import Watching
 from greenroom.apps.cli.request import Chosen, Order, chosen
@@ -91,9 +91,19 @@ class _Rehearsal:
         store = self._order.keeping
         if store is not None and (page := served_at(store.place)):
             self._order.aside(f"follow it: {page}/runs")
+        self._check_variants()
         for number, agent in enumerate(self._order.agents, start=1):
             if self._stop is None and self._broken is None:
                 self._run(agent, number)
+
+    def _check_variants(self) -> None:
+        """Refuse an agent that cannot run these cases now, since its turn may be an hour away."""
+        order = self._order
+        for agent in order.agents[1:]:
+            workers = order.workers_for(agent)
+            check_agent(
+                agent, self._cases.evalset, order.verbose, workers=workers, **self._settings
+            )
 
     def _run(self, agent: str, number: int) -> None:
         order = self._order

@@ -37,6 +37,8 @@ from greenroom.suite.cancel import Cancel
 from greenroom.suite.evaluation import on_own_loop
 from greenroom.suite.identity import GIVEN_AS
 from greenroom.suite.mock_suggestions import mocked_everywhere, suggested_mocks, unmocked_tools
+from greenroom.suite.options import Options
+from greenroom.suite.plan import checked
 from greenroom.world.threads import Interruption
 
 T = TypeVar("T")
@@ -126,6 +128,17 @@ async def loaded(reference: str, verbose: bool) -> Any:
     if verbose or not isinstance(agent, Flow):
         aside(f"{reference}: {explained(agent)}")
     return agent
+
+
+def check_agent(reference: str, cases: EvalSet, verbose: bool, **options: Any) -> None:
+    """Refuse what `run_cases` would refuse before its first case."""
+
+    async def found() -> None:
+        with loading(reference, verbose):
+            agent = await load_agent(reference)
+        await checked(agent, cases, Options(**options))
+
+    to_the_end(found)
 
 
 def mocks_for(agent: str, cases: EvalSet, options: Mapping[str, Any]) -> str:
