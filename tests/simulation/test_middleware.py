@@ -1,6 +1,7 @@
 """Middleware: hooks around what an agent does, whose answers are in the ledger."""
 
 import asyncio
+import re
 import socket
 import subprocess
 import sys
@@ -26,7 +27,15 @@ from greenroom import (
     tool,
 )
 from greenroom.errors import BadInput, MiddlewareFailed, ModelBroke
-from greenroom.ledger import ModelFailed, ModelReplied, Noted, RunEnded, ToolFailed, ToolReturned
+from greenroom.ledger import (
+    ModelFailed,
+    ModelReplied,
+    Noted,
+    RunEnded,
+    RunStarted,
+    ToolFailed,
+    ToolReturned,
+)
 from greenroom.ledger.messages import Usage
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.suite import simulate_all
@@ -544,3 +553,19 @@ async def test_one_that_cannot_be_closed_holds_nobody_up(
     with pytest.raises(MiddlewareFailed, match="raised in close"):
         await perform(clerk("Hi."), "Hi", store=False, middleware=given)
     assert Closes.closed == before + 3
+
+
+@pytest.mark.parametrize("kind", [RunStarted, RunEnded])
+def test_middleware_runs_no_tool_as_a_run_begins_or_ends(kind: type) -> None:
+    class Eager:
+        def on_event(self, event: Any) -> None:
+            if isinstance(event, kind):
+                with suppress(Exception):
+                    refund(8)
+
+    ACTED.clear()
+    report = rehearse(clerk(), [CASE], middleware=[Eager()])
+    assert ACTED == []
+    error = report.results[0].error
+    told = report.faults[0] if kind is RunEnded else error and error.message
+    assert re.search(r"a call of the tool .*refund.* at test_middleware.py", str(told))

@@ -1,7 +1,11 @@
 """Agents, dependencies and mocks made again for every trial: nothing is left over from another."""
 
+import asyncio
+import socket
 import sys
 import textwrap
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +14,7 @@ from pydantic_ai import Agent as PydanticAgent
 
 import warm_python
 from greenroom import Agent, Case, Expect, Scripted, call, per_case, rehearse, simulate, tool
-from greenroom.errors import BadAgent
+from greenroom.errors import BadAgent, FenceBreach
 from greenroom.ledger import responses
 
 MADE: list[int] = []
@@ -98,6 +102,39 @@ def test_what_makes_no_agent_is_an_error_that_names_the_function() -> None:
 
     with pytest.raises(BadAgent, match=r"nothing\(\) made None"):
         rehearse(per_case(nothing), FIRST)
+
+
+@pytest.mark.parametrize("is_case_s", [False, True], ids=["of the run", "of a case"])
+@pytest.mark.parametrize("act", ["a tool", "a connection"])
+def test_what_makes_an_agent_neither_acts_nor_connects(act: str, is_case_s: bool) -> None:
+    acted: list[str] = []
+
+    @tool
+    def pay() -> str:
+        """Pay."""
+        acted.append("paid")
+        return "paid"
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0)
+
+        def eager() -> Any:
+            with suppress(Exception):
+                if act == "a tool":
+                    pay()
+                else:
+                    socket.create_connection(server.getsockname(), 5).close()
+            return Desk()
+
+        maker = per_case(eager)
+        cases = [replace(FIRST[0], agent=maker)] if is_case_s else FIRST
+        with pytest.raises(FenceBreach, match=r"eager\(\) tried .*while it made the agent"):
+            rehearse(None if is_case_s else maker, cases)
+        with pytest.raises(FenceBreach, match=r"eager\(\) tried .*while it made the agent"):
+            asyncio.run(simulate(FIRST[0], per_case(eager)))
+        with pytest.raises(BlockingIOError):
+            server.accept()
+    assert acted == []
 
 
 def test_one_that_fails_later_breaks_its_case_alone() -> None:

@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from contextvars import ContextVar
 from functools import partial
 from inspect import isroutine
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -28,7 +29,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import JSON_TYPES
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
-from greenroom.simulation.fence import Opening, opening_for
+from greenroom.simulation.fence import Opening, mocking_var, opening_for
 from greenroom.simulation.mock_answers import mocked
 from greenroom.simulation.refusals import Refusals
 from greenroom.simulation.remedies import run_by_name, run_with_hosts
@@ -49,8 +50,6 @@ the reason why it is not. So it is known whatever happens to the process which t
 """
 
 _ABSENT: Any = object()
-_MOCKING: ContextVar[tuple[str, ...]] = ContextVar("greenroom_mocking", default=())
-"""The tools whose mocks are at work here."""
 _ACTING: Final = ContextVar["Ledger | None"]("greenroom_acting", default=None)
 """The ledger that has the call, around a body that its author named."""
 CALLED_DIRECTLY: Final = "called_directly"
@@ -190,17 +189,17 @@ class RehearsalWorld(FencedWorld):
                 return await answer_tool(self, request, lambda _: mock, "mock")
         if type(mock) in JSON_TYPES:
             return answer_constant(self, request, mock, "mock")
-        if request.visits and request.tool in _MOCKING.get():
+        if request.tool in mocking_var.get():
             # A mock that calls the tool it stands for would be asked for itself.
             raise self.refusals.set(self._refused_directly(request.tool))
         if mock is not _ABSENT and not _is_origin(mock, request):
-            token = _MOCKING.set((*_MOCKING.get(), request.tool))
+            token = mocking_var.set((*mocking_var.get(), request.tool))
             try:
                 return await answer_tool(
                     self, request, lambda context: mocked(mock, request, context), "mock"
                 )
             finally:
-                _MOCKING.reset(token)
+                mocking_var.reset(token)
         if mock is _ABSENT and request.yields:
             if request.visits:
                 raise self.refusals.set(ToolRefused(cannot_wait(request)))
@@ -331,7 +330,9 @@ def _is_the(given: object, origin: object) -> bool:
     if given is _ABSENT or origin is None:
         return False
     behind = (origin, getattr(origin, "fn", _ABSENT), getattr(origin, "tool", _ABSENT))
-    return any(given is known for known in behind)
+    # A method is another object each time it is looked up; as a tool it is the same.
+    is_method = isinstance(given, MethodType)
+    return any(given is known or (is_method and given == known) for known in behind)
 
 
 def _is_origin(mock: object, request: ToolRequest) -> bool:
@@ -342,10 +343,12 @@ def _is_origin(mock: object, request: ToolRequest) -> bool:
                 f"mocks[{request.tool!r}] is live({mock.tool!r}), which is not that tool."
             )
         return True
-    if not isroutine(request.origin) and type(mock) is type(request.origin):
+    tool = getattr(request.origin, "tool", None) or request.origin
+    if not isroutine(tool) and type(mock) is type(tool):
+        is_named = isinstance(name := getattr(mock, "name", None), str)
         raise BadCase(
-            f"mocks[{request.tool!r}] is the tool {mock!r}, not {request.origin!r}. Hand over the "
-            f"tool itself, or a function that stands in for it."
+            f"mocks[{request.tool!r}] is the tool {name if is_named else mock!r}, not "
+            f"{request.tool!r}. Hand over the tool itself, or a function that stands in for it."
         )
     return False
 

@@ -1,5 +1,7 @@
 """How a tool that was refused may be let run for real: the one place for these words of a refusal."""
 
+CALL = "a call of the tool"
+"""The route of a tool that is called where no case answers."""
 _NETWORK = ("socket.", "ssl.", "asyncio.")
 
 
@@ -18,6 +20,8 @@ def run_with_hosts(tool: str, host: str) -> str:
 
 def mend_breach(route: str) -> str:
     """What to do about code of a case that tried to reach the outside by this route."""
+    if route == CALL:
+        return "Call it from the agent, where a mock can answer."
     if not route.startswith(_NETWORK):
         return "Mock the tool that does it."
     return "Mock the tool that does it, or name it: mocks={...: live(tool, hosts=[...])}."

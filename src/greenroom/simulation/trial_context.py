@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from greenroom.backends.answered import with_model
+from greenroom.backends.answered import AnsweredBackend, with_model
 from greenroom.backends.backend import Backend, Interception, hooks_heard
 from greenroom.backends.makers import PerCase
 from greenroom.backends.registry import backend_for
@@ -26,7 +26,15 @@ from greenroom.errors import (
     FenceNotHeld,
     NotFound,
 )
-from greenroom.ledger.events import EndReason, Event, Forked, RunResumed, RunStarted, Unseen
+from greenroom.ledger.events import (
+    EndReason,
+    Event,
+    Forked,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    Unseen,
+)
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.questions import started
@@ -204,9 +212,11 @@ def attach(
     # Loaded where it is used: most trials have none.
     from greenroom.world.middleware.attachment import attach_to
 
-    def fenced() -> FencedScope:
+    def fenced(event: Event) -> FencedScope | RunScope:
         put_up()
-        return FencedScope(trial.case.id, on_breach)
+        scope = FencedScope(trial.case.id, on_breach)
+        # What is tried when the end is written down cannot change it: that is a fault of the run.
+        return RunScope(scope) if isinstance(event, RunEnded) else scope
 
     heard = hooks_heard(trial.backend)
     attach_to(trial.world, stack, heard, trial.backend.name, fenced)
@@ -229,23 +239,46 @@ def _made(
         )
     backend, mocks = backend_for(chosen), dict[str, Any]()
     given = case.model if model is None else model
-    instead = getattr(backend, "answered_by", None) if given is None else given
-    maker = getattr(backend, "inner", backend)
-    if isinstance(maker, PerCase):
-        backend, mocks = _made_anew(maker)
+    maker, instead = _maker_of(backend), given
+    if given is None and not isinstance(
+        backend, PerCase
+    ):  # which has nothing of its own to ask for
+        instead = getattr(backend, "answered_by", None)
+    if maker is not None:
+        with _making(maker):
+            backend, made = maker.made()
+        mocks = dict(made)
     backend = target_of(case, backend)
     return backend if instead is None else with_model(backend, instead), mocks
 
 
-def _made_anew(maker: PerCase) -> tuple[Backend, dict[str, Any]]:
-    """An agent of a trial's own, made inside the fence: nothing is reached for before the trial."""
+def _maker_of(agent: object) -> PerCase | None:
+    """The function that makes the agent anew for each trial, if one does."""
+    inner = agent.inner if isinstance(agent, AnsweredBackend) else agent
+    return inner if isinstance(inner, PerCase) else None
+
+
+def look_at(agent: object) -> None:
+    """Have an agent made that is made anew for each trial, so that it may be asked what it is."""
+    if (maker := _maker_of(agent)) is not None:
+        with _making(maker):
+            _ = maker.sample
+
+
+@contextmanager
+def _making(maker: PerCase) -> Generator[None]:
+    """Make an agent inside the fence: before a trial nothing is reached for, and no tool is run."""
     put_up()
     scope = FencedScope(f"{maker.function}()")
-    with RunScope(scope):
-        backend, mocks = maker.made()
-    if scope.breach is not None:
-        raise FenceBreach(f"{maker.function}() tried {scope.breach}; it was refused.")
-    return backend, dict(mocks)
+    try:
+        with RunScope(scope):
+            yield
+    finally:
+        if scope.breach is not None:
+            raise FenceBreach(
+                f"{maker.function}() tried {scope.breach} while it made the agent; it was refused. Let "
+                f"the agent or a tool of it do that when it is needed."
+            )
 
 
 def target_of(case: Case, backend: Backend) -> Backend:

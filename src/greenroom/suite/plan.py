@@ -14,7 +14,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import BadInput
 from greenroom.models.model import Model
-from greenroom.simulation.trial_context import check_fence, check_opaque
+from greenroom.simulation.trial_context import check_fence, check_opaque, look_at
 from greenroom.store.configuration import place_of, withheld
 from greenroom.store.runs import Plan
 from greenroom.suite.adaptive import MAX_TRIALS, Adaptive
@@ -91,6 +91,7 @@ async def checked(agent: Any, cases: Cases, options: Options) -> Prepared:
     suspects = suspects_for(baseline, evalset, given, fail_fast=settings.fail_fast)
     for case in evalset:
         reset_breakers(case.metrics)
+        look_at(case.agent)
     reset_breakers(settings.measuring.metrics)
     backend = await backend_of(agent, settings.allow_opaque, settings.model)
     executor = _executor(agent, cases, found, evalset, backend, settings, given)
@@ -165,6 +166,7 @@ async def backend_of(agent: Any, allow_opaque: bool, model: Model | None = None)
         agent = await load_agent(agent)
     if agent is None:
         return None
+    look_at(agent)
     backend = backend_for(agent)
     check_opaque(backend, allow_opaque)
     return backend if model is None else with_model(backend, model)

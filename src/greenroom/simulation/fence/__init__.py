@@ -55,6 +55,7 @@ from greenroom.simulation.fence.scope import (
     answerable,
     fenced,
     lead_through,
+    mocking_var,
     strays,
 )
 from greenroom.simulation.fence.threads import FencedExecutor, lent_executor
@@ -72,6 +73,7 @@ __all__ = [
     "fenced",
     "lead_through",
     "lent_executor",
+    "mocking_var",
     "not_held",
     "opening_for",
     "proxied_place",

@@ -22,7 +22,7 @@ from greenroom.simulation.fence.scope import (
     followed,
     stray,
 )
-from greenroom.simulation.remedies import mend_breach
+from greenroom.simulation.remedies import CALL, mend_breach
 from greenroom.world.presence import Host
 
 _STRAY_REMEDY: Final = (
@@ -73,6 +73,7 @@ def check_tool(origin: object, name: str) -> None:
     |---|---|
     | of a case | its host answers: mock, named body or refusal |
     | of a metric or hook | refused by the guard of its scope |
+    | of a function that makes an agent, or of what closes one | refused; it is a breach of its scope |
     | of no case, while a rehearsal is open | refused; every open case ends as an error |
     | of no case, and none is open | nothing: the tool runs |
     """
@@ -80,8 +81,14 @@ def check_tool(origin: object, name: str) -> None:
     if scope is not None:
         if scope.body_guard is not None:
             scope.body_guard(origin, name)
-    elif fenced():
-        breach = Breach("a call of the tool", name, where())
+            return
+        scope.record_breach(breach := Breach(CALL, name, where()))
+        raise ToolRefused(
+            f"{scope.name} tried {breach}, where no case answers; it was not run. Call tools from the "
+            f"agent."
+        )
+    if fenced():
+        breach = Breach(CALL, name, where())
         stray(breach)
         raise ToolRefused(
             f"another task of this process tried {breach} while a rehearsal was open; it was not "

@@ -37,8 +37,9 @@ class FencedScope(Struct, eq=False):
 
     `on_breach` is called once, with that first breach, before the attempt is refused; it may be
     called on any thread. A breach by work that outlived the case is recorded but not announced.
-    `body_guard` is asked before a tool body runs that this work calls past the World. `host` answers
-    the agents of frameworks that run inside it; without one their tools are refused too.
+    `body_guard` is asked before a tool body runs that this work calls past the World; without one
+    none runs. `host` answers the agents of frameworks that run inside it; without one their tools are
+    refused too.
     `on_stray` is called with each refusal of work that belongs to no case: any case that is open then
     may have started that work.
     """
@@ -171,6 +172,8 @@ class LastingOpening(LimitedOpening):
 AnyScope = FencedScope | Opening | None
 
 scope_var: Final[ContextVar[AnyScope]] = ContextVar("greenroom_fence", default=None)
+mocking_var: Final[ContextVar[tuple[str, ...]]] = ContextVar("greenroom_mocking", default=())
+"""The tools whose mocks are at work here, outermost first."""
 threads: Final = local()
 """Holds the `scope` of a thread that was born in a case, or works for one."""
 way_out: Final[dict[str, tuple[str, int]]] = {}

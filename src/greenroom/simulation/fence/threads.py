@@ -1,7 +1,7 @@
 """Threads, executor jobs and exit callbacks belong to the scope of the work that made them.
 
-Python starts a thread with an empty context. Only our own variable is carried over: what else a
-program keeps in its context is its own affair.
+Python starts a thread with an empty context. Only our own variables are carried over, the scope and
+the mock at work: what else a program keeps in its context is its own affair.
 """
 
 import asyncio
@@ -17,7 +17,14 @@ from threading import Lock, Thread
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from greenroom.simulation.fence.routes import Call
-from greenroom.simulation.fence.scope import AnyScope, scope_var, threads
+from greenroom.simulation.fence.scope import AnyScope, mocking_var, scope_var, threads
+
+Owner = tuple[AnyScope, tuple[str, ...]]
+"""Which scope work belongs to, and which mocks it is part of."""
+
+
+def _owner() -> Owner:
+    return scope_var.get(), mocking_var.get()
 
 
 def carrying_start(real: Call) -> Call:
@@ -25,10 +32,10 @@ def carrying_start(real: Call) -> Call:
 
     @wraps(real)
     def start_new_thread(function: Call, args: tuple[Any, ...], *kwargs: object) -> Any:
-        scope = scope_var.get()
-        if scope is None:
+        owner = _owner()
+        if owner[0] is None:
             return real(function, args, *kwargs)
-        return real(_run_in, (scope, function, *args), *kwargs)
+        return real(_run_in, (owner, function, *args), *kwargs)
 
     return start_new_thread
 
@@ -38,10 +45,10 @@ def carrying_joinable_start(real: Call) -> Call:
 
     @wraps(real)
     def start_joinable_thread(function: Call, *args: object, **kwargs: object) -> Any:
-        scope = scope_var.get()
-        if scope is None:
+        owner = _owner()
+        if owner[0] is None:
             return real(function, *args, **kwargs)
-        return real(lambda: _run_in(scope, function), *args, **kwargs)
+        return real(lambda: _run_in(owner, function), *args, **kwargs)
 
     return start_joinable_thread
 
@@ -55,7 +62,7 @@ def carrying_submit(real: Call) -> Call:
 
     @wraps(real)
     def submit(pool: object, job: Call, /, *args: object, **kwargs: object) -> Any:
-        return real(pool, _call_in, scope_var.get(), job, *args, **kwargs)
+        return real(pool, _call_in, _owner(), job, *args, **kwargs)
 
     return submit
 
@@ -65,10 +72,10 @@ def carrying_register(real: Call) -> Call:
 
     @wraps(real)
     def register(callback: Call, *args: object, **kwargs: object) -> Any:
-        scope = scope_var.get()
-        if scope is None:
+        owner = _owner()
+        if owner[0] is None:
             return real(callback, *args, **kwargs)
-        real(_ExitCallback(scope, callback), *args, **kwargs)
+        real(_ExitCallback(owner, callback), *args, **kwargs)
         return callback
 
     return register
@@ -77,14 +84,14 @@ def carrying_register(real: Call) -> Call:
 class _ExitCallback:
     """An exit callback of a case; equal to the callback, so that `atexit.unregister` finds it."""
 
-    __slots__ = ("_callback", "_scope")
+    __slots__ = ("_callback", "_owner")
 
-    def __init__(self, scope: AnyScope, callback: Call) -> None:
-        self._scope: Final = scope
+    def __init__(self, owner: Owner, callback: Call) -> None:
+        self._owner: Final = owner
         self._callback: Final = callback
 
     def __call__(self, *args: Any, **kwargs: Any) -> object:
-        return _call_in(self._scope, self._callback, *args, **kwargs)
+        return _call_in(self._owner, self._callback, *args, **kwargs)
 
     def __eq__(self, other: object) -> bool:
         return self._callback == other
@@ -93,19 +100,27 @@ class _ExitCallback:
         return hash(self._callback)
 
 
-def _run_in(scope: AnyScope, run: Callable[..., object], /, *args: object, **kw: object) -> None:
+def _run_in(owner: Owner, run: Callable[..., object], /, *args: object, **kw: object) -> None:
+    scope, mocks = owner
     scope_var.set(scope)
+    mocking_var.set(mocks)
     threads.scope = scope
     run(*args, **kw)
 
 
-def _call_in(scope: AnyScope, job: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:
-    token, before = scope_var.set(scope), getattr(threads, "scope", None)
+def _call_in(owner: Owner, job: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:
+    scope, mocks = owner
+    token, mocking, before = (
+        scope_var.set(scope),
+        mocking_var.set(mocks),
+        getattr(threads, "scope", None),
+    )
     threads.scope = scope
     try:
         return job(*args, **kwargs)
     finally:
         threads.scope = before
+        mocking_var.reset(mocking)
         scope_var.reset(token)
 
 

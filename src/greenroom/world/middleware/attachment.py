@@ -17,7 +17,7 @@ def attach_to(
     given: "Iterable[Any] | MiddlewareStack",
     heard: Collection[str],
     backend: str,
-    fenced: Callable[[], AbstractContextManager[object]] = nullcontext,
+    fenced: Callable[[Event], AbstractContextManager[object]] = nullcontext,
 ) -> RunMiddleware | None:
     """Put middleware around a world; its backend calls the hooks that are `heard`.
 
@@ -36,7 +36,7 @@ def attach_to(
             if observed is not None:
                 observed(event)
             is_outside = isinstance(event, RunStarted | RunResumed | RunEnded)
-            with fenced() if is_outside else nullcontext():
+            with fenced(event) if is_outside else nullcontext():
                 hooks.on_event(event)
 
         world.on_event = on_event
