@@ -2,6 +2,8 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -77,6 +79,39 @@ def test_a_method_names_its_tool_and_no_other_object_s(kind: str, is_mock: bool)
     if not is_mock:
         assert rehearsed(agent, {}, [other.cancel]).status == "error"
         assert desk.acted == ["cancel 7"]
+
+
+@dataclass
+class Cancel:
+    """Cancel an order."""
+
+    acted: list[str]
+
+    async def __call__(self, order: int) -> str:
+        self.acted.append(f"cancel {order}")
+        return "cancelled"
+
+
+@pytest.mark.parametrize("is_partial", [False, True], ids=["object", "partial"])
+def test_a_callable_object_or_a_partial_is_a_tool_that_its_name_and_itself_name(
+    is_partial: bool,
+) -> None:
+    desk = Desk()
+
+    def cancel(order: int, by: Desk) -> str:
+        """Cancel an order."""
+        return by.cancel(order)
+
+    given = partial(cancel, by=desk) if is_partial else Cancel(desk.acted)
+    made = tool(given) if is_partial else tool(name="cancel")(given)
+    assert made.description == "Cancel an order."
+    agent = AGENTS["native"](made)
+    assert rehearsed(agent, {}, []).status == "error"
+    assert rehearsed(agent, {"cancel": "ok"}, []).status == "passed"
+    assert desk.acted == []
+    for named in (given, made, "cancel"):
+        assert rehearsed(agent, {}, [named]).status == "passed"
+    assert desk.acted == ["cancel 7"] * 3
 
 
 @every_kind

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, cast, get_type_hints
 
 from greenroom.agents.schema import StateSchema, is_schema
@@ -33,8 +33,16 @@ def parameters_of(fn: Callable[..., Any], what: str) -> Mapping[str, inspect.Par
     return {n: p for n, p in found.items() if p.default is inspect.Parameter.empty}
 
 
+def without_partials(fn: Any) -> Callable[..., Any]:
+    """The function itself, of which some arguments may be given already."""
+    while isinstance(fn, partial):
+        fn = cast("partial[Any]", fn).func
+    return fn
+
+
 def function_name(fn: Callable[..., Any]) -> str:
     """The name of a function, or of the class of a callable object."""
+    fn = without_partials(fn)
     return str(getattr(fn, "__name__", type(fn).__name__))
 
 
@@ -91,8 +99,10 @@ def _readable_hints(fn: Callable[..., Any]) -> dict[str, Any]:
         return {}
 
 
-def _given_by_model(fn: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    hidden = (*CONTEXT_NAMES, *resource_parameters(fn), *view_parameters(fn))
+def given_by_model(fn: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """The parameters a model may give, in order; what a partial gives already is not among them."""
+    fixed: Mapping[str, Any] = cast("Any", fn).keywords if isinstance(fn, partial) else {}
+    hidden = (*CONTEXT_NAMES, *resource_parameters(fn), *view_parameters(fn), *fixed)
     return {n: p for n, p in inspect.signature(fn).parameters.items() if n not in hidden}
 
 
@@ -136,7 +146,7 @@ def _plain_parameters(fn: Callable[..., Any]) -> Plain | None:
     longer to load than all of Greenroom.
     """
     hints = _hints(fn)
-    found = _given_by_model(fn)
+    found = given_by_model(fn)
     for name, parameter in found.items():
         is_named = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         if not is_named or hints.get(name) not in _PLAIN:
@@ -155,7 +165,7 @@ def _arguments(fn: Callable[..., Any]) -> Any:
 
     hints = _hints(fn)
     fields: dict[str, Any] = {}
-    for name, parameter in _given_by_model(fn).items():
+    for name, parameter in given_by_model(fn).items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise BadAgent(
                 f"tool {function_name(fn)!r} takes {parameter}; name every argument, so that the "
@@ -184,7 +194,7 @@ def return_annotation(fn: Callable[..., Any]) -> Any:
 
 def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
     try:
-        return get_type_hints(fn, include_extras=True)
+        return get_type_hints(without_partials(fn), include_extras=True)
     except (NameError, TypeError) as error:
         raise BadAgent(
             f"the annotations of {function_name(fn)!r} cannot be read: {error}. "

@@ -13,11 +13,13 @@ from greenroom.agents.signature import (
     checked_arguments,
     context_parameter,
     function_name,
+    given_by_model,
     input_schema,
     output_adapter,
     resource_parameters,
     return_annotation,
     view_parameters,
+    without_partials,
 )
 from greenroom.errors import BadAgent
 from greenroom.ledger.changes import unwrapped
@@ -118,9 +120,7 @@ class Tool:
     @functools.cached_property
     def argument_names(self) -> tuple[str, ...]:
         """The arguments a model may give, in order."""
-        names = inspect.signature(self.fn).parameters
-        hidden = (self._context, *self._lent)
-        return tuple(name for name in names if name not in hidden)
+        return tuple(given_by_model(self.fn))
 
     @property
     def resources(self) -> tuple[str, ...]:
@@ -233,9 +233,12 @@ def _make(
         raise BadAgent(f"{fn.name!r} is a tool already; use it as it is.")
     if not callable(fn):
         raise BadAgent(f"@tool wants a function, but got {fn!r}.")
-    text = description or inspect.cleandoc(fn.__doc__ or "")
     called = checked_name(name or function_name(fn), "a tool", reserved=())
-    return Tool(called, fn, text, yields, read_only, context_parameter(fn), reads, writes)
+    text = description or inspect.cleandoc(without_partials(fn).__doc__ or "")
+    body: Any = fn
+    if not inspect.isroutine(body) and not isinstance(body, type | functools.partial):
+        body = body.__call__  # of a callable object, whose parameters are annotated here
+    return Tool(called, body, text, yields, read_only, context_parameter(body), reads, writes)
 
 
 def as_tool(given: Any) -> Tool:

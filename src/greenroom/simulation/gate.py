@@ -330,9 +330,15 @@ def _is_the(given: object, origin: object) -> bool:
     if given is _ABSENT or origin is None:
         return False
     behind = (origin, getattr(origin, "fn", _ABSENT), getattr(origin, "tool", _ABSENT))
-    # A method is another object each time it is looked up; as a tool it is the same.
-    is_method = isinstance(given, MethodType)
-    return any(given is known or (is_method and given == known) for known in behind)
+    if isinstance(given, MethodType):
+        # It is another object each time it is looked up; as a tool it is the same.
+        return given in behind
+    # Of a callable object it is a method that is called.
+    function = behind[1]
+    is_called = isinstance(function, MethodType) and function.__name__ == "__call__"
+    if is_called and function.__self__ is given:
+        return True
+    return any(given is known for known in behind)
 
 
 def _is_origin(mock: object, request: ToolRequest) -> bool:
