@@ -65,7 +65,9 @@ def _first_names() -> str:
 
 
 def _first_name(name: str) -> str:
-    home = next(room for room in ROOMS if name in _names(room))
+    meant = getattr(import_module("greenroom"), name)
+    rooms = [room for room in ROOMS if name in _names(room)]
+    home = next(room for room in rooms if getattr(import_module(room), name) is meant)
     module, found = _definition(home, name)
     text = _cell(_first_paragraph(module, found))
     return f"| `{name}` | [`{home}`](#{home.replace('.', '')}) | {text} |"

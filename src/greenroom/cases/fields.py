@@ -8,7 +8,7 @@ from greenroom.cases.names import is_expectation, meant_by, near_name, unknown_f
 from greenroom.cases.problems import Problem, at, listed, mapping_at, problems_of, shown, wrong
 from greenroom.cases.users import never_speaks
 from greenroom.errors import BadFile, BadInput
-from greenroom.ledger.plain import Json, is_array
+from greenroom.ledger.plain import Json, is_array, is_object
 
 MAX_CASES = 50_000
 _ENOUGH = 1000
@@ -30,6 +30,13 @@ def silence(place: str) -> BadFile:
     """The error for a case in which the user never speaks."""
     fix = "Give `says`, `turns` or a `user`; a blank first turn lets the agent speak first"
     return wrong(place, "the conversation is empty: the user never speaks", fix)
+
+
+def _within(data: Json, fields: Iterable[str]) -> Json:
+    """What is under these fields, one inside the other; None if that is not there."""
+    for name in fields:
+        data = data.get(name) if is_object(data) else None
+    return data
 
 
 T = TypeVar("T")
@@ -63,12 +70,19 @@ class ProblemList:
     ) -> list[Named]:
         """What `read` makes of each item; an id that an earlier one has is remembered as well.
 
-        `id_field` leads from a case to its id. Cases that cannot be read do not move the others.
+        `id_field` leads from a case to its id, which counts even if the case cannot be read. Such cases do not
+        move the others.
         """
         named: list[tuple[str, str]] = []
 
         def noted(item: Json, where: str) -> Named:
-            case = read(item, where)
+            try:
+                case = read(item, where)
+            except BadInput:
+                given = _within(item, id_field)
+                if isinstance(given, str) and given.strip():
+                    named.append((given, at(where, *id_field)))
+                raise
             named.append((case.id, at(where, *id_field)))
             refuse_silence(case, where)
             return case

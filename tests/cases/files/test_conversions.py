@@ -8,7 +8,9 @@ import pytest
 
 from cases.files.samples import FILES
 from greenroom import Case, EvalSet, Expect, Turn
+from greenroom.cases import Criterion
 from greenroom.cases.files import read_evalset, shape_names, write_evalset
+from greenroom.cases.parts import metric_name
 from greenroom.errors import BadFile
 
 
@@ -78,10 +80,27 @@ def test_what_google_adk_has_no_field_for_is_expected_when_it_is_read_again(tmp_
 
 def test_one_made_from_fluent_comes_back_as_fluent(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(
-        "name: a\ncases:\n- {input: Hi, expected_trajectory: [look], expected_response_contains: x}\n"
+        "name: a\ncases:\n"
+        "- {input: Hi, expected_trajectory: [look], expected_response_contains: x}\n"
+        "- {input: [Hi, Bye], expected_trajectory: [], reference_response: Bye.}\n"
     )
     found = read_evalset(tmp_path / "a.yaml")
     write_evalset(found, tmp_path / "b.evalset.json", shape="adk")
     adk = read_evalset(tmp_path / "b.evalset.json")
-    write_evalset(adk, tmp_path / "c.yaml", shape="fluent", lossy=True)
-    assert read_evalset(tmp_path / "c.yaml").cases[0].script == found.cases[0].script
+    write_evalset(adk, tmp_path / "c.yaml", shape="fluent")
+    again = read_evalset(tmp_path / "c.yaml")
+    assert [case.script for case in again] == [case.script for case in found]
+    assert [case.implied for case in again] == [True, True]
+    assert [metric_name(metric) for metric in again.metrics] == [
+        "tool_trajectory_avg_score",
+        "response_match_score",
+    ]
+
+
+def test_criteria_of_google_adk_that_would_decide_otherwise_are_a_loss(tmp_path: Path) -> None:
+    counted = Criterion("tool_trajectory_avg_score", threshold=0.5, options={"match_type": "ADK"})
+    said = Case("a", "Hi", expect=Expect(intermediate=["One moment."]), implied=False)
+    lost = losses(EvalSet("s", [said], metrics=[counted]), tmp_path / "a.yaml", "fluent")
+    assert lost is not None
+    assert "metrics[0]" in lost
+    assert "a.implied" in lost

@@ -99,10 +99,25 @@ def test_a_case_that_cannot_be_read_does_not_move_the_places_of_others(
     assert twin.fix == "Rename one"
 
 
+@pytest.mark.parametrize("whole, listed, case, id", CASES_WITH_TWINS)
+def test_an_id_counts_though_its_case_cannot_be_read(
+    tmp_path: Path, whole: Any, listed: str, case: Any, id: str
+) -> None:
+    cases = [{id: "a", **case}, {id: "a", **case, "sayz": "Hi"}]
+    data = cases if whole is None else {**whole, listed: cases}
+    (tmp_path / "s.json").write_text(json.dumps(data, indent=1))
+    found = {problem.where for problem in problems(tmp_path / "s.json")}
+    assert f"{listed}[1].{id}" in found
+    assert len(found) > 1 or "eval_cases" in listed  # google-adk keeps unknown fields
+
+
 def test_places_hold_where_ids_stand_deeper_or_in_rows(tmp_path: Path) -> None:
     rows = [{"input": "Hi", "metadata": {"id": "a"}}, {"input": 5}, {"input": "Ho"}]
     (tmp_path / "s.json").write_text(json.dumps({"cases": [*rows, rows[0]]}))
-    assert [p.where for p in problems(tmp_path / "s.json")] == ["cases[1].input", "cases[3]"]
+    assert [p.where for p in problems(tmp_path / "s.json")] == [
+        "cases[1].input",
+        "cases[3].metadata.id",
+    ]
     (tmp_path / "s.csv").write_text("id,says\na,Hi\nb/c,Hi\nd,Hi\na,Hi\n")
     assert [(p.where, p.line) for p in problems(tmp_path / "s.csv")] == [
         ("[1].id", 3),

@@ -1,6 +1,6 @@
 """Metrics as foreign files ask for them: a list of names next to a map of thresholds."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,6 +12,8 @@ from greenroom.errors import GreenroomError
 from greenroom.ledger.plain import Json, is_array, is_object
 
 RESEMBLES = "response_match_score"
+TRAJECTORY = "tool_trajectory_avg_score"
+_MEASURES = {TRAJECTORY: "tools", RESEMBLES: "reference"}
 
 
 def listed_metrics(fields: Fields) -> list[Criterion]:
@@ -37,6 +39,26 @@ def metric_lists(metrics: Sequence[Any]) -> dict[str, Json]:
     if thresholds:
         data["thresholds"] = thresholds
     return data
+
+
+def by_verdict(metric: Json) -> Json:
+    """A metric's data without what changes no verdict: only at a lower threshold do turns and places differ."""
+    if not is_object(metric) or metric.get("criterion") != TRAJECTORY:
+        return metric
+    means_exact = metric.get("match_type") == "ADK" and metric.get("threshold", 1) == 1
+    kept = {k: v for k, v in metric.items() if not (means_exact and k == "match_type")}
+    return TRAJECTORY if len(kept) == 1 else kept
+
+
+def measure_all(metrics: Sequence[Json], case: Mapping[str, Json]) -> bool:
+    """Whether metrics of the set look at all that a case expects, so that nothing is left to be implied."""
+    names = [metric.get("criterion") if is_object(metric) else metric for metric in metrics]
+    measured = {_MEASURES[name] for name in names if isinstance(name, str) and name in _MEASURES}
+    turns = case.get("turns")
+    expected = [turn.get("expect") for turn in turns if is_object(turn)] if is_array(turns) else []
+    return all(
+        measured.issuperset(expect.keys() - {"extra"}) for expect in expected if is_object(expect)
+    )
 
 
 def criteria_in(data: Json) -> Iterator[tuple[str, Criterion]]:

@@ -11,7 +11,7 @@ from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.expected import contains_from, placed, text_from
 from greenroom.cases.fields import Fields
-from greenroom.cases.files.criteria import listed_metrics, metric_lists
+from greenroom.cases.files.criteria import TRAJECTORY, listed_metrics, metric_lists
 from greenroom.cases.files.kept import prefixed, scopes
 from greenroom.cases.files.own import trials_from
 from greenroom.cases.files.queries import named, names
@@ -22,7 +22,6 @@ from greenroom.cases.reader import expect_of
 from greenroom.cases.users import SimulatedUser, user_data
 from greenroom.ledger.plain import JSON_TYPES, Json, as_object, is_array, is_object, plain
 
-_TRAJECTORY = "tool_trajectory_avg_score"
 _SIMULATION = ("model", "persona", "success_criteria", "stop_signal", "max_turns")
 _SET = (
     "id",
@@ -76,6 +75,8 @@ def _read(data: Json, stem: str) -> EvalSet:
         fields.cases("cases"),
         fields.at("cases"),
         lambda item, place: _case(item, place, user, whole),
+        "metadata",
+        "id",
     )
     set_id, name = fields.problems.part("name", lambda: named(fields, stem), ("", ""))
     parts: dict[str, Any] = {
@@ -90,9 +91,9 @@ def _read(data: Json, stem: str) -> EvalSet:
 
 def _of_whole(metrics: Sequence[Any]) -> Criterion:
     """The suite's criterion of trajectories, for the calls of a whole conversation."""
-    asked = [m for m in metrics if isinstance(m, Criterion) and m.name == _TRAJECTORY]
+    asked = [m for m in metrics if isinstance(m, Criterion) and m.name == TRAJECTORY]
     threshold = asked[0].threshold if asked else None
-    return Criterion(_TRAJECTORY, threshold=threshold, options={"scope": "all"})
+    return Criterion(TRAJECTORY, threshold=threshold, options={"scope": "all"})
 
 
 def _user(data: Json, place: str) -> SimulatedUser:

@@ -13,6 +13,7 @@ from pathlib import Path
 from greenroom.cases.case import MAX_SECONDS, MAX_TURNS
 from greenroom.cases.data import live_parts, metric_data, written_data
 from greenroom.cases.evalset import EvalSet
+from greenroom.cases.files.criteria import by_verdict, measure_all
 from greenroom.cases.files.documents import SUFFIXES, Document, parsed_text
 from greenroom.cases.files.kept import says_only_text, settled
 from greenroom.cases.files.own import evalset_data
@@ -128,6 +129,7 @@ def _missing(evalset: EvalSet, shape: Shape, text: str, target: Path) -> Iterato
 def _compared(evalset: EvalSet, shape: Shape) -> dict[str, Json]:
     """The set as data in which one turn is a turn, however it is written, and cases go by id."""
     data = evalset_data(replace(evalset, cases=()))
+    metrics = [by_verdict(metric) for metric in as_array(data.pop("metrics", []))]
     if shape.called_by_file:
         del data["id"]
     cases = [
@@ -139,11 +141,12 @@ def _compared(evalset: EvalSet, shape: Shape) -> dict[str, Json]:
             _drop_forms(turn)
         if case.get("stop") == _USUAL_STOP:
             del case["stop"]
-        if shape.usual is not None:
+        if shape.usual is not None or measure_all(metrics, case):
             # How such files are judged is their tool's affair, whatever a case says.
             case.pop("implied", None)
     return {
         **data,
+        "metrics": metrics,
         "cases": {str(case["id"]): case for case in cases},
         "order": [c["id"] for c in cases],
     }
