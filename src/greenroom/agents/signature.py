@@ -40,6 +40,12 @@ def without_partials(fn: Any) -> Callable[..., Any]:
     return fn
 
 
+def called_of(fn: Any) -> Callable[..., Any]:
+    """What a call of `fn` calls: of a callable object the method, whose parameters are annotated."""
+    is_called = inspect.isroutine(fn) or isinstance(fn, type | partial)
+    return cast("Callable[..., Any]", fn if is_called else fn.__call__)
+
+
 def function_name(fn: Callable[..., Any]) -> str:
     """The name of a function, or of the class of a callable object."""
     fn = without_partials(fn)
@@ -101,7 +107,7 @@ def _readable_hints(fn: Callable[..., Any]) -> dict[str, Any]:
 
 def given_by_model(fn: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The parameters a model may give, in order; what a partial gives already is not among them."""
-    fixed: Mapping[str, Any] = cast("Any", fn).keywords if isinstance(fn, partial) else {}
+    fixed: Mapping[str, Any] = getattr(fn, "keywords", {}) if type(fn) is partial else {}
     hidden = (*CONTEXT_NAMES, *resource_parameters(fn), *view_parameters(fn), *fixed)
     return {n: p for n, p in inspect.signature(fn).parameters.items() if n not in hidden}
 

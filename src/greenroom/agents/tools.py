@@ -10,6 +10,7 @@ from typing import Any, overload
 from greenroom.agents.flow import checked_name
 from greenroom.agents.places import Places, declared_places
 from greenroom.agents.signature import (
+    called_of,
     checked_arguments,
     context_parameter,
     function_name,
@@ -235,9 +236,7 @@ def _make(
         raise BadAgent(f"@tool wants a function, but got {fn!r}.")
     called = checked_name(name or function_name(fn), "a tool", reserved=())
     text = description or inspect.cleandoc(without_partials(fn).__doc__ or "")
-    body: Any = fn
-    if not inspect.isroutine(body) and not isinstance(body, type | functools.partial):
-        body = body.__call__  # of a callable object, whose parameters are annotated here
+    body = called_of(fn)
     return Tool(called, body, text, yields, read_only, context_parameter(body), reads, writes)
 
 

@@ -1,6 +1,7 @@
 """OpenAI agents inside plain functions, by the routes that are this framework's own."""
 
 import asyncio
+import dataclasses
 import functools
 from typing import Any
 
@@ -20,7 +21,7 @@ from backends.openai_agents.scripts import Script
 from greenroom import Case, evaluate
 from greenroom.ledger.events import ToolCalled
 from greenroom.ledger.messages import ToolCall
-from greenroom.metrics import called, forbidden_calls
+from greenroom.metrics import called, contains, forbidden_calls
 from greenroom.results.result import CaseResult
 
 ACTED: list[str] = []
@@ -208,6 +209,28 @@ async def test_a_hook_that_invokes_a_tool_by_itself_meets_the_gate(handed: bool)
     ACTED.clear()
     assert (await played(agent if handed else running(agent))).status == "error"
     assert ACTED == []
+
+
+async def test_a_tool_made_by_hand_that_is_invoked_by_hand_meets_the_gate() -> None:
+    async def act(ctx: Any, encoded: str) -> str:
+        ACTED.append(encoded)
+        return "paid"
+
+    schema = {"type": "object", "properties": {}, "additionalProperties": False}
+    by_hand = FunctionTool("pay", "Pay.", schema, act)
+    logged = dataclasses.replace(by_hand, on_invoke_tool=by_hand.on_invoke_tool)
+
+    async def clerk(_: str) -> str:
+        return str(await logged.on_invoke_tool(_context(), "{}"))
+
+    assert (await played(clerk)).status == "error"
+    assert ACTED == []
+    mocked = await played(clerk, mocks={"pay": "ok"}, metrics=[called("pay"), contains("ok")])
+    assert mocked.status == "passed", mocked.error
+    named = await played(clerk, allow_tools=["pay"], metrics=[called("pay"), contains("paid")])
+    assert named.status == "passed", named.error
+    assert await logged.on_invoke_tool(_context(), "{}") == "paid"
+    assert ACTED == ["{}", "{}"]
 
 
 @pytest.mark.parametrize("handed", [True, False], ids=["handed over", "in a function"])

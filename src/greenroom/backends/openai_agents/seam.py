@@ -6,8 +6,9 @@ Outside of rehearsals, everything is as it was.
 # The framework is only partly typed, and the seams are at private names of its own.
 # pyright: reportPrivateUsage=false
 
-from functools import cache
-from typing import Any
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Any, cast
 
 from agents.agent import AgentBase
 from agents.run_config import RunConfig
@@ -31,6 +32,7 @@ from greenroom.errors import ToolRefused
 from greenroom.world.presence import model_host
 
 _INVOKE = "_invoke_function_tool_with_metadata"
+_HELD = "_greenroom_held_invocation"
 
 
 @cache
@@ -46,6 +48,8 @@ def install() -> None:
             (DefaultTraceProvider, "create_trace", _trace_seam),
         ]
     )
+    # An attribute of its objects; nothing of that name is there to be wrapped.
+    FunctionTool.on_invoke_tool = cast("Any", _HeldInvocation())
 
 
 def _tools_seam(real: Call) -> Call:
@@ -90,16 +94,45 @@ def _invoker_seam(real: Call) -> Call:
     """A tool that the author's code invokes by itself, past the framework's own loop."""
 
     async def invoke(self: Any, ctx: Any, input: str) -> Any:
-        tool = self._function_tool
-        # The calls of an agent that is used as a tool are asked for one by one.
-        if tool is None or is_passed(ctx) or is_delegation(tool):
-            return await real(self, ctx, input)
-        caller = tool_caller(origin_of(tool), tool.name)
-        if caller is None:
-            return await real(self, ctx, input)
-        return await gated_tool(caller, tool).on_invoke_tool(ctx, input)
+        return await _invoked(self._function_tool, lambda: real(self, ctx, input), ctx, input)
 
     return invoke
+
+
+async def _invoked(tool: FunctionTool | None, run: Callable[[], Any], ctx: Any, input: str) -> Any:
+    """What a tool gives to whoever invokes it by hand."""
+    # The calls of an agent that is used as a tool are asked for one by one.
+    if tool is None or is_passed(ctx) or is_delegation(tool):
+        return await run()
+    caller = tool_caller(origin_of(tool), tool.name)
+    if caller is None:
+        return await run()
+    return await gated_tool(caller, tool).on_invoke_tool(ctx, input)
+
+
+class _HeldInvocation:
+    """`on_invoke_tool` of tools that were made by hand: the author's function, but not past the gate."""
+
+    def __get__(self, tool: FunctionTool | None, _: object = None) -> Any:
+        if tool is None:
+            return self
+        real: Any = vars(tool).get("on_invoke_tool")
+        if real is None or isinstance(real, _FailureHandlingFunctionToolInvoker):
+            return real  # which has a seam of its own
+        # The framework looks whether it is still the same one; and copies take what they find along.
+        of, known, invoke = vars(tool).get(_HELD, (None, None, None))
+        if of == id(tool) and known is real:
+            return invoke
+
+        @wraps(real)
+        async def invoke(ctx: Any, input: str) -> Any:
+            return await _invoked(tool, lambda: real(ctx, input), ctx, input)
+
+        vars(tool)[_HELD] = (id(tool), real, invoke)
+        return invoke
+
+    def __set__(self, tool: FunctionTool, value: Any) -> None:
+        vars(tool)["on_invoke_tool"] = value
 
 
 def _trace_seam(real: Call) -> Call:
