@@ -453,6 +453,34 @@ def a_user_step_that_calls_the_agents_tool(danger: Tool) -> Attack:
     return Attack(clerk("hello", "ok", tools=[danger]), {"user": user, "stop": Stop(max_turns=2)})
 
 
+def speaking(message: str) -> str:
+    """An agent that nothing is known of beforehand."""
+    return "ok"
+
+
+@attack
+def a_user_step_that_calls_a_tool_no_agent_lists(danger: Tool) -> Attack:
+    user = UserAgents(loop=step(lambda: swallowed(danger), name="user"))
+    return Attack(speaking, {"user": user, "stop": Stop(max_turns=2)})
+
+
+@attack
+def a_user_agents_tool_that_calls_one_no_agent_lists(danger: Tool) -> Attack:
+    @tool
+    def own() -> str:
+        """A tool of the user."""
+        return swallowed(danger)
+
+    user = UserAgents(loop=clerk(call("own"), "more", "more", tools=[own]))
+    return Attack(speaking, {"user": user, "stop": Stop(max_turns=2)})
+
+
+@attack
+def a_user_agent_that_was_given_the_agents_tool(danger: Tool) -> Attack:
+    user = UserAgents(loop=clerk(call("danger", n=1), "more", "more", tools=[danger]))
+    return Attack(clerk("hello", "ok", tools=[danger]), {"user": user, "stop": Stop(max_turns=2)})
+
+
 @attack
 def a_simulated_users_model(danger: Tool) -> Attack:
     user = SimulatedUser("A thief.", model=Scripted(lambda request: swallowed(danger)))

@@ -34,6 +34,7 @@ from greenroom.simulation.mock_answers import mocked
 from greenroom.simulation.refusals import Refusals
 from greenroom.simulation.remedies import run_by_name, run_with_hosts
 from greenroom.world.live import LiveWorld, cannot_wait
+from greenroom.world.presence import ContextSetting
 from greenroom.world.records import answer_constant, answer_model, answer_tool, begin_call
 from greenroom.world.resources import Resources
 from greenroom.world.world import Clock, FixedClock, Pending, Returned, ToolBody, ToolRequest
@@ -52,6 +53,8 @@ the reason why it is not. So it is known whatever happens to the process which t
 _ABSENT: Any = object()
 _ACTING: Final = ContextVar["Ledger | None"]("greenroom_acting", default=None)
 """The ledger that has the call, around a body that its author named."""
+_OWN: Final = ContextVar[object]("greenroom_own_tool", default=None)
+"""The tool of a user agent whose body runs here."""
 CALLED_DIRECTLY: Final = "called_directly"
 """The note that code of the case called a tool which its author named, past the gate."""
 
@@ -118,7 +121,8 @@ class FencedWorld(LiveWorld):
         if request.yields:
             return await super().call_tool(request, body)
         self._refuse_doubt(request)
-        return await answer_tool(self, request, body, "live")
+        with ContextSetting(_OWN, request.origin):
+            return await answer_tool(self, request, body, "live")
 
 
 class RehearsalWorld(FencedWorld):
@@ -261,9 +265,10 @@ class RehearsalWorld(FencedWorld):
                 _kept("", self.before_live).result()  # this code cannot await
 
     def check_user_call(self, origin: object, name: str) -> None:
-        """Let the user's own tools run; the agent's stay closed to both sides."""
+        """Let a tool run that a user agent was given, unless the agent has it too; and no other."""
         facts = self._tools.get(name)
-        if facts is not None and facts.origin is origin:
+        is_agents = facts is not None and facts.origin is origin
+        if is_agents or origin is None or _OWN.get() is not origin:
             self.check_direct_call(origin, name)
 
     def _refused(self, request: ToolRequest) -> ToolRefused:
