@@ -280,7 +280,7 @@ def test_secrets_leave_in_no_span_whoever_wrote_it() -> None:
     for kept in ('\\"order\\": 7', "fine", "I know [redacted:api_key]", "is not valid"):
         assert kept in told
     [theirs] = [span for span in sent.get_finished_spans() if span.name.startswith("with")]
-    [ours] = [span for span in sent.get_finished_spans() if span.name.startswith("invoke_agent")]
+    [ours] = [span for span in sent.get_finished_spans() if span.name == "invoke_agent leak-clerk"]
     assert (theirs.name, theirs.status.status_code) == ("with [redacted:api_key]", StatusCode.ERROR)
     assert theirs.parent is not None
     assert ours.context is not None

@@ -16,13 +16,16 @@ from greenroom import (
     Case,
     Expect,
     Ledger,
+    Lines,
     Score,
     Scripted,
     SimulatedUser,
     Stop,
     Turn,
+    UserAgents,
     call,
     fault,
+    loop,
     perform,
     rehearse,
     simulate,
@@ -51,6 +54,12 @@ from telemetry.collector import Seen
 def refund(order: int) -> str:
     """Refund an order."""
     raise AssertionError("mocked")
+
+
+@tool(yields=True)
+def confirm() -> bool:
+    """Ask the user."""
+    raise AssertionError("answered by the user")
 
 
 def paid(text: str = "", *calls: Any) -> ModelReply:
@@ -86,6 +95,49 @@ def test_a_run_is_a_tree_of_its_case_its_turns_and_its_calls() -> None:
         "  evaluate two",
     ]
     assert len({span.context.trace_id for span in seen.spans if span.context}) == 1
+
+
+def test_each_agent_of_a_flow_has_a_span_of_its_own_in_every_turn() -> None:
+    seen = Seen()
+    first, second = (Agent(name, model=Scripted(then="Hi.")) for name in ("first", "second"))
+    talks = (first | second) >> loop(clerk(), max_rounds=1)
+    rehearse(talks, [CASE], middleware=[seen.middleware()], store=False)
+    assert seen.tree() == [
+        "rehearse refund",
+        "  invoke_agent first-second-clerk",
+        *("    invoke_agent first", "      chat scripted"),
+        *("    invoke_agent second", "      chat scripted"),
+        *("    invoke_agent clerk", "      chat scripted", "      execute_tool refund"),
+        "      chat scripted",
+        "  evaluate refund",
+    ]
+    (called,) = seen.named("execute_tool")
+    assert called["gen_ai.agent.name"] == "clerk"
+    assert (
+        called["greenroom.node"] == seen.named("chat")[-1]["greenroom.node"] == "seq.1/loop#/clerk"
+    )
+
+
+def test_the_span_of_an_agent_ends_with_its_failure_or_with_the_turn_it_waits_in() -> None:
+    seen = Seen()
+    broken = Agent("broken", model=Scripted(RuntimeError("down")))
+    asks = Agent("asks", model=Scripted(call("confirm"), "Done."), tools=[confirm])
+    user = UserAgents(tools={"confirm": Lines(True)})
+    rehearse(
+        broken // asks,
+        [Case("c", says="Hi", user=user)],
+        middleware=[seen.middleware()],
+        store=False,
+    )
+    assert seen.tree()[1:-1] == [
+        "  invoke_agent broken-asks",
+        *("    invoke_agent broken", "      chat scripted"),
+        *("    invoke_agent asks", "      chat scripted", "      execute_tool confirm"),
+        "  invoke_agent broken-asks",
+        *("    invoke_agent asks", "      chat scripted"),
+    ]
+    failed = [span.get("error.type") for span in seen.named("invoke_agent")]
+    assert failed == [None, "RuntimeError", None, None, None]
 
 
 def test_spans_say_what_the_conventions_ask_for() -> None:

@@ -24,6 +24,13 @@ def parts_of(facts: Facts) -> dict[str, Facts]:
     return {}
 
 
+def called_in(facts: Facts) -> str:
+    """What an agent is called; a flow has no name of its own, but its parts do: `triage-clerk`."""
+    if isinstance(name := facts.get("name"), str) and name:
+        return name
+    return "-".join(filter(None, map(called_in, parts_of(facts).values())))[:80]
+
+
 def tools_of(given: Any) -> Iterator[str]:
     """The names of tools, which some snapshots group by toolset."""
     match given:

@@ -130,14 +130,15 @@ def _is_amount(value: Any) -> bool:
     return is_number and isfinite(value) and value >= 0
 
 
-def price_of(model: Model) -> Price | None:
+def price_of(model: Model, own: Mapping[str, Price] | None = None) -> Price | None:
     """What a model costs before it is asked: one's own price, else the listed one; None if unknown.
 
-    Of a choice of models it is the price of the one that it begins with.
+    Of a choice of models it is the price of the one that it begins with. Who asks for many gives `own_prices()`
+    along, which is looked for in every folder above otherwise.
     """
     if isinstance(model, Chooser):
         return model.usual_price
-    own = own_prices()
+    own = own_prices() if own is None else own
     price = own.get(model.name) or own.get(getattr(model, "priced_as", ""))
     if price is not None:
         return price

@@ -6,6 +6,7 @@ from opentelemetry.trace import SpanContext, TraceFlags
 
 from greenroom.ledger.plain import is_object
 from greenroom.ledger.questions import Trace, started
+from greenroom.ledger.snapshots import called_in
 from greenroom.world.middleware.current import Run
 
 _PROVIDERS: Final = {
@@ -42,11 +43,11 @@ def about_run(run: Run) -> dict[str, Any]:
 
 
 def about_agent(run: Run) -> dict[str, Any]:
-    """Which agent is at work."""
+    """Which agent is at work; a flow is called by its parts."""
     first = started(run.ledger)
-    name = first.agent.get("name") if first is not None and is_object(first.agent) else None
+    name = called_in(first.agent) if first is not None and is_object(first.agent) else ""
     found = {"gen_ai.operation.name": "invoke_agent", **about_run(run)}
-    return {**found, "gen_ai.agent.name": name} if isinstance(name, str) and name else found
+    return {**found, "gen_ai.agent.name": name} if name else found
 
 
 def about_model(model: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from opentelemetry.trace import (
 )
 
 from greenroom.errors import BadInput
-from greenroom.ledger.events import Event, InvocationEnded
+from greenroom.ledger.events import BranchCancelled, Event, InvocationEnded, NodeEnded, NodeFailed
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import TRACE, traces
 from greenroom.models.model import ModelRequest
@@ -170,6 +170,8 @@ class Spans(Middleware):
             yield  # there is no span of ours that it could stand under
             return
         made = Call(call, self._chars, run)
+        if turn is not None:
+            made.attributes |= turn.asker(call.path, made.attributes)
         found = span_for(made.operation, made.target)
         current = trace.get_current_span()
         if turn is not None:
@@ -179,7 +181,9 @@ class Spans(Middleware):
             made.write(made.attributes)
             inside = current
         else:
-            within = _within(run) if turn is None else turn.context(current)
+            if turn is not None and isinstance(call, ModelRequest) and run.backend not in MAY_TRACE:
+                turn.enter(call.path, call.agent)
+            within = _within(run) if turn is None else turn.context(current, call.path)
             kind = SpanKind.CLIENT if made.operation == "chat" else SpanKind.INTERNAL
             made.span = self._tracer.start_span(made.name, within, kind, made.attributes)
             inside = made.span
@@ -199,12 +203,14 @@ class Spans(Middleware):
                 turn.release(made.span)
 
     async def on_event(self, event: Event) -> None:
-        """What an event tells of the call that is being made."""
+        """What an event tells of the call that is being made, or of the agent that makes it."""
         voice = event.voice if current_run().judged is None else "judge"
         self._meters.happened(event, voice)
         turn, call = TURN.get(), CALL.get()
         if turn is not None and isinstance(event, InvocationEnded) and event.outcome == "failed":
             turn.failed = event.error_type or "_OTHER"
+        elif turn is not None and isinstance(event, NodeEnded | NodeFailed | BranchCancelled):
+            turn.leave(event.path, event.error_type if isinstance(event, NodeFailed) else "")
         if call is not None and voice == call.voice:
             call.happened(event)
 

@@ -7,13 +7,18 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, StatusCode, Tracer
 
+from greenroom.ledger.paths import above_of
+
+_ASKER: Final = ("gen_ai.agent.name", "greenroom.node")
+
 
 class Turn:
     """Whether a framework writes spans in this turn is known when it first asks for something."""
 
     def __init__(self, tracer: Tracer, attributes: dict[str, Any], begun: int, outer: Span) -> None:
         self.attributes = attributes
-        self.name = f"invoke_agent {attributes.get('gen_ai.agent.name', '')}".rstrip()
+        self._agent = attributes.get("gen_ai.agent.name", "")
+        self.name = f"invoke_agent {self._agent}".rstrip()
         self.outer = outer
         """The span around the turn."""
         self.span: Span | None = None
@@ -23,6 +28,37 @@ class Turn:
         self._begun = begun
         self._is_traced = False
         self._claimed: set[int] = set()
+        self._agents: dict[str, Span] = {}
+        self._askers: dict[str, dict[str, Any]] = {}
+
+    def enter(self, path: str, name: str) -> None:
+        """An agent inside a flow asks its model; the turn itself stands for an agent that is all there is."""
+        alone = path.count("/") == 1 and name == self._agent
+        if self.span is None or alone or not name or path in self._agents:
+            return
+        attributes = {**self.attributes, "gen_ai.agent.name": name, "greenroom.path": path}
+        around = trace.set_span_in_context(self._innermost(path) or self.span)
+        self._agents[path] = self._tracer.start_span(
+            f"invoke_agent {name}", around, attributes=attributes
+        )
+
+    def leave(self, path: str, failed: str = "") -> None:
+        """The agent at this place, or what is left of one, has ended."""
+        if (span := self._agents.pop(path, None)) is not None:
+            _end(span, failed)
+
+    def asker(self, path: str, known: dict[str, Any]) -> dict[str, Any]:
+        """Who makes a call: agent and node of the model that was last asked at its place, if it does not say so."""
+        said = {key: known[key] for key in _ASKER if key in known}
+        if said:
+            self._askers[path] = said
+        return self._askers.get(path, {})
+
+    def _innermost(self, path: str) -> Span | None:
+        return self._agents.get(path) or next(
+            (self._agents[above] for above in reversed(above_of(path)) if above in self._agents),
+            None,
+        )
 
     def settle(self, is_traced: bool) -> None:
         """Open a span for the turn, unless somebody else writes its spans."""
@@ -40,11 +76,11 @@ class Turn:
         )
         return self.span
 
-    def context(self, current: Span) -> Context | None:
+    def context(self, current: Span, path: str) -> Context | None:
         """Where a call of this turn belongs; None: where it is made."""
-        if self.span is None or current is not self.outer:
+        if self.span is None or (current is not self.outer and current is not self.span):
             return None
-        return trace.set_span_in_context(self.span)
+        return trace.set_span_in_context(self._innermost(path) or self.span)
 
     def claim(self, span: Span) -> bool:
         """Take a framework's span for a call; False if it stands for another one."""
@@ -62,11 +98,17 @@ class Turn:
         """The turn is over; one in which nothing was asked for has a span too, if `opens`."""
         if self.span is None and not self._is_traced and opens:
             self._open()
+        for span in [*self._agents.values()][::-1]:  # those that wait for the user, or were cut
+            _end(span, self.failed)
         if self.span is not None:
-            if self.failed:
-                self.span.set_status(StatusCode.ERROR)
-                self.span.set_attribute("error.type", self.failed)
-            self.span.end()
+            _end(self.span, self.failed)
+
+
+def _end(span: Span, failed: str) -> None:
+    if failed:
+        span.set_status(StatusCode.ERROR)
+        span.set_attribute("error.type", failed)
+    span.end()
 
 
 TURN: Final = ContextVar["Turn | None"]("greenroom_turn_span", default=None)

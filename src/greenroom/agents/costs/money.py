@@ -1,6 +1,7 @@
 """Amounts of money of which a part may be unknown, and what a call of a model costs."""
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from math import floor, inf, log10
 from typing import Any
 
@@ -11,7 +12,7 @@ from greenroom.agents.costs.asking import Asking
 from greenroom.models.candidates import Candidate
 from greenroom.models.choice import Choice
 from greenroom.models.model import Model, model_name
-from greenroom.models.prices import Price, price_of
+from greenroom.models.prices import Price, own_prices, price_of
 
 
 class Amount(Struct, frozen=True):
@@ -88,8 +89,12 @@ class PriceList:
         """What a model costs; each is looked up once, because many nodes ask the same one."""
         if id(asked) not in self._known:
             is_candidate = isinstance(asked, Candidate)
-            self._known[id(asked)] = asked.price if is_candidate else price_of(asked)
+            self._known[id(asked)] = asked.price if is_candidate else price_of(asked, self._own)
         return self._known[id(asked)]
+
+    @cached_property
+    def _own(self) -> Mapping[str, Price]:
+        return own_prices()
 
 
 def rates_of(agent: Agent, prices: PriceList, asking: Asking) -> tuple[list[Rate], str]:

@@ -13,6 +13,7 @@ from greenroom.backends.a2a.wire import REPEATS
 from greenroom.backends.registry import backend_for
 from greenroom.errors import AgentFailed, BadAgent, BadInput
 from greenroom.ledger.plain import Json, is_array, is_object
+from greenroom.ledger.snapshots import called_in
 
 CARD_PATH = "/.well-known/agent-card.json"
 _LONGEST_TEXT = 2_000
@@ -174,7 +175,9 @@ def card_of(
     """
     checked_url(url)
     snapshot = backend_for(agent).snapshot
-    known = name or _name_in(snapshot)
+    if not is_object(snapshot):
+        raise BadAgent("the agent has no name; give one: card_of(agent, url, name='desk').")
+    known = name or called_in(snapshot) or str(snapshot.get("framework") or "agent")
     about = description or str(getattr(agent, "description", "") or "")
     given = tuple(skills)
     if not all(isinstance(one, Skill) and one.id for one in given):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -190,18 +193,3 @@ def card_of(
         streaming=True,
         extensions=(REPEATS,),
     )
-
-
-def _name_in(snapshot: Json) -> str:
-    """What an agent is called; a flow has no name of its own, but the parts of it do."""
-    if not is_object(snapshot):
-        raise BadAgent("the agent has no name; give one: card_of(agent, url, name='desk').")
-    found = snapshot.get("name") or snapshot.get("framework")
-    if isinstance(found, str) and found:
-        return found
-    names = [_name_in(part) for part in _objects([*_values(snapshot.get("parts"))])]
-    return "-".join(names)[:80] or "agent"
-
-
-def _values(parts: Json) -> list[Json]:
-    return [*parts.values()] if is_object(parts) else []
