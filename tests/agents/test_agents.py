@@ -3,13 +3,14 @@
 import asyncio
 import json
 import re
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pytest
 from pydantic import BaseModel
 
 from greenroom import Agent, Case, Ledger, Scripted, Stop, Turn, call, simulate, step, tool
 from greenroom.agents import Flow
+from greenroom.errors import BadAgent
 from greenroom.ledger import (
     Corrected,
     InvocationEnded,
@@ -317,3 +318,8 @@ async def test_one_agent_object_starts_every_run_afresh() -> None:
     for _ in range(3):
         ledger = await asked(agent, mocks={"look": "x"}, stop=Stop(max_turns=1))
         assert (results(ledger), response(ledger)) == (["x"], "Found.")
+
+
+def test_instructions_that_are_no_text_are_refused_with_what_to_do() -> None:
+    with pytest.raises(BadAgent, match=r"instructions of agent 'clerk' .* give a text.*reads="):
+        Agent("clerk", model=Scripted(), instructions=cast(Any, lambda: "Be kind."))

@@ -25,6 +25,11 @@ def placeholders(instructions: str, reads: tuple[str, ...]) -> Mapping[str, str]
 
 def check_placeholders(instructions: str, reads: tuple[str, ...], what: str) -> None:
     """Refuse a name in braces that may stand for several of the declared places."""
+    if not isinstance(instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadAgent(
+            f"the instructions of {what} are {instructions!r}; give a text. What changes from turn to "
+            f"turn goes into the state: reads=, and {{name}} in the text."
+        )
     known = _names(reads)
     for name in placeholders(instructions, reads):
         if len(known[name]) > 1:

@@ -10,6 +10,7 @@ from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.google_search_tool import GoogleSearchTool
 from google.adk.tools.mcp_tool.mcp_session_manager import StdioConnectionParams
 from google.adk.tools.mcp_tool.mcp_toolset import McpToolset
+from google.genai import types
 from mcp import StdioServerParameters
 
 from backends.adk.bypasses import LedgerSource, Server
@@ -65,6 +66,32 @@ async def test_a_tool_that_comes_up_later_is_gated_as_it_comes(desk: Desk):
     result = await result_of(clerk, case(mocks={"weather": "mild", "later": "ok"}))
     assert desk.marks == []
     assert {tool for tool, _ in calls(result)} <= {"weather", "later"}
+
+
+class Completing(BaseTool):
+    """Has no body: it only completes what the model is asked."""
+
+    def __init__(self, *, searches: bool) -> None:
+        super().__init__(name="today", description="The date.")
+        self._searches = searches
+
+    async def process_llm_request(self, *, tool_context: Any, llm_request: Any) -> None:
+        llm_request.append_instructions(["It is Monday."])
+        if self._searches:
+            llm_request.config.tools = [types.Tool(google_search=types.GoogleSearch())]
+
+
+async def test_a_tool_of_ones_own_that_completes_requests_is_run():
+    clerk = agent("clerk", "done", tools=[Completing(searches=False)])
+    result = await result_of(clerk, case())
+    assert result.status == "passed", result.error
+    assert "It is Monday." in str(ledger_of(result).of(ModelCalled)[0])
+
+
+async def test_one_that_brings_a_tool_of_the_provider_is_refused_when_it_does():
+    result = await result_of(agent("clerk", "done", tools=[Completing(searches=True)]), case())
+    assert result.error is not None
+    assert (result.error.type, len(ledger_of(result).of(ModelCalled))) == ("ToolRefused", 0)
 
 
 async def test_a_provider_side_tool_in_a_toolset_ends_the_case(desk: Desk):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from types import FunctionType
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from google.adk.agents import BaseAgent, LlmAgent
 from google.adk.apps import App
@@ -141,6 +141,9 @@ def check_uncompiled(node: BaseNode) -> None:
         )
 
 
+_INSTEAD: Final = "Pass a function that runs it with a Runner: the models and tools that it asks there go through the gate."
+
+
 def check_agent(agent: BaseAgent) -> BaseAgent:
     """The agent, if all its work can be led through the gate; BadAgent naming what cannot."""
     kind = type(agent).__name__
@@ -148,14 +151,14 @@ def check_agent(agent: BaseAgent) -> BaseAgent:
     if not any(cls.__module__ in _RUN for cls in type(agent).__mro__):
         raise BadAgent(
             f"agent {agent.name!r} is a {kind}, whose work cannot be sent through the gate. "
-            f"Rehearse it separately, or put an LlmAgent with a mocked tool in its place."
+            f"{_INSTEAD}"
         )
     for name in _RELIED_ON:
         owner = next((cls for cls in type(agent).__mro__ if name in vars(cls)), None)
         if owner is not None and not owner.__module__.startswith("google.adk."):
             raise BadAgent(
                 f"agent {agent.name!r} is a {kind}, which brings its own {name!r}; what it does "
-                f"there would run past the gate."
+                f"there would run past the gate. {_INSTEAD}"
             )
     if isinstance(agent, LlmAgent):
         if agent.code_executor is not None:
@@ -274,8 +277,12 @@ def check_tool(tool: Any, owner: str) -> Any:
         if not isinstance(tool, BaseToolset | BaseNode) and not callable(tool):
             raise BadAgent(f"{owner!r} has the tool {tool!r}, which is not a tool of google-adk.")
         return tool
-    # What does not define how it runs is only described to the provider, which runs it.
-    if type(tool).run_async.__module__ == BaseTool.__module__ and not is_control(tool):
+    # What does not define how it runs is only described to the provider, which runs it; unless it is
+    # there to complete requests, and what it puts into one is looked at when the model is asked.
+    kind = type(tool)
+    is_bodiless = kind.run_async.__module__ == BaseTool.__module__
+    is_own = not kind.process_llm_request.__module__.startswith("google.adk.")
+    if is_bodiless and not is_own and not is_control(tool):
         raise BadAgent(
             f"tool {tool.name!r} ({type(tool).__name__}) of {owner!r} runs at the model's provider, "
             f"where no gate can hold it. Rehearse with a function tool of that name."
