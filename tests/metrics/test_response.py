@@ -66,7 +66,7 @@ async def test_matches_searches_and_shows_what_it_found():
 
 
 @pytest.mark.parametrize("ledger", SILENT)
-@pytest.mark.parametrize("metric", [exact("x"), contains("x"), matches("x*")])
+@pytest.mark.parametrize("metric", [exact("x"), contains("x"), matches("x+")])
 async def test_without_a_response_nothing_is_measured(metric, ledger):
     assert isinstance(await outcome(metric, ledger), Unmeasured)
 

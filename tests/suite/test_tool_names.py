@@ -9,10 +9,10 @@ import pytest
 
 from greenroom import Agent, Case, EvalSet, Expect, Scripted, call, perform, rehearse, tool
 from greenroom.backends.registry import backend_for
-from greenroom.cases import Score
+from greenroom.cases import Criterion, Score
 from greenroom.cases.data import case_data
 from greenroom.errors import BadCase, BadInput
-from greenroom.metrics import called, contains
+from greenroom.metrics import called, contains, forbidden_calls, tool_trajectory_avg_score
 
 
 @tool
@@ -147,6 +147,37 @@ def test_a_metric_that_counts_calls_of_a_misspelt_tool_is_found_too(metric: Any)
         rehearse(clerk("No."), cases, metrics=[metric])
     other = replace(cases[1], agent=Agent("other", model=Scripted("No."), tools=[refnd]))
     assert len(rehearse(clerk("No."), [cases[0], other], metrics=[metric]).results) == 2
+
+
+@pytest.mark.parametrize(
+    "metric, wrong",
+    [
+        (forbidden_calls("refnd"), "calls of 'refnd'.* Did you mean 'refund'"),
+        (Criterion("forbidden_calls", options={"tools": ["refnd"]}), "Did you mean 'refund'"),
+        (called("refund", {"oder": 7}, never=True), "calls of 'refund' with 'oder'.* 'order'"),
+        (
+            Criterion("called", options={"tool": "refund", "args": {"oder": 7}, "never": True}),
+            "with 'oder', but it has no such argument",
+        ),
+        (
+            tool_trajectory_avg_score(tool_args={"refund": ["oder.id"]}),
+            "with 'oder', but it has no such argument",
+        ),
+    ],
+    ids=["forbidden", "by name", "argument", "argument by name", "compared"],
+)
+def test_what_a_metric_could_never_find_is_refused(metric: Any, wrong: str) -> None:
+    for cases, metrics in (
+        ([Case("a", "Pay", metrics=[metric])], []),
+        ([Case("a", "Pay")], [metric]),
+    ):
+        with pytest.raises(BadCase, match=wrong):
+            rehearse(clerk("No."), cases, metrics=metrics)
+
+
+def test_a_tool_and_one_of_a_similar_name_may_both_be_forbidden() -> None:
+    case = Case("a", "Pay", metrics=[forbidden_calls("refund", "refunds", "ref*s")])
+    assert rehearse(clerk("No."), [case]).passed
 
 
 def test_a_tool_like_no_other_may_be_forbidden() -> None:

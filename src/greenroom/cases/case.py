@@ -14,7 +14,7 @@ from greenroom.ledger.functions import Anything
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.places import by_scope
 from greenroom.ledger.plain import Json
-from greenroom.ledger.query import check_query
+from greenroom.ledger.query import check_places, check_query
 
 if TYPE_CHECKING:
     from greenroom.ledger.ledger import Ledger
@@ -75,6 +75,8 @@ def _scopes_checked(given: Mapping[Any, Any], where: str, nothing: str) -> Mappi
                 f'{where} says {scope!r}: {part!r}; group by scope: {{"session": {{"key": ...}}}}.'
             )
     check_query(query, where)
+    for scope, part in query.items():
+        check_places(part, f"{where}.{scope}")
     if not query or not all(query.values()):
         raise BadCase(nothing)
     return query

@@ -11,7 +11,7 @@ from greenroom.cases.problems import at, mapping_at, shown, wrong
 from greenroom.cases.wire import list_of, read_number, read_text, read_whole
 from greenroom.errors import BadCase, BadMetric, BadQuery, BadValue
 from greenroom.ledger.plain import Json, is_array
-from greenroom.ledger.query import check_query
+from greenroom.ledger.query import check_places, check_query
 
 REFUSALS = (BadCase, BadMetric, BadQuery, BadValue)
 """What the parts of a case raise when they are made of something else than they need."""
@@ -84,6 +84,7 @@ def state_from(data: Json, where: str) -> Mapping[str, Json]:
 def _query_checked(query: Mapping[str, Any], where: str) -> None:
     try:
         check_query(query, where)
+        check_places(query, where)
     except BadQuery as error:
         message = str(error).rstrip(".")
         found = _PATH.match(message)

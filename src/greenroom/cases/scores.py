@@ -40,8 +40,17 @@ class Score:
                 f"Scale it, and keep the raw number in `measured`."
             )
         if self.passed is None:  # pyright: ignore[reportUnnecessaryComparison]
-            bar = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
-            object.__setattr__(self, "passed", self.value >= bar)
+            object.__setattr__(self, "passed", self.value >= self._bar())
+
+    def _bar(self) -> float:
+        """What the value has to reach; a bar that every score reaches, or none, would decide nothing."""
+        bar: Any = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
+        if isinstance(bar, bool) or not isinstance(bar, int | float) or not 0 < bar <= 1:
+            raise BadMetric(
+                f"a score has threshold={bar!r}; its scale is 0 to 1: give a number above 0, at most 1, "
+                f"or say `passed` yourself."
+            )
+        return bar
 
 
 class _NoScore:

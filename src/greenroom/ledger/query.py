@@ -129,6 +129,20 @@ def check_query(query: object, where: str = "query") -> None:
             check_query(operand, f"{where}.{key}")
 
 
+def check_places(part: Mapping[str, Any], where: str) -> None:
+    """Refuse a key of a scope that has the prefix of another: nothing is ever kept under it.
+
+    google-adk writes `user:name` for what is `name` in the scope `user` here.
+    """
+    for key in part:
+        prefix, colon, name = key.partition(":")
+        if colon and prefix in BUILT_IN_SCOPES:
+            raise BadQuery(
+                f"{where}: {key!r} is {name!r} in the scope {prefix!r}; "
+                f'write {{"{prefix}": {{"{name}": ...}}}}.'
+            )
+
+
 def _check_operator(operator: str, operand: object, where: str) -> None:
     if operator not in _OPERATORS:
         raise _unknown(operator, where)
@@ -139,6 +153,11 @@ def _check_operator(operator: str, operand: object, where: str) -> None:
     wanted, kinds = _OPERANDS.get(operator, ("", object))
     if not isinstance(operand, kinds):
         raise BadQuery(f"{where}: {operator} wants {wanted}, but got {operand!r}.")
+    if kinds is _LIST[1] and not operand:
+        # Every value meets it, or none does: either way nothing is asked.
+        raise BadQuery(
+            f"{where}: {operator} has an empty list, which asks for nothing; name what it is about."
+        )
 
 
 _LIST = ("a list", (list, tuple))

@@ -22,6 +22,7 @@ from greenroom.ledger.events import (
     Decided,
     Event,
     InvocationEnded,
+    InvocationStarted,
     ModelReplied,
     NodeStarted,
     Noted,
@@ -102,6 +103,14 @@ def state(ledger: Ledger, voice: Voice = "agent") -> State:
 def state_after(ledger: Ledger, seq: int, voice: Voice = "agent") -> State:
     """The state by scope as it was after event `seq`."""
     return state(Ledger(ledger[: seq + 1]), voice)
+
+
+def is_between_invocations(ledger: Ledger, end: int | None = None) -> bool:
+    """Whether the agent's last invocation before event `end` was over: then nothing is left in `temp`."""
+    for event in reversed(ledger[: len(ledger) if end is None else end]):
+        if event.voice == "agent" and isinstance(event, InvocationStarted | InvocationEnded):
+            return isinstance(event, InvocationEnded)
+    return False
 
 
 def state_changes(ledger: Ledger, voice: Voice = "agent") -> list[StateStep]:

@@ -37,6 +37,14 @@ class Arguments(Struct, frozen=True, kw_only=True):
         """Whether no argument of any call is looked at."""
         return all(rule == "ignore" for rule in (self.match, *self.tools.values()))
 
+    def named(self) -> dict[str, list[str]]:
+        """The arguments that alone count, by tool; none for a tool with another rule."""
+        found: dict[str, list[str]] = {}
+        for tool, rule in self.tools.items():
+            dotted = cast("tuple[str, ...]", rule) if isinstance(rule, tuple) else ()
+            found[tool] = [name.partition(".")[0] for name in dotted]
+        return found
+
     def fit(self, wanted: WantedValue, made: ToolCalled) -> bool:
         """Whether the call is the expected one."""
         tool = wanted if isinstance(wanted, str) else wanted.tool
@@ -175,6 +183,10 @@ def _rule(rule: object, tool: str, factory: str) -> ArgsRule:
         return rule
     option = f"tool_args[{tool!r}]"
     if isinstance(rule, list | tuple):
+        if not rule:
+            raise BadMetric(
+                f"{factory}(...) has {option}=[], so none counts; write 'ignore' for that."
+            )
         return checked_texts(cast("list[object]", rule), option, factory)
     checked_choice(rule, ARGS_MATCHES, option, factory)
     return cast("ArgsMatch", rule)

@@ -53,7 +53,7 @@ def as_outcome(returned: object, name: str, threshold: float | None = None) -> O
     if isinstance(returned, bool):
         return Score(returned, threshold=threshold, name=name)
     if isinstance(returned, Real):
-        value = float(returned)
+        value = float(returned) + 0.0  # -0.0 is 0
         if isfinite(value) and 0 <= value <= 1:
             return Score(value, threshold=threshold, name=name)
         return Unmeasured(

@@ -23,7 +23,7 @@ from greenroom.metrics.comparison import problems_of
 from greenroom.metrics.needs import NODES, STATE, WORDS, Needs, call_needs
 from greenroom.metrics.node_state import state_after_node
 from greenroom.metrics.response import cut, equal_texts, missing_texts, quoted, texts_of
-from greenroom.metrics.state import mismatches
+from greenroom.metrics.state import check_lasting, mismatches
 from greenroom.metrics.trajectory import difference_of, share_in_place
 from greenroom.metrics.turns import ScriptedTurn, scripted_turns
 from greenroom.world.world import World
@@ -206,6 +206,7 @@ class ExpectedState(Expectation):
         """1 if every scope matches."""
         wanted = turn.expect.state or {}
         ledger, last = turn.ledger, turn.end - 1
+        check_lasting(wanted, ledger, turn.end)
         held = ledger.fold() if turn.end == len(ledger) else state_after(ledger, last)
         if matches_state(held, wanted):
             return 1.0, (), (), _NOTHING

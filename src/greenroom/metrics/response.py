@@ -129,7 +129,15 @@ def matches(pattern: str | re.Pattern[str], *, name: str | None = None) -> Match
         raise BadMetric(f"matches({pattern!r}): not a regular expression: {error}.") from error
     if not isinstance(compiled.pattern, str) or not compiled.pattern:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise BadMetric(f"matches({pattern!r}): give a text that is not empty.")
+    if _fits_all(compiled):
+        raise BadMetric(f"matches({pattern!r}): every answer matches it; say what has to be there.")
     return Matches(pattern=compiled, **written("matches", compiled.pattern, name=name))
+
+
+def _fits_all(pattern: re.Pattern[str]) -> bool:
+    """Whether a pattern is found in every text: at its end, where it asks for nothing."""
+    looks_back = "(?<" in pattern.pattern or r"\B" in pattern.pattern
+    return not looks_back and pattern.fullmatch("\0", 1) is not None
 
 
 class Sharing(Protocol):

@@ -1,12 +1,12 @@
 """Is the state as it should be, at the end, after a turn, or after a node?"""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import Any
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Outcome, Score, Unmeasured
-from greenroom.errors import BadMetric
+from greenroom.errors import BadMetric, BadQuery
 from greenroom.ledger.changes import State
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.places import by_scope, is_field
@@ -14,6 +14,7 @@ from greenroom.ledger.plain import Json, plain, same
 from greenroom.ledger.query import (
     MISSING,
     Predicate,
+    check_places,
     check_query,
     has_operators,
     holds,
@@ -21,13 +22,22 @@ from greenroom.ledger.query import (
     matches_state,
     value_at,
 )
-from greenroom.ledger.questions import state_after
+from greenroom.ledger.questions import is_between_invocations, state_after
 from greenroom.metrics.builtin import BuiltIn, checked_text, shown_value, written
 from greenroom.metrics.needs import NODES, STATE, Needs
 from greenroom.metrics.node_state import state_after_node
 from greenroom.metrics.response import cut
 from greenroom.metrics.turns import checked_turn, turn_span
 from greenroom.world.world import World
+
+
+def check_lasting(scopes: Iterable[str], ledger: Ledger, end: int | None = None) -> None:
+    """Refuse to look at `temp` once the invocation is over: that it is empty then says nothing."""
+    if "temp" in scopes and is_between_invocations(ledger, end):
+        raise BadQuery(
+            "the scope 'temp' lasts until the agent's invocation ends, so nothing is left in it to look "
+            "at; ask about the state after a node, or keep it in another scope."
+        )
 
 
 class StateIs(BuiltIn, frozen=True, kw_only=True):
@@ -53,6 +63,8 @@ class StateIs(BuiltIn, frozen=True, kw_only=True):
             if isinstance(found, Score | Unmeasured):
                 return found
             state = found
+        else:
+            check_lasting([self.scope], ledger)
         # An empty query still refuses a scope that this run does not know.
         matches_state(state, {self.scope: {}})
         held = state.get(self.scope, {})
@@ -108,6 +120,7 @@ def state_is(
     here = f"state_is({scope!r}, {key!r}, ...)"
     for given in (scope, key) if key is not None else (scope,):
         checked_text(given, "state_is")
+    check_places({} if key is None else {key: value}, here)
     if sum((value is not MISSING, where is not None, query is not None)) != 1:
         raise BadMetric(f"{here} needs exactly one of: a value, where=predicate, query={{...}}.")
     if query is not None:
@@ -156,6 +169,8 @@ class StateMatches(BuiltIn, frozen=True, kw_only=True):
             if isinstance(found, Score | Unmeasured):
                 return found
             state = found
+        else:
+            check_lasting(self.query, ledger, span[1] if span else None)
         passed = matches_state(state, self.query)
         return Score(
             float(passed),
@@ -195,6 +210,8 @@ def state_matches(
             f"should hold, or leave it out."
         )
     check_query(query, "state_matches(...)")
+    for scope, part in query.items():
+        check_places(part, f"state_matches(...).{scope}")
     if after is not None:
         checked_text(after, "state_matches")
     shown = written("state_matches", query, turn=turn, after=after, name=name)

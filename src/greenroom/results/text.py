@@ -10,7 +10,7 @@ from greenroom.ledger.messages import Usage
 from greenroom.ledger.redaction import without_secrets
 from greenroom.ledger.safe_text import harmless, on_one_line
 from greenroom.results.breakdown import summary_of
-from greenroom.results.facts import Facts
+from greenroom.results.facts import Facts, OutcomeFacts
 from greenroom.results.intervals import percent
 from greenroom.results.reading import ReadResults
 from greenroom.results.report import Report, Summary
@@ -76,8 +76,14 @@ def reasons(result: Facts) -> list[str]:
         found.append(f"the run was cut at its limit ({result.ended}) after {turns}")
     for name, outcome in result.scores.items():
         if outcome.passed is False:
-            found.append(f"{name}: {outcome.reason or 'below its threshold'}{mark(result, name)}")
+            found.append(f"{name}: {fell_short(outcome)}{mark(result, name)}")
     return [*found, *result.notes]
+
+
+def fell_short(found: Outcome | OutcomeFacts) -> str:
+    """Why a score did not pass: its reason, else that it was too low, which the highest cannot be."""
+    is_low = found.value is None or found.value < 1
+    return found.reason or ("below its threshold" if is_low else "its Score says passed=False")
 
 
 def mark(result: Facts, metric: str) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 from greenroom.backends.backend import Backend, ToolFacts
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
-from greenroom.cases.checks import counted_tool, scope_problems, turns_with_places
+from greenroom.cases.checks import scope_problems, turns_with_places
+from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.places import in_files
 from greenroom.cases.from_runs import is_harvested
@@ -16,11 +17,15 @@ from greenroom.cases.parts import MetricLike
 from greenroom.cases.problems import Problem, at
 from greenroom.errors import BadCase, BadInput
 from greenroom.ledger.messages import ToolCall
+from greenroom.metrics.arguments import Arguments
+from greenroom.metrics.calls import Called, ForbiddenCalls
+from greenroom.metrics.definition import as_metric
 from greenroom.simulation.mock_names import brings_agents, name_problems
 from greenroom.simulation.trial_context import target_of
 
 _ALIKE = 0.8
 _SHOWN = 20
+_ABOUT_CALLS = ("called", "forbidden_calls", "tool_trajectory_avg_score", "tool_name_match")
 _HANDOVERS = ("transfer_to_", "transfer_")
 """Frameworks make up the names of such calls, one for each agent."""
 
@@ -85,7 +90,8 @@ def tool_problems(
                 expects = f"case {case.id!r} expects a call"
                 yield from () if has_others else _misspelt(case, expects, name, here, tools)
             elif isinstance(wanted, ToolCall) and not is_harvested(case):
-                yield from _unknown_arguments(case, wanted, here, tools[name])
+                expects, args = f"case {case.id!r} expects a call", at(here, "args")
+                yield from _unknown_arguments(expects, name, wanted.args, args, tools[name])
     for index, metric in enumerate(() if has_others else case.metrics):
         counts = f"case {case.id!r} has a metric that counts calls"
         yield from _misspelt_in(metric, case, counts, at("metrics", index), tools)
@@ -94,13 +100,32 @@ def tool_problems(
 def _misspelt_in(
     metric: MetricLike, case: Case, counts: str, where: str, tools: Mapping[str, Any]
 ) -> Iterator[Problem]:
-    """A metric that counts calls of a tool which the agent has under a similar name.
+    """A metric about calls of a tool which the agent has under a similar name, or with arguments it lacks.
 
     It would find none, whatever the agent does; and one that forbids them would always pass.
     """
-    asked = counted_tool(metric)
-    if asked is not None and asked not in tools:
-        yield from _misspelt(case, counts, asked, where, tools)
+    asked = _calls_in(metric)
+    others = {name: facts for name, facts in tools.items() if name not in asked}
+    for name, args in asked.items():
+        if name not in tools:
+            yield from _misspelt(case, counts, name, where, others)
+        else:
+            yield from _unknown_arguments(counts, name, args, where, tools[name])
+
+
+def _calls_in(metric: MetricLike) -> dict[str, list[str]]:
+    """The tools that a metric names, but no patterns, each with the arguments that it looks at."""
+    if isinstance(metric, Criterion):
+        if metric.name not in _ABOUT_CALLS:
+            return {}
+        metric = as_metric(metric)
+    metric = getattr(metric, "inner", metric)
+    if isinstance(metric, Called):
+        return {metric.tool: [*(metric.args or ())]}
+    if isinstance(metric, ForbiddenCalls):
+        return {name: [] for name in metric.tools if not set(name) & set("*?[")}
+    compared = getattr(metric, "arguments", None)
+    return compared.named() if isinstance(compared, Arguments) else {}
 
 
 def _of_the_run(
@@ -112,7 +137,7 @@ def _of_the_run(
     """What is wrong with the metrics of a run: those about tools that no case's agent has."""
     for metric in metrics:
         found: list[Problem] = []
-        for case, runs in _with_agents(backend, cases) if counted_tool(metric) else ():
+        for case, runs in _with_agents(backend, cases) if _calls_in(metric) else ():
             tools = getattr(runs, "sample", runs).tools
             if tools is None or brings_agents(case, (*case.allow_tools, *allowed), tools):
                 break
@@ -153,17 +178,16 @@ def _misspelt(
 
 
 def _unknown_arguments(
-    case: Case, wanted: ToolCall, where: str, facts: ToolFacts
+    says: str, tool: str, args: Iterable[str], where: str, facts: ToolFacts
 ) -> Iterator[Problem]:
     """Arguments that no call of the tool can have."""
-    for name in () if facts.takes_more else wanted.args:
+    for name in () if facts.takes_more else args:
         if name not in facts.parameters:
             near = get_close_matches(name, facts.parameters, 1)
             meant = f"Did you mean {near[0]!r}? " if near else ""
             takes = ", ".join(facts.parameters) or "no arguments"
             yield Problem(
-                at(where, "args", name),
-                f"case {case.id!r} expects a call of {wanted.tool!r} with {name!r}, but it has no such "
-                f"argument",
+                where and at(where, name),
+                f"{says} of {tool!r} with {name!r}, but it has no such argument",
                 f"{meant}It takes {takes}.",
             )

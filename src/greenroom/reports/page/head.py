@@ -28,7 +28,7 @@ from greenroom.results.gate import Decision
 from greenroom.results.intervals import Interval
 from greenroom.results.report import MetricSummary, Report
 from greenroom.results.result import CaseResult
-from greenroom.results.text import node_spending, reasons, spending
+from greenroom.results.text import fell_short, node_spending, reasons, spending
 
 _MOST_LINES, _MOST_NODES, _MOST_REASONS = 60, 100, 12
 _LONGEST_REASON = 200
@@ -244,6 +244,7 @@ def _first_reason(result: Facts) -> str:
         return next((line for line in reasons(result)), "")[:_LONGEST_REASON]
     for name, outcome in result.scores.items():
         if outcome.passed is False:
-            reason = outcome.reason or "below its threshold"
-            return shortened(f"{family(name)}: {reason.splitlines()[0]}", _LONGEST_REASON)
+            return shortened(
+                f"{family(name)}: {fell_short(outcome).splitlines()[0]}", _LONGEST_REASON
+            )
     return next((line for line in reasons(result)), "")[:_LONGEST_REASON]
