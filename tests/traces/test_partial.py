@@ -255,3 +255,31 @@ def test_what_gzip_packed_is_read_and_what_was_cut_is_named(tmp_path):
     path.write_bytes(packed[:20] + b"\xff" * 20)
     with pytest.raises(BadTrace, match="it cannot be unpacked"):
         list(read_traces(path))
+
+
+def test_of_an_agent_under_which_nothing_was_recorded_the_calls_are_unknown(tmp_path):
+    told = {"gen_ai.input.messages": [ASKED], "gen_ai.output.messages": [SAID]}
+    found = read(tmp_path, span(1, "invoke_agent", attributes=told))
+    assert {"tools", "models"} <= lacks(found)
+    assert "words" not in lacks(found)
+
+
+def test_what_a_model_had_said_when_it_failed_is_not_the_answer(tmp_path):
+    failed = model(2, [ASKED], *SAID["parts"], status={"code": 2, "message": "cut off"})
+    assert "words" in lacks(read(tmp_path, AGENT, failed))
+
+
+@pytest.mark.parametrize("end", [None, "1"], ids=["missing", "before its start"])
+def test_a_span_whose_end_is_not_known_says_nothing_of_time(end, tmp_path):
+    assert "times" not in unseen(read(tmp_path, AGENT, FIRST, TRACK, LAST).ledger)
+    odd = {**LAST, "endTimeUnixNano": end} if end else {**LAST}
+    if end is None:
+        del odd["endTimeUnixNano"]
+    assert "times" in unseen(read(tmp_path, AGENT, FIRST, TRACK, odd).ledger)
+
+
+async def test_nothing_is_measured_of_a_conversation_in_which_the_agent_did_nothing(tmp_path):
+    found = log(tmp_path, {"role": "user", "content": "Where is order 7?"})
+    report = await score_traces([found], metrics=[forbidden_calls("track"), turns_within(3)])
+    assert report.results[0].status == "error"
+    assert "it was not over" in report.results[0].scores["forbidden_calls('track')"].reason

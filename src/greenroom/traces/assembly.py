@@ -216,8 +216,10 @@ def _write(writer: LedgerWriter, turn: Turn) -> None:
         writer.miss("tools")
     for span in spans_of(turn):
         writer.miss(*left_out(span))
-    if not turn.tools and not turn.is_agent and any(act.said is None for act in turn.models):
-        writer.miss("tools")  # calls of tools would only stand in what the model said
+    if not turn.tools and (not turn.models or _tells_no_calls(turn)):
+        writer.miss("tools")
+    if any(span.end is None or span.end < span.start for span in spans_of(turn)):
+        writer.miss("times")
     if any(act.said is None and not act.span.failed for act in turn.models):
         writer.miss("words")
     moments: list[tuple[_Moment, ModelAct | ToolAct]] = []
@@ -237,6 +239,11 @@ def _write(writer: LedgerWriter, turn: Turn) -> None:
     words = _last_words(turn)
     if words != SILENT and not (turn.top.failed and words is None):
         writer.said(words, end_of(turn.top))
+
+
+def _tells_no_calls(turn: Turn) -> bool:
+    """Whether calls of tools would only stand in what models said, and that was not recorded."""
+    return not turn.is_agent and any(act.said is None for act in turn.models)
 
 
 def _write_model(
@@ -330,10 +337,13 @@ def _user(turn: Turn) -> str | None:
 def _last_words(turn: Turn) -> str | None:
     """What the agent said at the end of its turn; None if that was not recorded."""
     last = max(turn.models, key=lambda act: end_of(act.span), default=None)
-    if last is not None and last.said is not None and last.said.text:
+    has_failed = last is not None and last.span.failed  # then what it said is half an answer
+    if last is not None and last.said is not None and last.said.text and not has_failed:
         return last.said.text
     if (said := spoken_at_top(turn)) is not None:
         return said
     # A reply that asks for a tool is rarely the last one: what came after it was not recorded.
-    is_silent = last is not None and last.said is not None and not last.said.calls
+    is_silent = (
+        last is not None and last.said is not None and not last.said.calls and not has_failed
+    )
     return SILENT if is_silent and all(act.said is not None for act in turn.models) else None

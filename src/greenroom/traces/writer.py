@@ -244,9 +244,13 @@ class LedgerWriter:
     ) -> Imported:
         """The whole conversation, ended at `at`; one that is not over has no `reason`.
 
-        One that ends with a call which has not returned is not over either.
+        One that ends with a call which has not returned is not over either, nor is one in which the agent
+        has not done anything yet.
         """
-        if self._failed is None and self._open and self._is_waiting():
+        has_begun = any(
+            isinstance(one, AgentSaid | ModelCalled | ToolCalled) for one in self._events
+        )
+        if self._failed is None and (not has_begun or (self._open and self._is_waiting())):
             reason = None
         lacks = {*self._unseen, *ALWAYS_UNSEEN}
         unseen: tuple[Unseen, ...] = tuple(name for name in get_args(Unseen) if name in lacks)
