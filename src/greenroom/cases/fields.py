@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar, cast
 
-from greenroom.cases.names import is_expectation, meant_by, near_name, unknown_field
+from greenroom.cases.names import is_heeded, meant_by, near_name, unknown_field
 from greenroom.cases.problems import Problem, at, listed, mapping_at, problems_of, shown, wrong
 from greenroom.cases.users import never_speaks
 from greenroom.errors import BadFile, BadInput
@@ -269,13 +269,14 @@ class Fields:
     def free(self, prefix: str = "") -> dict[str, Json]:
         """The fields of the author's own, under their paths, where the owner of the shape keeps them.
 
-        One that looks like a known field, or is an expectation in another shape, is not one of those.
+        One that looks like a known field, or says in another shape what is expected or how a
+        case is run, is not one of those.
         """
         own = [
             key
             for key in self._left
             if key not in self.known
-            and not is_expectation(_snake(key))
+            and not is_heeded(_snake(key))
             and not near_name(_snake(key), self.known)
         ]
         return {at(prefix, key): self._left.pop(key) for key in own}

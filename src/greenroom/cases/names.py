@@ -65,8 +65,39 @@ MEANINGS: Mapping[str, tuple[str, ...]] = {
 }
 """The names that fields have in one shape or another, by what they mean there."""
 
+INSTRUCTIONS = frozenset(
+    [
+        "allow_tools",
+        "criteria",
+        "implied",
+        "initial_state",
+        "max_turns",
+        "metrics",
+        "mock_tool_outputs",
+        "mocks",
+        "num_runs",
+        "num_samples",
+        "simulation",
+        "state_after",
+        "stop",
+        "stopped_by",
+        "target",
+        "target_node",
+        "threshold",
+        "thresholds",
+        "trials",
+        "turns",
+    ]
+)
+"""Fields that say in some shape how a case is run or judged."""
+
 _SETTINGS = frozenset(MEANINGS["says"]) | {"state", "user"}
 _MEANING = {name: meaning for meaning, names in MEANINGS.items() for name in names}
+
+
+def is_heeded(name: str) -> bool:
+    """Whether a field of this name says in some shape what is expected, or how a case is run or judged."""
+    return name in INSTRUCTIONS or is_expectation(name)
 
 
 def is_expectation(name: str) -> bool:
@@ -111,7 +142,7 @@ def name_and_details(data: Json, known: Sequence[str]) -> tuple[str, Json]:
 
 def meant_by(field: str, known: Iterable[str], means: Mapping[str, str]) -> str:
     """How what an unknown field seems to mean is written here; none if that is not known."""
-    meaning = _MEANING.get(field, "")
+    meaning = _MEANING.get(field, field)
     if meaning in means:
         return means[meaning]
     return near_name(field, known) or means.get(_MEANING.get(near_name(field, _MEANING), ""), "")

@@ -31,6 +31,7 @@ from greenroom.suite.sources import as_evalset
 from greenroom.suite.suspects import Suspects, baseline_of, suspects_for
 from greenroom.suite.tool_names import check_tool_names
 from greenroom.suite.trial import Settings
+from greenroom.suite.unheeded import unheeded
 from greenroom.suite.watch import fence_gaps
 
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ def _doubts(
     approved = () if stack is None else stack.approved
     metrics = settings.measuring.metrics
     notes = check_tool_names(backend, evalset, settings.allow_tools, approved, metrics)
+    notes += unheeded(evalset, metrics)
     if settings.tape is not None:
         notes += settings.tape.notes
     if options["check"] != "off":

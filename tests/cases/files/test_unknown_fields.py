@@ -318,3 +318,33 @@ cases:
         "cases[0].user.persona": 15,
         "cases[0].tags[0]": 16,
     }
+
+
+@pytest.mark.parametrize(
+    "field, meant",
+    [
+        ("metrics", "'greenroom.metrics'"),
+        ("criteria", "'greenroom.metrics'"),
+        ("thresholds", "'greenroom.metrics'"),
+        ("mocks", "'greenroom.mocks'"),
+        ("mockToolOutputs", "unknown"),
+        ("num_runs", "unknown"),
+        ("trials", "unknown"),
+    ],
+)
+def test_how_a_case_is_run_or_judged_is_never_kept_without_a_word(
+    tmp_path: Path, field: str, meant: str
+) -> None:
+    data = deepcopy(SETS["adk"])
+    data["eval_cases"][0][field] = 1
+    (found,) = told(tmp_path, data)
+    assert f"the field '{field}' is unknown" in found
+    assert meant in found
+
+
+def test_a_scenario_next_to_a_conversation_is_one_problem(tmp_path: Path) -> None:
+    data = deepcopy(SETS["adk"])
+    scenario = {"starting_prompt": "Hi", "conversation_plan": "Ask."}
+    data["eval_cases"][0]["conversation_scenario"] = scenario
+    (found,) = told(tmp_path, data)
+    assert "has both `conversation` and `conversation_scenario`" in found

@@ -78,7 +78,14 @@ _SIGNS = ("final_response", "intermediate_data", "finalResponse", "intermediateD
 _BESIDES = ("name", "description", "tags", "metadata", "mocks", "allow_tools", "stop", "metrics")
 _ON_CASE = (*_BESIDES, "now", "target")
 _ON_SET = ("metadata", "metrics", "trials")
-_CASE_MEANS = {name: f"conversation[].{field}" for name, field in _MEANS.items()}
+_CASE_MEANS = {
+    **{name: f"{OURS}.{name}" for name in _ON_CASE},
+    **dict.fromkeys(("criteria", "thresholds", "threshold"), f"{OURS}.metrics"),
+    "mock_tool_outputs": f"{OURS}.mocks",
+    "target_node": f"{OURS}.target",
+    "initial_state": "session_input.state",
+    **{name: f"conversation[].{field}" for name, field in _MEANS.items()},
+}
 _FINAL_STATE = "state_matches"
 
 
@@ -169,6 +176,7 @@ def _case(data: Json, place: str) -> Case:
             None,
         )
         base = replace(base, turns=turns, user=user)
+        scenario.rest()
     elif not problems.found:
         base, extra = fields.part(lambda: _improvised(base, scenario, ours, extra), (base, extra))
     extra = {**(base.extra or {}), **extra, **fields.rest(), **fields.free()}
