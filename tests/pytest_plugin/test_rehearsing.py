@@ -122,6 +122,48 @@ def test_a_minimum_fails_the_test_by_itself(
     assert told is None or told in said(result)
 
 
+@pytest.mark.parametrize("takes", ["rehearse", ""])
+def test_a_minimum_of_a_test_that_rehearses_nothing_is_not_reached(
+    project: Project, takes: str
+) -> None:
+    project.write(
+        "test_it.py",
+        f"""
+        import pytest
+        @pytest.mark.greenroom(min_pass_rate=0.5)
+        def test_it({takes}):
+            pass
+        """,
+    )
+    result = project.run()
+    result.assert_outcomes(failed=1)
+    assert "nothing was rehearsed" in said(result)
+
+
+def test_a_mark_of_a_module_is_for_those_of_its_tests_that_rehearse(project: Project) -> None:
+    project.write(
+        "test_it.py",
+        """
+        import pytest
+        pytestmark = pytest.mark.greenroom(min_pass_rate=0.5)
+        def test_it():
+            pass
+        """,
+    )
+    project.run().assert_outcomes(passed=1)
+
+
+def test_an_evaluation_that_nobody_awaits_is_an_error(project: Project) -> None:
+    project.cases(BAD, name="refund.yaml")
+    project.write(
+        "test_it.py",
+        "def test_it(evaluate): evaluate('agent.py', 'refund.yaml').close()",
+    )
+    result = project.run()
+    result.assert_outcomes(passed=1, errors=1)
+    assert "called, but not awaited" in said(result)
+
+
 @pytest.mark.parametrize("mark", ["'agent.py'", "agnet='agent.py'"])
 def test_a_mark_that_cannot_be_meant_is_an_error(project: Project, mark: str) -> None:
     project.write(

@@ -85,11 +85,13 @@ def rehearse_fixture(request: pytest.FixtureRequest) -> "Rehearsal":
 
 
 @pytest.fixture(name="evaluate")
-def evaluate_fixture(request: pytest.FixtureRequest) -> Any:
+def evaluate_fixture(request: pytest.FixtureRequest) -> Generator[Any]:
     """The same for async tests: `await evaluate(agent, "refund.yaml", trials=3)`."""
     from greenroom.apps.pytest_plugin.fixtures import Rehearsal
 
-    return Rehearsal(request).evaluate
+    rehearsal = Rehearsal(request)
+    yield rehearsal.evaluate
+    rehearsal.end()
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,6 @@
 """The fixtures: an agent rehearsed inside a test, with the options of its mark and its project."""
 
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ class Rehearsal:
         self._config = request.config
         self._folders = (request.path.parent, request.config.rootpath)
         self._marked = _marked(request.node)
+        self._unawaited = 0
 
     def __call__(self, agent: Any = None, cases: Any = None, **options: Any) -> Report:
         """Rehearse `agent` on `cases` and return the report; options are `evaluate`'s.
@@ -35,8 +37,20 @@ class Rehearsal:
         report = evaluation.rehearse(agent, cases, **options)
         return self._judged(report, minimum, options.get("baseline"))
 
-    async def evaluate(self, agent: Any = None, cases: Any = None, **options: Any) -> Report:
+    def evaluate(
+        self, agent: Any = None, cases: Any = None, **options: Any
+    ) -> Coroutine[Any, Any, Report]:
         """The same, awaited."""
+        self._unawaited += 1
+        return self._evaluate(agent, cases, options)
+
+    def end(self) -> None:
+        """Fail a test in which an evaluation was written down, but never ran."""
+        if self._unawaited:
+            pytest.fail("evaluate(...) was called, but not awaited: nothing ran", pytrace=False)
+
+    async def _evaluate(self, agent: Any, cases: Any, options: dict[str, Any]) -> Report:
+        self._unawaited -= 1
         agent, cases, minimum, options = self._completed(agent, cases, options)
         report = await evaluation.evaluate(agent, cases, **options)
         return self._judged(report, minimum, options.get("baseline"))

@@ -42,8 +42,19 @@ def count(item: pytest.Item, report: pytest.TestReport) -> None:
         vars(report)["greenroom"] = {"in_file": in_file, "reports": sent}
         _rehearsed.clear()
     rehearsed = item.stash.get(_REHEARSED, None)
+    if not rehearsed and _is_gated(item) and report.when == "call" and report.passed:
+        report.outcome = "failed"
+        report.longrepr = (
+            "nothing was rehearsed, so the gate of @pytest.mark.greenroom(...) decided nothing"
+        )
     if rehearsed and report.failed and not hasattr(item, "evalset"):
         _show(item, report, rehearsed)
+
+
+def _is_gated(item: pytest.Item) -> bool:
+    """Whether a mark of the test's own, not of its class or module, says what has to pass."""
+    marks = (mark for mark in item.own_markers if mark.name == "greenroom")
+    return any(not mark.kwargs.keys().isdisjoint(("min_pass_rate", "baseline")) for mark in marks)
 
 
 def _addressed(report: "Report", nodeid: str, in_file: bool) -> "Report":
