@@ -1,11 +1,18 @@
 """What a report says once of all its trials, gathered as they end: a large run keeps none of them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from greenroom.cases.scores import NotApplicable
 from greenroom.results.result import CaseResult
 from greenroom.results.text import listed, number_of
 from greenroom.results.trial_verdict import REPLAYED, UNSEEN
 from greenroom.world.rates import Rates
+
+_LEFT_OUT = "not measured:"
+"""How it is said that a critical metric made this one needless."""
+_SCRIPT = "scripted"
+"""A script that answers for the agent and for its judge is two scripts."""
 
 
 @dataclass(slots=True)
@@ -16,6 +23,10 @@ class CommonNotes:
     _replaced: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """The trials in which hooks replaced what a metric found, by the metric."""
     _models: set[str] = field(default_factory=set[str])
+    _own_judges: set[str] = field(default_factory=set[str])
+    """The models that judged what they had answered themselves."""
+    _inapplicable: dict[str, str | None] = field(default_factory=dict[str, str | None])
+    """Why metrics did not apply, by their names; None once they have measured something, or broke."""
 
     def add(self, result: CaseResult) -> None:
         """One more trial."""
@@ -26,9 +37,28 @@ class CommonNotes:
         for name in result.replaced:
             self._replaced.setdefault(name, []).append(result.label)
         self._models.update(result.models, result.user_models, result.judge_models)
+        judges = {name.removesuffix(" (cached)") for name in result.judge_models}
+        self._own_judges |= judges & result.models.keys()
+        for name, outcome in result.scores.items():
+            if not isinstance(outcome, NotApplicable):
+                self._inapplicable[name] = None
+            elif not outcome.why.startswith(_LEFT_OUT):
+                self._inapplicable.setdefault(name, outcome.why)
 
-    def notes(self, rates: Rates) -> list[str]:
-        """A line for each: what was not seen, was replayed or replaced; a rate that held nothing back."""
+    def notes(self, rates: Rates, asked: Iterable[str] = ()) -> list[str]:
+        """A line for each: what was not seen, was replayed or replaced; a rate that held nothing back.
+
+        `asked` are the metrics that somebody asked for of all cases.
+        """
+        idle = [
+            f"{name} was asked for, but applied to no case: {why}"
+            for name in asked
+            if (why := self._inapplicable.get(name))
+        ]
+        partial = [
+            f"{name!r} judged its own answers; models favour their own words, so let another one judge"
+            for name in sorted(self._own_judges - {_SCRIPT})
+        ]
         replaced = [
             f"a hook replaced what {name!r} found in {number_of(len(labels), 'trial')}: {listed(labels)}"
             for name, labels in self._replaced.items()
@@ -40,4 +70,4 @@ class CommonNotes:
             for model in rates
             if self._models and model not in self._models
         ]
-        return [*sorted(self._said), *replaced, *unused]
+        return [*sorted(self._said), *replaced, *idle, *partial, *unused]

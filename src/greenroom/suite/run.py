@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from greenroom.backends.backend import Backend
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import GreenroomError, StoreFailed
+from greenroom.metrics.definition import as_metric
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult
 from greenroom.results.trial_verdict import broken, skipped
@@ -102,7 +103,9 @@ class ActiveRun(Struct):
 
     def _note_all(self, refusals: Sequence[str]) -> None:
         """Add what a reader of the report should know of fence, hooks, workers and budget."""
-        common = self.common.notes(self.settings.rates)
+        usual = {as_metric(criterion).name for criterion in self.evalset.usual or ()}
+        asked = [one.name for one in self.settings.measuring.metrics if one.name not in usual]
+        common = self.common.notes(self.settings.rates, asked)
         self.notes += [*common, *refusals, *self.settings.hooks.notes]
         self.notes += [note for note in self.executor.notes if note not in self.notes]
         if self.settings.budget is not None:
