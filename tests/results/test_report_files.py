@@ -2,6 +2,7 @@
 
 import json
 from copy import deepcopy
+from dataclasses import replace
 from math import nan
 from pathlib import Path
 from typing import Any, cast
@@ -289,9 +290,17 @@ RESULTS = st.builds(
     blamed=st.none()
     | st.builds(Blame, st.sampled_from(["agent", "user"]), st.lists(TEXTS, max_size=2).map(tuple)),
 )
+
+
+def sound(result: CaseResult) -> CaseResult:
+    """The result with a status that its scores do not speak against."""
+    fell = any(one.passed is False or isinstance(one, Unmeasured) for one in result.scores.values())
+    return replace(result, status="error") if result.passed and (fell or result.error) else result
+
+
 REPORTS = st.builds(
     Report,
-    st.lists(RESULTS, max_size=3),
+    st.lists(RESULTS.map(sound), max_size=3, unique_by=lambda one: (one.case_id, one.trial)),
     TEXTS,
     NUMBERS,
     st.lists(TEXTS, max_size=2).map(tuple),
@@ -311,6 +320,55 @@ def test_every_report_comes_back_equal(
     assert [result.case for result in again] == [result.case for result in report]
     assert [result.blame for result in again] == [result.blame for result in report]
     assert report_data(again) == report_data(report)
+
+
+# Reports that contradict themselves
+
+
+def told(report: Report, tmp_path: Path, **changed: Any) -> str:
+    """Why a report is refused in which this was changed."""
+    data = cast("Any", report_data(report))
+    for key, value in changed.items():
+        data["results"][0][key] = value
+    (tmp_path / "r.json").write_text(json.dumps(data))
+    with pytest.raises(BadFile) as refused:
+        Report.load(tmp_path / "r.json")
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("found", [Score(0.0, False), Unmeasured("broke")])
+def test_a_pass_that_its_scores_speak_against_is_refused(found: Any, tmp_path: Path) -> None:
+    report = Report([CaseResult(case_id="a", status="failed", scores={"exact": found})])
+    assert "its status is 'passed', but 'exact' did not pass" in told(
+        report, tmp_path, status="passed"
+    )
+
+
+def test_a_pass_with_an_error_is_refused(tmp_path: Path) -> None:
+    report = Report(
+        [CaseResult(case_id="a", status="error", error=Problem("metric", "broke", "E"))]
+    )
+    assert "it ended in an error" in told(report, tmp_path, status="passed")
+
+
+def test_a_report_in_which_results_are_missing_or_given_twice_is_refused(tmp_path: Path) -> None:
+    whole = cast(
+        "Any",
+        report_data(
+            Report(
+                [CaseResult(case_id="a", status="failed"), CaseResult(case_id="b", status="failed")]
+            )
+        ),
+    )
+    cut = {**whole, "results": whole["results"][:1]}
+    twice = {**whole, "results": [whole["results"][0]] * 2}
+    for data, why in (
+        (cut, "counts 2 results, but it holds 1"),
+        (twice, "'a', trial 1, more than"),
+    ):
+        (tmp_path / "r.json").write_text(json.dumps(data))
+        with pytest.raises(BadFile, match=why):
+            Report.load(tmp_path / "r.json")
 
 
 # Hostile files

@@ -4,7 +4,8 @@ Everything that is read is checked, and named with its place if it is wrong.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -177,8 +178,10 @@ def report_from(data: Json, where: str) -> Report:
             f"{where} holds failures only, so its counts cannot be found again. Save the whole "
             f"report: report.save(path)."
         )
+    results = [_listed(result, f"{where}: results[{n}]") for n, result in enumerate(found.results)]
+    _check_whole(results, found.summary, where)
     return Report(
-        [_listed(result, f"{where}: results[{n}]") for n, result in enumerate(found.results)],
+        results,
         name=found.name,
         seconds=found.seconds,
         notes=found.notes,
@@ -197,13 +200,37 @@ def report_from(data: Json, where: str) -> Report:
     )
 
 
+def _check_whole(results: Sequence[CaseResult], summary: Json, where: str) -> None:
+    """Refuse a report in which trials are missing or given twice: it would be counted as if it were whole."""
+    told = summary.get("total") if is_object(summary) else None
+    if told is not None and told != len(results):
+        raise BadFile(
+            f"{where}: its summary counts {short_repr(told)} results, but it holds {len(results)}. Save "
+            f"the whole report again: report.save(path)."
+        )
+    twice = [
+        one for one, often in Counter((r.case_id, r.trial) for r in results).items() if often > 1
+    ]
+    for case_id, trial in twice[:1]:
+        raise BadFile(f"{where}: it holds case {case_id!r}, trial {trial}, more than once.")
+
+
 def _places(found: Mapping[str, PlaceData]) -> dict[str, CasePlace]:
     return {case_id: _read(place) for case_id, place in found.items()}
 
 
 def _listed(found: ResultData, where: str) -> CaseResult:
     steps = [_read(step) for step in found.trajectory]
-    return _result(found, where, asked=found.case, steps=steps)
+    result = _result(found, where, asked=found.case, steps=steps)
+    against = [name for name, outcome in result.scores.items() if _speaks_against(outcome)]
+    if result.passed and (against or result.error is not None):
+        why = f"{against[0]!r} did not pass" if against else "it ended in an error"
+        raise BadFile(f"{where}: its status is 'passed', but {why}. Score the run again.")
+    return result
+
+
+def _speaks_against(outcome: Outcome) -> bool:
+    return outcome.passed is False or isinstance(outcome, Unmeasured)
 
 
 def verdict_from(
