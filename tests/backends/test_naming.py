@@ -142,6 +142,7 @@ CALLS: dict[str, tuple[str, Callable[[Any, int], Any]]] = {
     "langgraph": ("langgraph", lambda made, order: made.invoke({"order": order})),
     "langgraph async": ("langgraph", lambda made, order: made.ainvoke({"order": order})),
     "openai": ("openai", _openai),
+    "pydantic": ("pydantic", lambda made, n: made.function_schema.call({"order": n}, None)),
     "adk": ("adk", lambda made, order: made.run_async(args={"order": order}, tool_context=None)),
 }
 

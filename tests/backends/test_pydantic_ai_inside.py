@@ -22,7 +22,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.native_tools import WebSearchTool
 from pydantic_ai.output import NativeOutput, PromptedOutput, TextOutput
-from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.tools import Tool, ToolDefinition
 from pydantic_ai.toolsets import (
     AbstractToolset,
     FunctionToolset,
@@ -474,6 +474,36 @@ async def test_a_toolset_called_by_hand_inside_a_function_meets_the_gate():
     (refused,) = await played(desk)
     (mocked,) = await played(desk, mocks={"pay": "ok"}, metrics=[called("pay")])
     assert (refused.status, mocked.status, marks) == ("error", "passed", []), mocked.error
+
+
+async def test_a_tool_object_called_by_hand_meets_the_gate():
+    marks: Marks = []
+    pay = Tool(paying(marks))
+
+    async def desk(message: str) -> str:
+        with suppress(Exception):
+            await pay.function_schema.call({}, cast(Any, None))
+        return "done"
+
+    (refused,) = await played(desk)
+    (mocked,) = await played(desk, mocks={"pay": "ok"}, metrics=[called("pay")])
+    assert (refused.status, mocked.status, marks) == ("error", "passed", []), mocked.error
+    (named,) = await played(desk, allow_tools=["pay"], metrics=[called("pay")])
+    assert (named.status, marks) == ("passed", ["pay"]), named.error
+
+
+async def test_a_toolset_of_ones_own_that_calls_its_tool_objects_is_asked_once():
+    marks: Marks = []
+
+    class Shelf(FunctionToolset[Any]):
+        async def call_tool(self, name: str, tool_args: Any, ctx: Any, tool: Any) -> Any:
+            return await self.tools[name].function_schema.call(tool_args, ctx)
+
+    desk = clerk(ToolCallPart("pay", {}), "done", toolsets=[Shelf([paying(marks)])])
+    (result,) = await played(desk, allow_tools=["pay"])
+    assert (result.status, marks) == ("passed", ["pay"]), result.error
+    assert result.ledger is not None
+    assert [call.tool for call in tool_calls(result.ledger)] == ["pay"]
 
 
 async def test_models_around_models_are_one_question_and_classes_to_come_are_seen():

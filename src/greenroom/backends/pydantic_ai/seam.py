@@ -55,6 +55,12 @@ class _Passed(Struct, frozen=True):
     call: object
     leaf: object
 
+    def leads_to(self, schema: FunctionSchema) -> bool:
+        """Whether the call is one of this function, by a toolset of the framework's or the author's."""
+        wanted: Any = getattr(self.call, "call", None)
+        is_leaf = self.leaf is schema or self.leaf is schema.json_schema
+        return is_leaf or getattr(wanted, "tool_name", "") == schema.name
+
 
 _PASSED: ContextVar[_Passed | None] = ContextVar("pydantic_ai_passed", default=None)
 
@@ -78,6 +84,7 @@ def install() -> None:
     places: list[tuple[Any, str, Wrap]] = [
         *((kind, "call_tool", partial(_handing_seam, below)) for kind, below in delegates.items()),
         (FunctionToolset, "call_tool", _function_seam),
+        (FunctionSchema, "call", _schema_seam),
         (_part("pydantic_ai.tool_manager", "ToolManager"), "_raw_execute", _execute_seam),
         (output, "execute_output_function", _output_seam),
         (Agent, "iter", _begin_seam),
@@ -164,6 +171,23 @@ def _function_seam(real: Call) -> Call:
         return await _ask(call, lambda: real(self, name, tool_args, ctx, tool))
 
     return call_tool
+
+
+def _schema_seam(real: Call) -> Call:
+    """The call of the author's function itself: code may come here past every toolset."""
+
+    async def call(self: FunctionSchema, args_dict: dict[str, Any], ctx: RunContext[Any]) -> Any:
+        passed = _PASSED.get()
+        if passed is not None and passed.leads_to(self):
+            return await real(self, args_dict, ctx)
+
+        async def run() -> Any:
+            with ContextSetting(_PASSED, _Passed(ctx, self)):
+                return await real(self, args_dict, ctx)
+
+        return await _ask_function(self.function, self.name, run, "", args_dict, ends=False)
+
+    return call
 
 
 class _Call(Struct, frozen=True):
@@ -283,19 +307,30 @@ class _HeldFunction:
     def call(self, args: dict[str, Any], ctx: RunContext[Any]) -> Any:
         function, call_id = self._schema.function, ctx.tool_call_id or ""
         name = getattr(function, "__name__", None) or "output"
-        return _ask_output(function, name, lambda: self._schema.call(args, ctx), call_id, args)
+
+        async def run() -> Any:
+            with ContextSetting(_PASSED, _Passed(ctx, self._schema)):
+                return await self._schema.call(args, ctx)
+
+        return _ask_function(function, name, run, call_id, args)
 
 
 def _choice_seam(real: Call) -> Call:
     async def execute_choice_action(action: Callable[[], Any]) -> Any:
         """What a choice stands for acts like an output function that takes nothing."""
-        return await _ask_output(action, action_name(action), lambda: real(action))
+        return await _ask_function(action, action_name(action), lambda: real(action))
 
     return execute_choice_action
 
 
-async def _ask_output(
-    function: Any, name: str, run: Run, call_id: str = "", args: dict[str, Any] | None = None
+async def _ask_function(
+    function: Any,
+    name: str,
+    run: Run,
+    call_id: str = "",
+    args: dict[str, Any] | None = None,
+    *,
+    ends: bool = True,
 ) -> Any:
     origin = Origin(function)
     caller = tool_caller(origin, name)
@@ -307,7 +342,7 @@ async def _ask_output(
             return await run()
 
     given = _args_as_json(args or {})
-    request = ToolRequest(call_id, name, given, caller.agent, origin=origin, ends=True)
+    request = ToolRequest(call_id, name, given, caller.agent, origin=origin, ends=ends)
     return _settled(*await caller.ask_tool(caller.place_tool(request), body))
 
 
