@@ -290,6 +290,12 @@ def test_where_the_case_was_not_kept_nobody_knows_whether_it_is_the_same():
 # Told and saved
 
 
+@pytest.mark.parametrize("status", ["failed", "error"])
+def test_a_new_case_that_did_not_pass_is_not_told_like_one_that_did(status):
+    text = str(Report([result("a"), result("new", status)]).compare(Report([result("a")])))
+    assert "  added       new  passed 0 of 1, with nothing to compare to" in text
+
+
 def test_it_reads_as_plain_text():
     then = [result("a"), result("b", "failed"), result("c", score=0.9), result("gone")]
     now = [result("a", "failed"), result("b"), result("c", score=0.7), result("new")]

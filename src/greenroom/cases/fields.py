@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar, cast
+from unicodedata import normalize
 
 from greenroom.cases.names import is_heeded, meant_by, near_name, unknown_field
 from greenroom.cases.problems import Problem, at, listed, mapping_at, problems_of, shown, wrong
@@ -108,12 +109,16 @@ class ProblemList:
             self.settle()
 
     def unique(self, named: Iterable[tuple[str, str]]) -> None:
-        """Remember every id that is given twice; `named` pairs ids with their places."""
+        """Remember every id that is given twice; `named` pairs ids with their places.
+
+        Two ways to write the same letters, `é` as one sign or as two, look alike to every reader.
+        """
         first: dict[str, str] = {}
         for name, place in named:
-            if first.setdefault(name, place) != place:
+            read = normalize("NFC", name)
+            if first.setdefault(read, place) != place:
                 message = (
-                    f"the id {shown(name)} is also that of {first[name]}: two cases {name[:60]!r}"
+                    f"the id {shown(name)} is also that of {first[read]}: two cases {name[:60]!r}"
                 )
                 self.found.append(Problem(place, message, "Rename one"))
                 if len(self.found) >= _ENOUGH:

@@ -26,7 +26,7 @@ from greenroom.cases.fields import Fields, ProblemList
 from greenroom.cases.liveness import LIVE_FIELDS, is_code, is_live, queries_with_code
 from greenroom.cases.mocks import by_args, fault, in_turn
 from greenroom.cases.names import (
-    is_heeded,
+    is_expectation,
     meant_by,
     name_and_details,
     near_name,
@@ -122,7 +122,7 @@ def extra_from(data: Json, where: str) -> dict[str, Json] | None:
     given = mapping_at(where, data)
     for key in given:
         name = str((keys_of(key) or [key])[0])
-        if name not in ORIGINALS and is_heeded(name):
+        if name not in ORIGINALS and is_expectation(name):
             raise unknown_field(where, key, ("metadata",), _MEANS)
     return dict(given) or None
 

@@ -48,7 +48,13 @@ def _one_sided(
 ) -> CaseChange:
     """A case that the other report does not have; an unfinished run may still have to run it."""
     if not other.unfinished:
-        return CaseChange(case_id, verdict, before=before, now=now)
+        fell = now is not None and now.passed < now.total
+        why = (
+            f"passed {now.passed} of {now.total}, with nothing to compare to"
+            if now and fell
+            else ""
+        )
+        return CaseChange(case_id, verdict, why, before, now)
     side = "before" if verdict == "added" else "now"
     return CaseChange(case_id, "unclear", f"not run {side}: {UNFINISHED}", before, now)
 

@@ -86,3 +86,12 @@ def test_a_misspelt_option_in_a_config_is_named_where_it_stands(tmp_path: Path) 
     config.write_text("version: 1\nmetrics:\n  - criterion: turns_within\n    at_mst: 2\n")
     with pytest.raises(BadFile, match=r"line 4, column 5, metrics\[0\]\.at_mst: metric"):
         check_config(config)
+
+
+def test_ids_that_look_the_same_are_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    ids = ("caf\u00e9", "cafe\u0301")
+    lines = [f"  - {{id: {name}, says: Hi, metrics: [exact]}}\n" for name in ids]
+    file.write_text(f"version: 1\ncases:\n{''.join(lines)}", encoding="utf-8")
+    (found,) = problems_in(str(file))
+    assert "is also that of cases[0].id" in found.message
