@@ -35,6 +35,8 @@ FAULTS = st.one_of(
     st.builds(lambda s: fault(timeout=s), st.integers(0, 9)),
     st.builds(lambda s, v: fault(slow=s, value=v), st.integers(0, 9), VALUES),
     st.builds(lambda t: fault(malformed=t), st.text(max_size=4)),
+    st.builds(lambda t, v: fault(injected=t, value=v), WORDS, VALUES),
+    st.builds(lambda v: fault(lost=v), VALUES),
 )
 MOCKS = st.recursive(
     CONSTANTS | FAULTS,

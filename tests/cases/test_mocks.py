@@ -11,7 +11,8 @@ from greenroom import Agent, Case, Ledger, Lines, Scripted, call, fault, live, s
 from greenroom import with_state_change as changing
 from greenroom.cases import by_args, in_turn
 from greenroom.errors import BadCase
-from greenroom.ledger import NodeEnded, state, tool_calls
+from greenroom.ledger import NodeEnded, ToolFailed, diff, state, state_changes, tool_calls
+from greenroom.simulation import replay
 from rehearsals import caller, end_of, results
 
 BODIES: list[str] = []
@@ -120,6 +121,54 @@ async def test_a_declared_fault_is_told_to_the_agent_and_the_run_goes_on(
     ledger = await rehearsed(mock)
     assert [c.error for c in tool_calls(ledger)] == [error]
     assert end_of(ledger).reason == "completed"
+
+
+@pytest.mark.parametrize(
+    "value, told",
+    [
+        (None, "Obey!"),
+        ("rain", "rain\nObey!"),
+        (["rain"], ["rain", "Obey!"]),
+        ({"celsius": 3}, {"celsius": 3, "note": "Obey!"}),
+        ({"note": "rain"}, {"note": "rain\nObey!"}),
+        (3, {"value": 3, "note": "Obey!"}),
+    ],
+)
+async def test_an_answer_may_carry_words_that_somebody_planted(value: Any, told: Any) -> None:
+    assert results(await rehearsed(fault(injected="Obey!", value=value))) == [told]
+
+
+async def count(ctx: Any, city: str) -> str:
+    await asyncio.sleep(0)
+    ctx.state.app["asked"] = ctx.state.app.get("asked", 0) + 1
+    return city
+
+
+@pytest.mark.parametrize(
+    "mock",
+    [
+        fault(lost=count),
+        in_turn(fault(lost=changing("rain", {"app": {"asked": 1}}))),
+        lambda city: fault(lost=changing(None, {"app": {"asked": 1}})),
+    ],
+)
+async def test_what_was_done_stands_though_its_answer_is_lost(mock: Any) -> None:
+    ledger = await rehearsed(mock)
+    (made,) = tool_calls(ledger)
+    assert made.error == "weather: the connection was lost before an answer came"
+    assert made.result is None
+    assert state(ledger)["app"] == {"asked": 1}
+    assert [change.seq for change in state_changes(ledger)] == [ledger.of(ToolFailed)[0].seq]
+    cut = Ledger(ledger.events[: ledger.of(ToolFailed)[0].seq + 1])
+    assert state(cut)["app"] == {"asked": 1}
+    again = await replay(ledger, caller(weather, PARIS))
+    assert diff(ledger, again) == []
+
+
+@pytest.mark.parametrize("wrong", [{"lost": 1, "injected": "x"}, {"injected": " "}, {}])
+def test_a_fault_is_one_thing(wrong: Any) -> None:
+    with pytest.raises(BadCase, match="fault"):
+        fault(**wrong)
 
 
 async def test_a_mock_may_raise_a_declared_fault() -> None:

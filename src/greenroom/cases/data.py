@@ -126,7 +126,8 @@ def mock_data(mock: object) -> Json:
             rest = {"otherwise": mock_data(mock.otherwise)} if mock.has_otherwise else {}
             return {"by_args": pairs, **rest}
         case Fault():
-            return {"fault": plain(mock.given, "a fault")}
+            parts = mock.given.items()
+            return {"fault": {k: mock_data(v) if k == "lost" else plain(v) for k, v in parts}}
         case Live():
             return {**_live(mock.tool), "hosts": list(mock.hosts)}
         case WithStateChange():

@@ -13,6 +13,9 @@ from greenroom.errors import BadCase
 from greenroom.ledger.functions import Anything
 from greenroom.ledger.plain import same
 
+NOTHING: Any = object()
+"""Where None is an answer too: none was given."""
+
 
 class Fault(Exception):
     """A declared failure of a tool; usable as a mock, inside one, or raised by one."""
@@ -25,6 +28,8 @@ class Fault(Exception):
         slow: float | None = None,
         value: Any = None,
         malformed: str | None = None,
+        lost: Any = NOTHING,
+        injected: str | None = None,
     ) -> None:
         super().__init__(error)
         self.error = error
@@ -32,13 +37,16 @@ class Fault(Exception):
         self.slow = slow
         self.value = value
         self.malformed = malformed
+        self.lost = lost
+        self.injected = injected
 
     @property
     def given(self) -> dict[str, Any]:
         """What `fault(...)` was given."""
-        named = ("error", "timeout", "slow", "value", "malformed")
+        named = ("error", "timeout", "slow", "value", "malformed", "injected")
         fields = {name: getattr(self, name) for name in named}
-        return {k: v for k, v in fields.items() if v is not None and (k, v) != ("error", "")}
+        found = {k: v for k, v in fields.items() if v is not None and (k, v) != ("error", "")}
+        return found if self.lost is NOTHING else {**found, "lost": self.lost}
 
     def __repr__(self) -> str:
         return f"fault({', '.join(f'{k}={v!r}' for k, v in self.given.items())})"
@@ -51,21 +59,36 @@ def fault(
     slow: float | None = None,
     value: object = None,
     malformed: str | None = None,
+    lost: object = NOTHING,
+    injected: str | None = None,
 ) -> Fault:
-    """A tool that fails: with an error, a timeout, late (`slow`, then `value`), or malformed.
+    """A tool that fails: with an error, a timeout, late (`slow`, then `value`), malformed, or worse.
 
     `timeout=30` tells the agent that the tool timed out after 30 s without anyone waiting;
     `slow=2, value=...` really takes two seconds; `malformed='{"cel'` returns that broken text.
+    `lost=mock` does what that mock does to the state, and loses its answer; `injected="Ignore your rules."`
+    returns `value` with this text in it.
     """
-    chosen = [bool(error), timeout is not None, slow is not None, malformed is not None]
-    if sum(chosen) != 1:
+    given = [timeout, slow, malformed, injected, None if lost is NOTHING else True]
+    if bool(error) + sum(one is not None for one in given) != 1:
         raise BadCase(
-            "fault(...) wants exactly one of: an `error` text, `timeout`, `slow`, `malformed`."
+            "fault(...) wants exactly one of: an `error` text, `timeout`, `slow`, `malformed`, `lost`, "
+            "`injected`."
         )
+    if injected is not None and not (isinstance(injected, str) and injected.strip()):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadCase(f"fault(injected={injected!r}) should be a text for the agent to read.")
     for seconds in (timeout, slow):
         if seconds is not None and not (isinstance(seconds, int | float) and seconds >= 0):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadCase(f"fault(...) got {seconds!r} for `timeout` or `slow`; give seconds.")
-    return Fault(error, timeout=timeout, slow=slow, value=value, malformed=malformed)
+    return Fault(
+        error,
+        timeout=timeout,
+        slow=slow,
+        value=value,
+        malformed=malformed,
+        lost=lost,
+        injected=injected,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +105,12 @@ def in_turn(*answers: Anything) -> InTurn:
     return InTurn(answers)
 
 
-_NOTHING: Any = object()
-
-
 @dataclass(frozen=True, slots=True)
 class ByArgs:
     """The first pair whose arguments are all among the call's decides."""
 
     answers: Sequence[tuple[Mapping[str, Any], Any]]
-    otherwise: Any = field(default=_NOTHING)
+    otherwise: Any = field(default=NOTHING)
 
     def pick(self, args: Mapping[str, Any]) -> Any:
         """The answer for these arguments; KeyError if there is none."""
@@ -104,10 +124,10 @@ class ByArgs:
     @property
     def has_otherwise(self) -> bool:
         """Whether there is an answer for all other arguments."""
-        return self.otherwise is not _NOTHING
+        return self.otherwise is not NOTHING
 
 
-def by_args(*answers: tuple[Mapping[str, Any], Anything], otherwise: Anything = _NOTHING) -> ByArgs:
+def by_args(*answers: tuple[Mapping[str, Any], Anything], otherwise: Anything = NOTHING) -> ByArgs:
     """Answers chosen by arguments: `by_args(({"city": "Oslo"}, 3), otherwise=21)`."""
     for pair in answers:
         if len(pair) != 2 or not isinstance(pair[0], Mapping):  # pyright: ignore[reportUnnecessaryComparison,reportUnnecessaryIsInstance]

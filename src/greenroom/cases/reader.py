@@ -41,7 +41,7 @@ from greenroom.ledger.plain import Json, as_array, is_array, is_object
 
 CALL_FIELDS = ("tool", "args")
 MOCK_FIELDS = ("value", "changes", "in_turn", "by_args", "otherwise", "fault")
-FAULT_FIELDS = ("error", "timeout", "slow", "value", "malformed")
+FAULT_FIELDS = ("error", "timeout", "slow", "value", "malformed", "lost", "injected")
 ORIGINALS = (
     "user_content",
     "final_response",
@@ -310,6 +310,8 @@ def _mock_from(data: Any, where: str) -> Any:
             return by_args(*list_of(_pair_from)(pairs, at(where, "by_args")), **others)
         case {"fault": {**given}, **rest} if not rest:
             inside = at(where, "fault")
+            if "lost" in given:
+                given = {**given, "lost": _mock_from(given["lost"], at(inside, "lost"))}
             return placed(inside, fault, **_only(given, FAULT_FIELDS, inside))
         case other:
             raise wrong(

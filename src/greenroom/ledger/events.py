@@ -320,6 +320,8 @@ class ToolFailed(Event, frozen=True, kw_only=True):
     source: Source
     error_type: str = ""
     seconds: float = 0.0
+    changes: Changes = ()
+    """What was done all the same: only the answer was lost."""
 
 
 class ToolBlocked(Event, frozen=True, kw_only=True):
@@ -454,7 +456,7 @@ def changes_by(event: Event) -> Changes:
     match event:
         case ToolReturned():
             return (*event.changes, *event.settled)
-        case StateChanged() | NodeEnded() | UserSaid() | Answered():
+        case StateChanged() | NodeEnded() | UserSaid() | Answered() | ToolFailed():
             return event.changes
         case _:
             return ()

@@ -142,7 +142,7 @@ def _add_blocked_call(index: VoiceIndex, event: ToolBlocked) -> None:
     index.blocked.append(event)
 
 
-def _add_result(index: VoiceIndex, event: ToolReturned) -> None:
+def _add_result(index: VoiceIndex, event: End) -> None:
     _add_call_end(index, event)
     _add_changes(index, event)
 
@@ -163,7 +163,7 @@ def _add_yield(index: VoiceIndex, event: YieldOpened) -> None:
     index.yields[event.yield_id] = event
 
 
-def _add_changes(index: VoiceIndex, event: ToolReturned | StateChanged | NodeEnded) -> None:
+def _add_changes(index: VoiceIndex, event: End | StateChanged | NodeEnded) -> None:
     if event.changes:
         apply_changes(index.fold(branch_of(event.path)), changes_by(event))
         index.changed_at = event.seq
@@ -201,7 +201,7 @@ INDEXERS: dict[type[Event], Callable[[VoiceIndex, Any], None]] = {
     ToolCalled: _add_call,
     ToolBlocked: _add_blocked_call,
     ToolReturned: _add_result,
-    ToolFailed: _add_call_end,
+    ToolFailed: _add_result,
     YieldOpened: _add_yield,
     StateChanged: _add_changes,
     StateConflicted: _add_conflict,

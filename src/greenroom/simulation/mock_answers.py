@@ -6,11 +6,12 @@ from collections.abc import Callable, Collection
 from copy import deepcopy
 from typing import Any
 
-from greenroom.cases.mocks import ByArgs, Fault, InTurn
+from greenroom.cases.mocks import NOTHING, ByArgs, Fault, InTurn
 from greenroom.errors import GreenroomError, MockBroke
+from greenroom.ledger.changes import unwrapped
 from greenroom.ledger.origin import summarize_error, words_of
 from greenroom.ledger.plain import JSON_TYPES
-from greenroom.world.records import ToolError
+from greenroom.world.records import AnswerLost, ToolError
 from greenroom.world.world import CallPaused, Context, ToolRequest
 
 _CONTEXT_NAMES = ("ctx", "context")
@@ -22,7 +23,7 @@ def mocked(mock: Any, request: ToolRequest, context: Context) -> Any:
         return mock
     match mock:
         case Fault():
-            return _fail(mock, request)
+            return _fail(mock, request, context)
         case InTurn():
             if request.n < len(mock.answers):
                 return mocked(mock.answers[request.n], request, context)
@@ -40,9 +41,11 @@ def mocked(mock: Any, request: ToolRequest, context: Context) -> Any:
                 ) from None
             return mocked(chosen, request, context)
         case _ if hasattr(mock, "execute"):
-            return _run(lambda: mock.execute(deepcopy(dict(request.args)), context), request)
+            return _run(
+                lambda: mock.execute(deepcopy(dict(request.args)), context), request, context
+            )
         case _ if callable(mock):
-            return _run(lambda: _called(mock, request, context), request)
+            return _run(lambda: _called(mock, request, context), request, context)
         case _:
             return mock
 
@@ -59,30 +62,29 @@ def _called(mock: Callable[..., Any], request: ToolRequest, context: Context) ->
     return mock(**args)
 
 
-def _run(work: Callable[[], Any], request: ToolRequest) -> Any:
+def _run(work: Callable[[], Any], request: ToolRequest, context: Context) -> Any:
     try:
         value = work()
     except Exception as error:  # noqa: BLE001 - sorted into faults, ours and theirs
-        return _sorted(error, request)
+        return _sorted(error, request, context)
     if inspect.isawaitable(value):
-        return _awaited(value, request)
-    return _fail(value, request) if isinstance(value, Fault) else value
+        return _awaited(value, request, context)
+    return _fail(value, request, context) if isinstance(value, Fault) else value
 
 
-async def _awaited(value: Any, request: ToolRequest) -> Any:
+async def _awaited(value: Any, request: ToolRequest, context: Context) -> Any:
     try:
         value = await value
     except Exception as error:  # noqa: BLE001 - sorted into faults, ours and theirs
-        return _sorted(error, request)
+        value = _sorted(error, request, context)
     if isinstance(value, Fault):
-        value = _fail(value, request)
-        return await value if inspect.isawaitable(value) else value
-    return value
+        value = _fail(value, request, context)
+    return await value if inspect.isawaitable(value) else value
 
 
-def _sorted(error: Exception, request: ToolRequest) -> Any:
+def _sorted(error: Exception, request: ToolRequest, context: Context) -> Any:
     if isinstance(error, Fault):
-        return _fail(error, request)
+        return _fail(error, request, context)
     if isinstance(error, GreenroomError | ToolError):
         raise error
     if isinstance(error, request.pauses):
@@ -93,7 +95,11 @@ def _sorted(error: Exception, request: ToolRequest) -> Any:
     ) from error
 
 
-def _fail(fault: Fault, request: ToolRequest) -> Any:
+def _fail(fault: Fault, request: ToolRequest, context: Context) -> Any:
+    if fault.lost is not NOTHING:
+        return _lose(mocked(fault.lost, request, context), request, context)
+    if fault.injected is not None:
+        return _planted(fault.injected, fault.value)
     if fault.slow is not None:
         return asyncio.sleep(fault.slow, fault.value)
     if fault.malformed is not None:
@@ -101,3 +107,24 @@ def _fail(fault: Fault, request: ToolRequest) -> Any:
     if fault.timeout is not None:
         raise ToolError(f"{request.tool} timed out after {fault.timeout:g} s")
     raise ToolError(fault.error)
+
+
+async def _lose(value: Any, request: ToolRequest, context: Context) -> Any:
+    """What a mock did is done; what it answers is not told."""
+    _, asks = unwrapped(await value if inspect.isawaitable(value) else value)
+    raise AnswerLost(request.tool, (*context.changes(), *asks))
+
+
+def _planted(text: str, value: Any) -> Any:
+    """An answer in which somebody has left a text for the agent."""
+    match value:
+        case None:
+            return text
+        case str():
+            return f"{value}\n{text}"
+        case [*items]:
+            return [*items, text]
+        case {**fields}:
+            return {**fields, "note": f"{fields['note']}\n{text}" if "note" in fields else text}
+        case _:
+            return {"value": value, "note": text}

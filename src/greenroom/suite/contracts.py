@@ -15,7 +15,7 @@ from greenroom.backends.native import NativeBackend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.mocks import ByArgs, Fault, InTurn, Live
+from greenroom.cases.mocks import NOTHING, ByArgs, Fault, InTurn, Live
 from greenroom.cases.users import Lines, SimulatedUser
 from greenroom.errors import BadAgent
 from greenroom.ledger.changes import WithStateChange
@@ -93,7 +93,9 @@ def _changes_state(mock: Any) -> bool:
             return any(map(_changes_state, [*answers, *([mock.otherwise] * mock.has_otherwise)]))
         case WithStateChange():
             return True
-        case Fault() | Live():
+        case Fault():
+            return mock.lost is not NOTHING and _changes_state(mock.lost)
+        case Live():
             return False
         case _ if hasattr(mock, "execute"):
             return True

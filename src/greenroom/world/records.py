@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from greenroom import errors
 from greenroom.errors import BadValue, FailedBefore, GreenroomError, ModelBroke, Refusal
-from greenroom.ledger.changes import Change, check_appends, conflicts, unwrapped
+from greenroom.ledger.changes import Change, Changes, check_appends, conflicts, unwrapped
 from greenroom.ledger.events import (
     ModelCalled,
     ModelFailed,
@@ -42,6 +42,14 @@ if TYPE_CHECKING:
 
 class ToolError(Exception):
     """A tool's declared failure: the agent sees the text, nothing else is blamed."""
+
+
+class AnswerLost(ToolError):
+    """A tool did what it was asked to, but its answer never came: these changes of the state stand."""
+
+    def __init__(self, tool: str, changes: Changes) -> None:
+        super().__init__(f"{tool}: the connection was lost before an answer came")
+        self.changes = changes
 
 
 class RecordedFailure(Exception):
@@ -342,6 +350,7 @@ def fail_call(
             error_type=type(error).__name__,
             source=source,
             seconds=seconds,
+            changes=error.changes if isinstance(error, AnswerLost) else (),
         )
     )
     return Returned(None, event.error, source)

@@ -222,6 +222,7 @@ class ToolGate:
         if outcome.error:
             if kept.error is not None:
                 raise kept.error
+            caller.hand_over_state(request.id, context)
             return {"error": outcome.error}
         caller.hand_over_state(request.id, context)
         return kept.real if kept.matches(outcome.value) else with_files(outcome.value, part_of)

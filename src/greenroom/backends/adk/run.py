@@ -20,7 +20,7 @@ from greenroom.backends.callers import (
 )
 from greenroom.backends.foreign import jsonable
 from greenroom.backends.invocation import Invocation
-from greenroom.ledger.events import Decided, ToolReturned
+from greenroom.ledger.events import Decided
 from greenroom.ledger.paths import within
 from greenroom.ledger.plain import Json
 from greenroom.models.model import ModelReply, ModelRequest
@@ -94,7 +94,7 @@ class FrameworkRun(RunCaller):
         """State that a mock changed in the ledger is changed in the framework's session too."""
         invocation = self.invocation
         event = invocation.index.results.get(call_id)
-        for change in event.changes if isinstance(event, ToolReturned) else ():
+        for change in event.changes if event is not None else ():
             name = name_of(change.scope, change.path[0])
             if name is not None:
                 state = invocation.ledger.fold(invocation.world.voice).get(change.scope, {})

@@ -16,7 +16,7 @@ from msgspec import Struct
 from greenroom.backends.foreign import jsonable
 from greenroom.backends.invocation import Invocation
 from greenroom.ledger.changes import Change, State
-from greenroom.ledger.events import ModelReplied, StateConflicted, ToolReturned
+from greenroom.ledger.events import ModelReplied, StateConflicted
 from greenroom.ledger.plain import Json, plain, same
 
 Place = tuple[str, tuple[str, ...]]
@@ -141,7 +141,7 @@ class StateWrites:
             return
         seen = dict(getattr(getattr(context, "_state", None), "_seen", {}))
         event = invocation.index.results.get(call_id)
-        changes = event.changes if isinstance(event, ToolReturned) else ()
+        changes = event.changes if event is not None else ()
         by_world = frozenset((change.scope, change.path[0]) for change in changes)
         self.ended += 1
         mine = _Writer(call_id, self.ended, written, seen, by_world)

@@ -149,7 +149,7 @@ def _mock() -> Schema:
         "minItems": 2,
         "maxItems": 2,
     }
-    faults: Schema = {name: {} for name in FAULT_FIELDS}
+    faults: Schema = {**{name: dict[str, Any]() for name in FAULT_FIELDS}, "lost": _ref("mock")}
     return {
         "oneOf": [
             _only({"value": {}, "changes": _list(_OBJECT)}, "value"),
