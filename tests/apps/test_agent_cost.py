@@ -112,3 +112,12 @@ def test_what_cannot_be_used_is_bad_input(
     result = greenroom("agent", "cost", "shop.py:agent", *words)
     assert result.exit_code == 3
     assert said in result.stderr
+
+
+def test_what_recorded_runs_have_not_exercised_is_named(desk: str, greenroom: Any) -> None:
+    result = greenroom("runs", "coverage", desk)
+    assert result.exit_code == 0, result.output
+    assert "nodes      2 of 3   never visited: seq.1/route.b/first" in result.stdout.splitlines()
+    data = json.loads(greenroom("runs", "coverage", desk, "--json").stdout)
+    assert data["nodes"]["seq.0/first"] == 2
+    assert greenroom("runs", "coverage", "nope").exit_code == 3

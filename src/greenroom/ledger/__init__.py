@@ -9,6 +9,7 @@ from greenroom.ledger.changes import (
     replace,
     with_state_change,
 )
+from greenroom.ledger.covered import Coverage, coverage
 from greenroom.ledger.difference import Difference, diff
 from greenroom.ledger.events import (
     AgentSaid,
@@ -94,6 +95,7 @@ __all__ = [
     "CallRecord",
     "Change",
     "Corrected",
+    "Coverage",
     "Decided",
     "Difference",
     "EndReason",
@@ -143,6 +145,7 @@ __all__ = [
     "attachments",
     "call",
     "cost",
+    "coverage",
     "delete",
     "diff",
     "ended",

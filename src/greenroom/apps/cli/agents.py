@@ -24,6 +24,7 @@ from greenroom.backends.answered import with_model
 from greenroom.backends.native import NativeBackend
 from greenroom.backends.registry import backend_for
 from greenroom.errors import BadInput
+from greenroom.ledger.covered import coverage
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import started
@@ -137,6 +138,17 @@ def _show_cost(known: Estimate, others: Iterator[Ledger] | None, as_json: bool) 
     put_out(str(known))
     if compared is not None:
         put_out(f"\n{compared}")
+
+
+def show_coverage(runs: Sequence[str], store: str, as_json: bool) -> int:
+    """Print what runs have exercised of their agents."""
+    with telling(verbose=False):
+        found = coverage(ledgers_of(runs, store))
+        if as_json:
+            put_out_json(json.dumps(redactor().value(found.data()), indent=2))
+        else:
+            put_out(str(redactor().value(str(found))))
+    return PASSED
 
 
 def ledgers_of(runs: Sequence[str], store: str) -> Iterator[Ledger]:

@@ -58,6 +58,22 @@ def runs_show(run: str, store: str, **given: Any) -> int:
 
 
 @runs_group.command(
+    "coverage",
+    epilog=examples(
+        "greenroom runs coverage 20260102-09", "greenroom runs coverage 20260102 20260103 --json"
+    ),
+)
+@click.argument("runs", nargs=-1, required=True)
+@options.stored
+@options.as_json
+def runs_coverage(**given: Any) -> int:
+    """Say which nodes, tools, arguments and failures of tools RUNS have exercised, and what they have not."""
+    from greenroom.apps.cli.agents import show_coverage
+
+    return show_coverage(**given)
+
+
+@runs_group.command(
     "delete",
     epilog=examples(
         "greenroom runs delete 20260102-090000-1f3a",
