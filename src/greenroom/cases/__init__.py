@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from greenroom.cases.attacks import red_team
 from greenroom.cases.case import Case, Expect, Stop, Turn
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.data import case_data, case_from
@@ -68,6 +69,7 @@ __all__ = [
     "multi_turn",
     "read_config",
     "read_evalset",
+    "red_team",
     "register_shape",
     "single_turn",
     "tool_test",
