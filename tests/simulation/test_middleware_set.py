@@ -2,8 +2,8 @@
 
 import asyncio
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -189,12 +189,12 @@ def test_a_model_rests_from_its_last_failure_on_each_time_that_it_keeps_failing(
     assert model.asked == 5
 
 
-def test_questions_to_one_model_keep_their_gap() -> None:
-    waits: list[float] = []
+def test_questions_to_one_model_wait_for_their_turn() -> None:
+    asked: list[float] = []
 
     class Timed(Flaky):
         async def respond(self, request: ModelRequest, on_delta: Any = None) -> ModelReply:
-            waits.append(asyncio.get_running_loop().time())
+            asked.append(monotonic())
             return await super().respond(request, on_delta)
 
     limit, agent = rate_limit(1200), Agent("a", model=Timed(0))
@@ -202,8 +202,10 @@ def test_questions_to_one_model_keep_their_gap() -> None:
     async def three() -> None:
         await asyncio.gather(*(simulate(BARE, agent, middleware=[limit]) for _ in range(3)))
 
+    begun = monotonic()
     asyncio.run(three())
-    assert all(later - earlier > 0.04 for earlier, later in pairwise(waits))
+    # Each may be late on a busy machine, none is early but for the grain of the clock.
+    assert [at - begun > 0.05 * turn - 0.01 for turn, at in enumerate(asked)] == [True] * 3
 
 
 # Approvals
