@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from greenroom.suite.evaluation import evaluate, rehearse, stream
     from greenroom.suite.forecasts import Forecast, Need, forecast
     from greenroom.suite.measurement import score
+    from greenroom.suite.mutants import Mutation, mutation
     from greenroom.suite.options import Options
     from greenroom.suite.references import load_agent
     from greenroom.suite.rescores import Rescored, rescore
@@ -26,6 +27,7 @@ __all__ = [
     "Batch",
     "Cancel",
     "Forecast",
+    "Mutation",
     "Need",
     "Options",
     "Ray",
@@ -34,6 +36,7 @@ __all__ = [
     "forecast",
     "load_agent",
     "load_cases",
+    "mutation",
     "rehearse",
     "rescore",
     "score",
@@ -51,6 +54,7 @@ __getattr__, __dir__ = lazy(
         "evaluation": "evaluate rehearse stream",
         "forecasts": "Forecast Need forecast",
         "measurement": "score",
+        "mutants": "Mutation mutation",
         "options": "Options",
         "references": "load_agent",
         "rescores": "Rescored rescore",
