@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from greenroom import Agent, Case, Expect, Scripted, rehearse
 from greenroom.apps.cli import main
+from greenroom.metrics import contains
 from greenroom.results import LabelSet
 
 
@@ -75,3 +76,43 @@ def test_what_cannot_be_meant_is_named(words: list[str], said: str):
     result = CliRunner().invoke(main, ["labels", *words, *store])
     assert (result.exit_code, said in result.output) == (3, True), result.output
     assert not Path("new").exists()
+
+
+def labelled(folder: str, wrong: int = 0) -> None:
+    """A person says what the judge said, but for some of what it passed."""
+    labels = LabelSet(folder)
+    for number, (name, item) in enumerate(labels.items.items()):
+        lenient = item.passed and number < wrong
+        labels.grade(name, "ana", "yes" if item.passed and not lenient else "no")
+
+
+def calibrated(*words: str):
+    return CliRunner().invoke(main, ["labels", "calibrate", *words, "--store", "runs"])
+
+
+def test_what_the_verdicts_on_a_run_are_worth_is_told_in_words_and_as_json():
+    labelled("labels/polite", wrong=6)
+    said = calibrated("labels/polite", "2")
+    assert said.exit_code == 0, said.output
+    assert "pass by the judge" in said.output
+    assert "that they fail" in said.output
+    assert "is not known" in said.stderr  # whole trials have no judge with a digest
+    [data] = json.loads(calibrated("labels/polite", "2", "--json").stdout)
+    assert data["by_judge"]["share"] == 0.5
+    assert data["by_people"]["share"] < 0.5
+    right, all_of_them = data["judge_right_of_passed"]
+    assert right == all_of_them
+
+
+def test_grades_of_a_judge_that_has_changed_are_refused():
+    agent = Agent("clerk", model=Scripted(then="Your money."))
+    cases = [Case(f"c{n}", says=f"Hello {n}") for n in range(22)]
+    first = rehearse(agent, cases, metrics=[contains("money", name="judge")], store="runs")
+    then = rehearse(agent, cases, metrics=[contains("Your", name="judge")], store="runs")
+    asked = ("--question", "Is it?", "--metric", "judge", "--store", "runs", "-o", "labels/judge")
+    assert CliRunner().invoke(main, ["labels", "draw", first.id, *asked]).exit_code == 0
+    labelled("labels/judge", wrong=5)
+    assert calibrated("labels/judge", first.id).exit_code == 3  # it fails nothing: says nothing
+    refused = calibrated("labels/judge", then.id)
+    assert refused.exit_code == 3
+    assert "the judge 'judge' has changed since these trials were drawn" in refused.stderr

@@ -12,6 +12,7 @@ from greenroom.results.trial_verdict import broken, concluded, skipped
 if TYPE_CHECKING:
     from greenroom.results.agreement import Agreement, agreement_between
     from greenroom.results.breakdown import CaseSummary, TagSummary, per_case, per_tag
+    from greenroom.results.calibration import Calibration
     from greenroom.results.changes import CaseChange, MetricChange
     from greenroom.results.comparison import Comparison, Missed, compare, compare_all
     from greenroom.results.gate import Decision, Gate
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Agreement",
+    "Calibration",
     "CaseChange",
     "CaseResult",
     "CaseSummary",
@@ -56,6 +58,7 @@ __getattr__, __dir__ = lazy(
     {
         "agreement": "Agreement agreement_between",
         "breakdown": "CaseSummary TagSummary per_case per_tag",
+        "calibration": "Calibration",
         "changes": "CaseChange MetricChange",
         "comparison": "Comparison Missed compare compare_all",
         "gate": "Decision Gate",

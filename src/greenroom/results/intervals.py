@@ -81,7 +81,13 @@ def of_cases(tallies: Iterable[Tally]) -> Interval | None:
         return None
     rates = [passed / evaluated for passed, evaluated in found]
     # Added up exactly, so that cases which all passed make 1 and not a little less.
-    return wilson(fsum(rates) / len(rates), _effective(rates, [count for _, count in found]))
+    return wilson(fsum(rates) / len(rates), as_sure_as(found))
+
+
+def as_sure_as(tallies: Sequence[Tally]) -> float:
+    """How many independent trials would be as sure as these, all of which were evaluated."""
+    rates = [passed / evaluated for passed, evaluated in tallies]
+    return _effective(rates, [count for _, count in tallies])
 
 
 def _effective(rates: Sequence[float], counts: Sequence[int]) -> float:

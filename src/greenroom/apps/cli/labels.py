@@ -5,12 +5,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import click
+import msgspec
 
 from greenroom.apps.cli.exits import PASSED, aside, put_out, put_out_json, telling
 from greenroom.apps.cli.report_output import open_store
+from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.transcript import retold, transcript
+from greenroom.results.calibration import Calibration, judged_tallies
+from greenroom.results.intervals import Interval, of_cases
 from greenroom.results.labels import (
     ANSWERS,
     Drawn,
@@ -105,6 +109,42 @@ def show_agreement(folder: str, as_json: bool, verbose: bool) -> int:
         if not found:
             aside("nobody has graded yet")
     return PASSED
+
+
+def calibrate(folder: str, runs: Sequence[str], store: str, as_json: bool, verbose: bool) -> int:
+    """Print what the verdicts on each run are worth."""
+    with telling(verbose):
+        labels, place = LabelSet(folder), open_store(store)
+        found: list[Json] = []
+        for given in runs:
+            run = place.run(given)
+            known = Calibration.of(labels, run.plan.metrics)
+            tallies = judged_tallies(place.report(run.id), known.metric)
+            by_judge, by_people = of_cases(tallies), known.corrected(tallies)
+            if by_judge is None or by_people is None:
+                raise BadInput(f"run {run.id!r} has fewer than two cases with a verdict.")
+            found.append(_calibrated(run.id, known, by_judge, by_people))
+            if not as_json:
+                put_out(f"run {run.id}: {by_judge} pass by the judge, {by_people} by people")
+                put_out(f"the judge {known}")
+        if as_json:
+            put_out_json(json.dumps(redactor().value(found), indent=2))
+        elif not labels.settings.metric:
+            aside(
+                "whether the metrics of these runs are those that people were compared with is not known"
+            )
+    return PASSED
+
+
+def _calibrated(run: str, known: Calibration, judge: Interval, people: Interval) -> Json:
+    return {
+        "run": run,
+        "by_judge": msgspec.to_builtins(judge),
+        "by_people": msgspec.to_builtins(people),
+        "judge_right_of_passed": list(known.passed),
+        "judge_right_of_failed": list(known.failed),
+        "people_divided": known.divided,
+    }
 
 
 def _data(labels: LabelSet) -> Json:

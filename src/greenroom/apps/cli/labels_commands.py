@@ -84,3 +84,26 @@ def labels_agreement(**given: Any) -> int:
     from greenroom.apps.cli.labels import show_agreement
 
     return show_agreement(**given)
+
+
+@labels_group.command(
+    "calibrate",
+    epilog=examples(
+        "greenroom labels calibrate labels/polite 20260102-09",
+        "greenroom labels calibrate labels/polite 20260102 20260103 --json",
+    ),
+)
+@click.argument("folder", type=FILE)
+@click.argument("runs", nargs=-1, required=True)
+@options.stored
+@options.as_json
+@options.verbose
+def labels_calibrate(**given: Any) -> int:
+    """Say what pass rate people would give RUNS, by how often their judge agrees with the grades in FOLDER.
+
+    The interval holds what chance does to the run and to the grades. A judge that has changed since the
+    trials were drawn is refused.
+    """
+    from greenroom.apps.cli.labels import calibrate
+
+    return calibrate(**given)
