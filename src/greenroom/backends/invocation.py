@@ -25,6 +25,7 @@ from greenroom.ledger.events import (
     InvocationStarted,
     ModelCalled,
     NodeEnded,
+    NodeFailed,
     NodeStarted,
     Remembered,
     ToolCalled,
@@ -269,6 +270,21 @@ class Invocation:
         output: Json = getattr(steps[-1], "text", None) if steps else None
         self.world.record(NodeEnded(path=path, node=node, output=output))
 
+    def fail_node(self, path: str, error: BaseException, attempt: int = 1) -> None:
+        """Write down that an agent or a step has failed, unless it was an error of ours that broke it."""
+        if self.broke is None:
+            node = self.index.started[path].node
+            self.world.record(
+                NodeFailed(path=path, node=node, attempt=attempt, **describe_error(error))
+            )
+
+    def _fail_open(self, error: Exception) -> None:
+        """What was at work when the agent failed has failed with it, the innermost first."""
+        index, below = self.index, f"{self.root}/"
+        for path in reversed(list(index.started)):
+            if path.startswith(below) and path not in index.ended and path not in index.failed:
+                self.fail_node(path, error)
+
     def _is_memory(self, event: Event) -> bool:
         return isinstance(event, Remembered) and event.name == self.memory
 
@@ -331,6 +347,7 @@ class Invocation:
         if isinstance(error, Refusal):
             raise error
         if not isinstance(error, GreenroomError):
+            self._fail_open(error)
             wrapped = AgentFailed(
                 f"the agent raised {summarize_error(error, describe_error(error)['error_type'])}"
             )

@@ -202,7 +202,10 @@ async def test_an_approval_deep_inside_pauses_the_whole_run_and_resumes(desk: De
     cut = Ledger.loads(Ledger(ledger[: ledger.of(Answered)[0].seq]).dumps())
     resumed = await simulate(one, built(), ledger=cut)
     assert q.response(resumed) == "done"
-    assert [call.result for call in q.tool_calls(resumed)] == ["ok"]
+    assert [(c.tool, c.result) for c in q.tool_calls(resumed)] == [
+        ("ask_helper", "told"),
+        ("pay", "ok"),
+    ]
 
 
 async def test_a_policy_decides_which_calls_need_approval(desk: Desk):

@@ -12,7 +12,7 @@ from langgraph.types import Send
 from greenroom.backends.callers import HostCaller, RunCaller
 from greenroom.backends.invocation import Invocation
 from greenroom.backends.langgraph.threads import Bridge
-from greenroom.ledger.events import Decided, ModelReplied, NodeEnded, NodeFailed
+from greenroom.ledger.events import Decided, ModelReplied, NodeEnded, NodeStarted
 from greenroom.ledger.index import End
 from greenroom.ledger.plain import Json
 from greenroom.world.presence import Host
@@ -116,16 +116,29 @@ class FrameworkRun(RunCaller):
 
         def fail() -> None:
             path = self.places.pop(key)
-            if self.invocation.broke is None:
-                kind = type(error).__name__
-                self.invocation.world.record(
-                    NodeFailed(path=path, node=name, attempt=1, error=str(error), error_type=kind)
-                )
+            self.invocation.fail_node(path, error or RuntimeError(), attempt_of(path))
 
         if error is None or isinstance(error, ParentCommand):
             self.bridge.do(leave)
         elif isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
             self.bridge.do(fail)
+
+    def retry(self, error: Exception, max_attempts: int) -> None:
+        """The task at work has failed and is tried again, unless it was its last attempt."""
+
+        def begin_again() -> str:
+            path, attempt = PLACE.get(), attempt_of(PLACE.get())
+            key = next((key for key, at in self.places.items() if at == path), None)
+            if key is None or attempt >= max_attempts or self.invocation.broke is not None:
+                return path
+            self.invocation.fail_node(path, error, attempt)
+            first = path if attempt == 1 else path.rpartition("~")[0]
+            again = self.places[key] = f"{first}~{attempt + 1}"
+            node = self.invocation.index.started[path].node
+            self.invocation.world.record(NodeStarted(path=again, node=node))
+            return again
+
+        PLACE.set(self.bridge.do(begin_again))
 
     def ended_nodes(self) -> list[str]:
         """The paths of the outermost nodes that have ended since this was last asked."""
@@ -226,6 +239,12 @@ class AtWork:
         with suppress(ValueError):  # thrown away, and ended in another context: nothing to undo
             PLACE.reset(self._token)
         self._run.end(self._name, self._key, error, decisions_of(self._task))
+
+
+def attempt_of(path: str) -> int:
+    """Which attempt at a node stands in a path."""
+    _, mark, number = path.rpartition("/")[2].rpartition("~")
+    return int(number) if mark and number.isdecimal() else 1
 
 
 def decisions_of(task: Any) -> list[str]:

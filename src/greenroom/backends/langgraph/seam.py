@@ -16,7 +16,7 @@ from langchain_core.language_models.llms import BaseLLM
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.prebuilt import ToolNode
-from langgraph.pregel import Pregel, _runner  # pyright: ignore[reportPrivateUsage]
+from langgraph.pregel import Pregel, _retry, _runner  # pyright: ignore[reportPrivateUsage]
 
 from greenroom.backends.langchain import graphs, guard, is_own, models, tools
 from greenroom.backends.langgraph.gates import Fault
@@ -44,6 +44,7 @@ def install() -> None:
             (ToolNode, "_arun_one", _async_call_seam),
             (_runner, "run_with_retry", _task_seam),
             (_runner, "arun_with_retry", _async_task_seam),
+            (_retry, "_should_retry_on", _retry_seam),
         ]
     )
 
@@ -112,6 +113,18 @@ def _async_call_seam(real: Call) -> Call:
             return _failed(call, fault)
 
     return seam
+
+
+def _retry_seam(real: Call) -> Call:
+    """Where the framework decides whether a node that has failed is tried again."""
+
+    def should_retry(policy: Any, error: Exception) -> bool:
+        is_retried, run = real(policy, error), RUN.get()
+        if is_retried and run is not None:
+            run.retry(error, policy.max_attempts)
+        return is_retried
+
+    return should_retry
 
 
 def _failed(call: Any, fault: Fault) -> ToolMessage:

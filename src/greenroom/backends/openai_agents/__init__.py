@@ -112,7 +112,7 @@ class OpenAIAgentsBackend(ForeignBackend):
         if context is not None:
             run.outermost.note_state = _StateNotes(invocation, context)
         with ContextSetting(RUN, run):
-            agent, given = await self._start(invocation, context)
+            agent, given = await self._start(run, context)
             try:
                 result = await self._result(agent, given, context)
             except TRIPPED as error:
@@ -122,7 +122,11 @@ class OpenAIAgentsBackend(ForeignBackend):
         if result.interruptions:
             waits = [_wait_for(invocation, item) for item in result.interruptions]
             state = json.loads(result.to_state().to_string())
-            paused: Json = {"state": state, "waits": {wait.id: wait.call_id for wait in waits}}
+            paused: Json = {
+                "state": state,
+                "waits": {wait.id: wait.call_id for wait in waits},
+                "places": {**run.places},
+            }
             return Progress([paused], yields=tuple(waits))
         run.outermost.leave()
         items, is_fresh = _items_as_json(result.to_input_list())
@@ -145,8 +149,9 @@ class OpenAIAgentsBackend(ForeignBackend):
                 pass
         return result
 
-    async def _start(self, invocation: Invocation, context: Any) -> tuple[Agent[Any], Any]:
+    async def _start(self, run: FrameworkRun, context: Any) -> tuple[Agent[Any], Any]:
         """Which agent begins, and with what: all that was said, or the pause with its answers."""
+        invocation = run.invocation
         # A copy: the framework shows guardrails what it is given, and what happened is never edited.
         *items, end = deepcopy(invocation.history()) or [{}]
         last: dict[str, Any] = as_object(end)
@@ -155,6 +160,7 @@ class OpenAIAgentsBackend(ForeignBackend):
                 self.agent, last["state"], context_override=context if self._context else None
             )
             _answer(invocation, state, last["waits"])
+            run.places = last.get("places", {})
             return self.agent, state
         agent, given = self._agent_named(last.get("agent")), invocation.given
         attached = invocation.attached

@@ -31,7 +31,7 @@ from agents import (
 from greenroom.backends.attached import block_attachment, with_references
 from greenroom.backends.callers import Caller, listener, refuse_to_wait
 from greenroom.backends.foreign import Origin, jsonable
-from greenroom.backends.openai_agents.run import LEVEL, RUN, FrameworkRun, Level
+from greenroom.backends.openai_agents.run import LEVEL, RUN, FrameworkRun
 from greenroom.backends.openai_agents.streams import events_of
 from greenroom.backends.openai_agents.translation import (
     args_of,
@@ -48,7 +48,7 @@ from greenroom.ledger.redaction import keep_keys
 from greenroom.models.model import ModelRequest, send_piece
 from greenroom.world.presence import ContextSetting
 from greenroom.world.records import ToolError
-from greenroom.world.world import ToolRequest
+from greenroom.world.world import CallPaused, ToolRequest
 
 Args = dict[str, Any]
 Ask = Callable[[Args], Any]
@@ -175,35 +175,11 @@ def gated_tool(caller: Caller, tool: FunctionTool) -> FunctionTool:
     if not is_delegation(tool):
         gate = ToolGate(caller, tool, twin)
     elif isinstance(caller, FrameworkRun):
-        gate = Delegation(caller, tool)
+        gate = Delegation(caller, tool, twin)
     else:
         return tool  # what the agent inside does is asked for call by call
     twin.__dict__["on_invoke_tool"] = gate
     return twin
-
-
-class Delegation(_FailureHandlingFunctionToolInvoker):
-    """Stands where an agent used as a tool is run: what that agent does is a level of its own."""
-
-    def __init__(self, run: FrameworkRun, tool: FunctionTool) -> None:
-        self._real: Any = tool.on_invoke_tool
-        self._run = run
-
-    def __agents_bind_function_tool__(self, function_tool: FunctionTool) -> Any:
-        return self
-
-    def prepare_arguments(self, input: str, tool_name: str) -> Any:
-        """What the framework needs to know before it asks for approval."""
-        return self._real.prepare_arguments(input, tool_name)
-
-    async def __call__(self, ctx: ToolContext[Any], input: str) -> Any:
-        """Run the agent; a pause inside leaves it open."""
-        level = Level(self._run.invocation, self._run.level.path)
-        with ContextSetting(LEVEL, level), ContextSetting(_passed, ctx):
-            result = await self._real(ctx, input)
-        if not _paused(ctx):
-            level.leave()
-        return result
 
 
 class ToolGate(_FailureHandlingFunctionToolInvoker):
@@ -253,13 +229,11 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
             return await _checker(origin.fn, tool)(ctx, input)
 
     async def _ask(self, ctx: ToolContext[Any], input: str, checked: Args, origin: Origin) -> Any:
-        tool, name = self._tool, self._tool.name
         args = cast("dict[str, Json]", jsonable(checked))
         at_work: Any = getattr(ctx, "agent", None)
-        request = ToolRequest(
-            ctx.tool_call_id, name, args, getattr(at_work, "name", ""), origin=origin
-        )
-        body = _body_of(tool)
+        agent = getattr(at_work, "name", "")
+        request = ToolRequest(ctx.tool_call_id, self._tool.name, args, agent, origin=origin)
+        body = _body_of(self._tool)
 
         async def run() -> Any:
             # An agent that the body starts is not part of this run: it is asked for by itself.
@@ -270,12 +244,48 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
             ):
                 return await body(ctx, input)
 
+        return await self._answered(request, run)
+
+    async def _answered(self, request: ToolRequest, run: Callable[[], Any]) -> Any:
+        """What the framework is given: the real thing, or what the World says in its place."""
         caller = self._caller
         outcome, kept = await caller.ask_tool(caller.place_tool(request), run, _result_as_json)
-        outcome = refuse_to_wait(caller, name, outcome)
+        outcome = refuse_to_wait(caller, request.tool, outcome)
         if outcome.error:
             raise kept.error or ToolError(outcome.error)
         return kept.real if kept.matches(outcome.value) else as_returned(outcome.value)
+
+
+class Delegation(ToolGate):
+    """Stands where an agent used as a tool is run: a call, and inside it a level of its own."""
+
+    async def _checked(self, ctx: ToolContext[Any], input: str) -> Any:
+        """What the agent answered, or a mock in its place; a pause inside leaves the call open."""
+        run, body = cast(FrameworkRun, self._caller), _body_of(self._tool)
+        call_id, args = ctx.tool_call_id, args_of(input)
+        level = run.level.inside(args["input"] if args.keys() == {"input"} else jsonable(args))
+        path = run.places.pop(call_id, None)
+        if path is not None:
+            level.go_on(path)
+
+        async def work() -> Any:
+            with ContextSetting(LEVEL, level), ContextSetting(_passed, ctx):
+                try:
+                    result = await body(ctx, input)
+                except Exception as error:
+                    level.fail(error)
+                    raise
+            if _paused(ctx):
+                run.places[call_id] = level.path
+                raise CallPaused(RuntimeError(result))
+            level.leave()
+            return result
+
+        request = ToolRequest(call_id, self._tool.name, args, delegates=True, again=bool(path))
+        try:
+            return await self._answered(request, work)
+        except CallPaused as paused:
+            return paused.pause.args[0]
 
 
 def _result_as_json(value: Any) -> Json:

@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from greenroom.backends.callers import HostCaller, RunCaller, inner_model_caller, inner_tool_caller
 from greenroom.backends.invocation import Invocation
 from greenroom.ledger.events import Decided
+from greenroom.ledger.plain import Json
 from greenroom.models.model import ModelRequest
 
 RUN: ContextVar["FrameworkRun | None"] = ContextVar("greenroom_openai_agents_run", default=None)
@@ -18,11 +19,15 @@ class Level:
     One agent at a time is at work on it; a handoff lets another take over.
     """
 
-    __slots__ = ("_agent", "_invocation", "_prefix", "note_state", "path")
+    __slots__ = ("_agent", "_at_work", "_given", "_invocation", "_prefix", "note_state", "path")
 
-    def __init__(self, invocation: Invocation, prefix: str) -> None:
+    def __init__(
+        self, invocation: Invocation, prefix: str, given: Json, at_work: set[str] | None = None
+    ) -> None:
         self._invocation = invocation
         self._prefix = prefix
+        self._given = given
+        self._at_work = set[str]() if at_work is None else at_work
         self._agent: str = ""
         self.path: str = prefix
         self.note_state: Callable[[str], None] | None = None
@@ -31,9 +36,20 @@ class Level:
     def resume(self) -> None:
         """Go on with the agent that was at work when the run paused."""
         index = self._invocation.index
-        for path, begun in index.started.items():
+        for path in index.started:
             if path.rpartition("/")[0] == self._prefix and path not in index.ended:
-                self._agent, self.path = begun.node, path
+                self.go_on(path)
+
+    def go_on(self, path: str) -> None:
+        """Go on with the agent at work in this path."""
+        self._agent, self.path = self._invocation.index.started[path].node, path
+        self._at_work.add(path)
+
+    def inside(self, given: Json) -> "Level":
+        """A run of an agent that the agent at work uses as a tool."""
+        level = Level(self._invocation, self.path, given, self._at_work)
+        level.note_state = self.note_state
+        return level
 
     def enter(self, agent: str) -> str:
         """This agent is at work now, in place of the one before; its path."""
@@ -43,9 +59,8 @@ class Level:
                 self._invocation.world.record(decided)
             self.leave()
             self._agent = agent
-            is_outermost = self._prefix == self._invocation.root
-            given = self._invocation.given if is_outermost else None
-            self.path = self._invocation.enter_node(agent, self._prefix, given)
+            self.path = self._invocation.enter_node(agent, self._prefix, self._given, self._at_work)
+            self._at_work.add(self.path)
         return self.path
 
     def leave(self) -> None:
@@ -54,19 +69,29 @@ class Level:
             if self.note_state is not None:
                 self.note_state(self.path)
             self._invocation.end_node(self._agent, self.path)
+            self._at_work.discard(self.path)
+            self._agent = ""
+
+    def fail(self, error: Exception) -> None:
+        """The agent at work has failed; what has called it decides what becomes of that."""
+        if self._agent:
+            self._invocation.fail_node(self.path, error)
+            self._at_work.discard(self.path)
             self._agent = ""
 
 
 class FrameworkRun(RunCaller):
     """What the gates of one advance share; each call stands where its agent is at work."""
 
-    __slots__ = ("live_servers", "outermost")
+    __slots__ = ("live_servers", "outermost", "places")
 
     def __init__(self, invocation: Invocation, live_servers: tuple[object, ...]) -> None:
         super().__init__(invocation)
         self.live_servers = live_servers
-        self.outermost = Level(invocation, invocation.root)
+        self.outermost = Level(invocation, invocation.root, invocation.given)
         self.outermost.resume()
+        self.places: dict[str, str] = {}
+        """Where the agents stand that are used as tools and wait for an approval, by their calls."""
 
     @property
     def level(self) -> Level:
