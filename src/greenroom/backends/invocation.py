@@ -20,6 +20,7 @@ from greenroom.ledger.events import (
     AgentSaid,
     Answer,
     Answered,
+    Decided,
     Event,
     InvocationEnded,
     InvocationStarted,
@@ -69,6 +70,7 @@ class Invocation:
     """
 
     __slots__ = (
+        "_begun",
         "_check",
         "_known",
         "_replays",
@@ -108,6 +110,8 @@ class Invocation:
         text, self.attached = text_and_attachments(begun.input)
         self.given = text if isinstance(begun.input, str) or self.attached else None
         self.broke: GreenroomError | None = None
+        self._begun: set[str] = set()
+        """Nodes that had begun and done nothing yet when the run was cut: they begin only once."""
         self.index: VoiceIndex = index
         """Where the run stands now."""
         self._known: list[Json] | None = None if self.resumed or len(index.invocations) > 1 else []
@@ -233,8 +237,14 @@ class Invocation:
 
     def begin_node(self, node: str, within: str) -> str:
         """Write down that an agent or a step begins inside a path; where it stands."""
-        path = free_path(f"{within}/{node}", self.index.started.__contains__)
-        self.world.record(NodeStarted(path=path, node=node))
+        begun = self._begun
+        path = free_path(
+            f"{within}/{node}", lambda path: path in self.index.started and path not in begun
+        )
+        if path in begun:
+            begun.discard(path)
+        else:
+            self.world.record(NodeStarted(path=path, node=node))
         return path
 
     def enter_node(
@@ -299,7 +309,8 @@ class Invocation:
         for event in self.ledger:
             if event.voice != self.world.voice:
                 continue
-            if isinstance(event, ModelCalled | ToolCalled):
+            # The state that a node left behind would be there before the node runs again.
+            if isinstance(event, ModelCalled | ToolCalled | NodeEnded | Decided):
                 at_work = True
             elif isinstance(event, InvocationStarted) or self._is_memory(event):
                 at_work = False
@@ -308,6 +319,9 @@ class Invocation:
                 f"the run was cut in the middle of invocation {self.root!r}, where an agent of another "
                 f"framework cannot be resumed; it can be at a pause and between turns. Start this case again."
             )
+        if not any(self._is_memory(note) and note.path == self.root for note in self.ledger):
+            below = f"{self.root}/"
+            self._begun = {path for path in self.index.started if path.startswith(below)}
 
     def _answer_before_cut(self) -> Remembered | None:
         """The memory of an invocation that had its answer when it was cut."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
-from greenroom.ledger.events import NodeStarted
+from greenroom.ledger.events import ModelCalled, NodeStarted, ToolCalled
 from greenroom.ledger.ledger import Ledger
 from greenroom.metrics.builtin import BuiltIn, checked_texts, checked_threshold, written
 from greenroom.metrics.comparison import MatchType, Sides, checked_match
@@ -30,7 +30,9 @@ class NodeSequence(BuiltIn, frozen=True, kw_only=True):
         started = ledger.of(NodeStarted)
         if not started:
             return Unmeasured(NO_NODES)
-        visited = nodes_visited(started)
+        visited = nodes_visited(
+            started, {event.path for event in ledger.of(ModelCalled, ToolCalled)}
+        )
         if self.turn is not None:
             span = turn_span(case, ledger, self.turn)
             if span is None:
@@ -96,15 +98,18 @@ def node_sequence(
     )
 
 
-def nodes_visited(started: Sequence[NodeStarted]) -> list[NodeStarted]:
-    """The agents and steps that were started, in order; each once, however often it was retried."""
+def nodes_visited(started: Sequence[NodeStarted], at_work: set[str]) -> list[NodeStarted]:
+    """The agents and steps that were started, in order; each once, however often it was retried.
+
+    One that holds others is left out, unless it has asked something itself: then its path is `at_work`.
+    """
     holders: set[str] = set()
     for event in started:
         # The node that this one may be in: `@1/seq` for `@1/seq.1/clerk`.
         above = event.path.rpartition("/")[0]
         bare = above.rpartition("/")[2]
         holders |= {above, *(above[: above.rindex(mark)] for mark in ".#" if mark in bare)}
-    kept = [event for event in started if event.path not in holders]
+    kept = [event for event in started if event.path not in holders or event.path in at_work]
     return [event for event in kept if "~" not in event.path.rpartition("/")[2]]
 
 

@@ -13,7 +13,9 @@ from greenroom.ledger.events import (
     ToolCalled,
     ToolReturned,
 )
+from greenroom.metrics import node_sequence
 from greenroom.models.model import ModelRequest
+from greenroom.suite import score
 
 
 def team(*, needs_approval: bool = False) -> Agent[Any]:
@@ -63,6 +65,8 @@ async def test_runs_at_the_same_time_are_calls_with_places_and_inputs_of_their_o
     assert [event.path for event in refunds] == ["@1/clerk/helper", "@1/clerk/helper#2"]
     asked = [event.path for event in ledger.of(ToolReturned) if event.tool == "ask_helper"]
     assert asked == ["@1/clerk", "@1/clerk"]
+    (found,) = (await score(ledger, [node_sequence(["clerk", "helper", "helper"])])).values()
+    assert found.passed, found
 
 
 async def test_after_an_approval_inside_each_call_goes_on_where_it_was() -> None:
