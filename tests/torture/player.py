@@ -37,9 +37,8 @@ CASES = 6
 class Far:
     """A model behind a socket."""
 
-    name = "far"
-
-    def __init__(self, port: int, process: int) -> None:
+    def __init__(self, port: int, process: int, name: str = "far") -> None:
+        self.name = name
         self._port = port
         self._process = process
 
@@ -126,7 +125,7 @@ def main() -> None:
         metrics=[
             contains("answer", name="answers"),
             called("look"),
-            judge("kind", "Is it kind?", model=model, samples=2),
+            judge("kind", "Is it kind?", model=Far(int(port), int(process), "judge"), samples=2),
         ],
         concurrency=3,
         on_case_complete=acknowledge,
