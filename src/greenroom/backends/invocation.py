@@ -274,10 +274,11 @@ class Invocation:
         self.world.record(NodeStarted(path=path, node=node, input=self.given))
         return path
 
-    def end_node(self, node: str, path: str) -> None:
-        """Write down that an agent or a step has ended, with what it said last."""
+    def end_node(self, node: str, path: str, output: Json = None) -> None:
+        """Write down that an agent or a step has ended, with its output or else what it said last."""
         steps = self.index.steps.get(path)
-        output: Json = getattr(steps[-1], "text", None) if steps else None
+        if output is None and steps:
+            output = getattr(steps[-1], "text", None)
         self.world.record(NodeEnded(path=path, node=node, output=output))
 
     def fail_node(self, path: str, error: BaseException, attempt: int = 1) -> None:

@@ -1,6 +1,8 @@
-"""An agent used as a tool is a call, as in the other frameworks, with the agent's own work inside."""
+"""What an agent is and gives in the ledger, as in the other frameworks: also one used as a tool."""
 
 from typing import Any
+
+from pydantic import BaseModel
 
 from agents import Agent, function_tool
 from greenroom import Case, Scripted, UserAgents, call, fault, simulate
@@ -108,3 +110,21 @@ async def test_an_agent_that_fails_inside_is_a_call_that_failed() -> None:
     paths = [event.path for event in ledger.of(NodeFailed)]
     assert paths == ["@1/clerk/helper", "@1/clerk/helper#2"]
     assert [event.path for event in ledger.of(NodeEnded)] == ["@1/clerk"]
+
+
+async def test_what_an_agent_gives_is_its_output_and_not_what_its_model_wrote() -> None:
+    class Receipt(BaseModel):
+        order: int
+
+    @function_tool
+    def refund(order: int) -> str:
+        raise RuntimeError("never reached in a rehearsal")
+
+    typed = Agent("clerk", model="gpt-4o", output_type=Receipt)
+    hasty = Agent("clerk", model="gpt-4o", tools=[refund], tool_use_behavior="stop_on_first_tool")
+    for agent, said, output in (
+        (typed, {"order": 1}, {"order": 1}),
+        (hasty, call("refund", order=1), "R1"),
+    ):
+        ledger = await simulate(case(), agent, model=Scripted(said))
+        assert [event.output for event in ledger.of(NodeEnded)] == [output]

@@ -128,11 +128,11 @@ class OpenAIAgentsBackend(ForeignBackend):
                 "places": {**run.places},
             }
             return Progress([paused], yields=tuple(waits))
-        run.outermost.leave()
         items, is_fresh = _items_as_json(result.to_input_list())
         output = result.final_output
         if type(output) is not str:
             output = plain(jsonable(output), "the agent's output")
+        run.outermost.leave(output)
         return Progress([*items, {"agent": result.last_agent.name}], output, is_fresh=is_fresh)
 
     async def _result(self, agent: Agent[Any], given: Any, context: Any) -> Any:

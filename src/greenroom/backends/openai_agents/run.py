@@ -63,12 +63,12 @@ class Level:
             self._at_work.add(self.path)
         return self.path
 
-    def leave(self) -> None:
-        """The agent at work has ended."""
+    def leave(self, output: Json = None) -> None:
+        """The agent at work has ended, with this output."""
         if self._agent:
             if self.note_state is not None:
                 self.note_state(self.path)
-            self._invocation.end_node(self._agent, self.path)
+            self._invocation.end_node(self._agent, self.path, output)
             self._at_work.discard(self.path)
             self._agent = ""
 
