@@ -402,7 +402,7 @@ class MockBroke(RunBroke):
     """A mock raised, ran out of answers, or has none for these arguments.
 
     The mock, not the agent, is at fault: give it answers for these arguments, or let it repeat the last
-    one. A failure that the agent should see is mocked with `fault(…)`.
+    one. If a model simulates the tool, describe its world more closely, or choose another model. A failure that the agent should see is mocked with `fault(…)`.
     """
 
 

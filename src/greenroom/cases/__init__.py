@@ -7,7 +7,7 @@ from greenroom.cases.case import Case, Expect, Stop, Turn
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.data import case_data, case_from
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.mocks import Fault, Live, by_args, fault, in_turn, live
+from greenroom.cases.mocks import Fault, Live, Simulated, by_args, fault, in_turn, live, simulated
 from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.cases.users import Lines, SimulatedUser
@@ -48,6 +48,7 @@ __all__ = [
     "Outcome",
     "Problem",
     "Score",
+    "Simulated",
     "SimulatedUser",
     "Stop",
     "Turn",
@@ -71,6 +72,7 @@ __all__ = [
     "read_evalset",
     "red_team",
     "register_shape",
+    "simulated",
     "single_turn",
     "tool_test",
     "write_config",

@@ -18,7 +18,7 @@ from greenroom.cases.liveness import (
     is_live,
     queries_with_code,
 )
-from greenroom.cases.mocks import ByArgs, Fault, InTurn, Live
+from greenroom.cases.mocks import ByArgs, Fault, InTurn, Live, Simulated
 from greenroom.cases.reader import case_from
 from greenroom.cases.users import person_data, person_of, user_data
 from greenroom.cases.wire import RecordWriter
@@ -36,6 +36,7 @@ from greenroom.ledger.plain import (
 )
 from greenroom.ledger.query import holds_code, plain_query
 from greenroom.ledger.records import field_names, is_record
+from greenroom.ledger.simulated import WORLD
 
 __all__ = [
     "case_data",
@@ -128,6 +129,8 @@ def mock_data(mock: object) -> Json:
         case Fault():
             parts = mock.given.items()
             return {"fault": {k: mock_data(v) if k == "lost" else plain(v) for k, v in parts}}
+        case Simulated():
+            return _simulated_data(mock)
         case Live():
             return {**_live(mock.tool), "hosts": list(mock.hosts)}
         case WithStateChange():
@@ -138,6 +141,29 @@ def mock_data(mock: object) -> Json:
             return _live(mock)
         case _:
             return _constant_data(mock)
+
+
+def _simulated_data(mock: Simulated) -> dict[str, Json]:
+    """A simulated world; a model that is no name is code."""
+    world: dict[str, Json] = {"world": mock.world, "state": plain(mock.state)}
+    if mock.name != WORLD:
+        world["name"] = mock.name
+    if isinstance(mock.model, str):
+        return {"simulated": {**world, "model": mock.model}}
+    return {**as_object(_write_model(mock.model, "")), "simulated": world}
+
+
+def _write_mocks(mocks: Mapping[str, Any], _where: str) -> Json:
+    """All mocks; of the tools that share a simulated world the first has it, the others name that tool."""
+    found = {tool: mock_data(mock) for tool, mock in mocks.items()}
+    worlds: list[tuple[Simulated, str]] = []
+    for tool, mock in mocks.items():
+        if isinstance(mock, Simulated):
+            first = next((name for world, name in worlds if world == mock), "")
+            worlds.append((mock, first or tool))
+            if first and not is_live(found[tool]):
+                found[tool] = {"simulated": first}
+    return found
 
 
 def _constant_data(mock: object) -> dict[str, Json]:
@@ -240,7 +266,7 @@ _CASE = RecordWriter(
     {
         "expect": lambda expect, _: expect_data(expect),
         "turns": lambda turns, where: [_TURN.write(turn, where) for turn in turns],
-        "mocks": lambda mocks, _: {tool: mock_data(mock) for tool, mock in mocks.items()},
+        "mocks": _write_mocks,
         "allow_tools": lambda tools, _: [t if isinstance(t, str) else _live(t) for t in tools],
         "stop": _write_stop,
         "metrics": lambda metrics, _: [metric_data(metric) for metric in metrics],

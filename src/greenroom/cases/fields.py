@@ -1,7 +1,7 @@
 """A mapping of a file, read field by field: all that is wrong is raised at once."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 from unicodedata import normalize
 
@@ -330,3 +330,11 @@ def without_nulls(data: Json) -> Json:
     if isinstance(data, list):
         return [without_nulls(item) for item in cast("list[Json]", data)]
     return data
+
+
+def only(data: object, known: Sequence[str], where: str) -> Mapping[str, Any]:
+    """A mapping that is one of few forms: with a field beyond them it is not one of them."""
+    fields = Fields(data, where, known, camel=False)
+    fields.rest()
+    fields.settle()
+    return cast("Mapping[str, Any]", data)

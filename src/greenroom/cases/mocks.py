@@ -1,17 +1,18 @@
 """Mocks: what a case says a tool answers instead of running.
 
 A mock is a constant, a function of the arguments (and of `ctx`, if it asks), answers in succession
-(`in_turn`), answers chosen by arguments (`by_args`), a declared `fault`, an object with
-`execute(args, ctx)`, or a real tool that the author hands over by name.
+(`in_turn`), answers chosen by arguments (`by_args`), a declared `fault`, a `simulated` world for which
+a model answers, an object with `execute(args, ctx)`, or a real tool that the author hands over by name.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from greenroom.errors import BadCase
 from greenroom.ledger.functions import Anything
-from greenroom.ledger.plain import same
+from greenroom.ledger.plain import Json, plain, same
+from greenroom.ledger.simulated import WORLD
 
 NOTHING: Any = object()
 """Where None is an answer too: none was given."""
@@ -133,6 +134,54 @@ def by_args(*answers: tuple[Mapping[str, Any], Anything], otherwise: Anything = 
         if len(pair) != 2 or not isinstance(pair[0], Mapping):  # pyright: ignore[reportUnnecessaryComparison,reportUnnecessaryIsInstance]
             raise BadCase(f"by_args(...) takes pairs of arguments and an answer, but got {pair!r}.")
     return ByArgs(answers, otherwise)
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """A world in which a model answers for the tools, and keeps what they change."""
+
+    world: str
+    model: Any
+    state: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    name: str = WORLD
+
+
+def simulated(
+    world: str, *, model: Anything, state: Mapping[str, Anything] | None = None, name: str = WORLD
+) -> Simulated:
+    """Let a model answer for tools that nobody wants to mock by hand: `simulated("A shop.", model=...)`.
+
+    `world` says in words what the tools work on, `state` what is the case at first. All tools of a case
+    with equal worlds share one memory, which every trial begins anew. Worlds that differ have names.
+    """
+    for what, text in (("world", world), ("name", name)):
+        if not isinstance(text, str) or not text.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadCase(f"simulated(...): `{what}` is {text!r}, but should be a text.")
+    if not isinstance(model, str) and not hasattr(model, "respond"):
+        raise BadCase(
+            f"simulated(...): `model` is {model!r}; give a model, or the name of one such as "
+            f"'openai:gpt-5-mini'."
+        )
+    if state is not None and not isinstance(state, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadCase(f"simulated(...): `state` is {state!r}, but should be a mapping.")
+    kept = cast("dict[str, Json]", plain(dict(state or {}), "the state of simulated(...)"))
+    return Simulated(world, model, kept, name)
+
+
+def simulated_in(mocks: Iterable[object]) -> Iterator[Simulated]:
+    """Every simulated world in these mocks and inside them."""
+    for mock in mocks:
+        match mock:
+            case Simulated():
+                yield mock
+            case InTurn():
+                yield from simulated_in(mock.answers)
+            case ByArgs():
+                yield from simulated_in((*(answer for _, answer in mock.answers), mock.otherwise))
+            case Fault():
+                yield from simulated_in([mock.lost])
+            case _:
+                pass
 
 
 @dataclass(frozen=True, slots=True)

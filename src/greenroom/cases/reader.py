@@ -3,10 +3,10 @@
 Every problem has its place, and all of a case are raised at once. An unknown field is refused; what other tools keep next to a case stands under `extra`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields as fields_of
 from functools import partial
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 from greenroom.cases.attachments import attachment_from, with_attachments
 from greenroom.cases.case import Case, Expect, Stop, Turn
@@ -22,9 +22,9 @@ from greenroom.cases.expected import (
     texts_from,
     turns_limit,
 )
-from greenroom.cases.fields import Fields, ProblemList
+from greenroom.cases.fields import Fields, ProblemList, only
 from greenroom.cases.liveness import LIVE_FIELDS, is_code, is_live, queries_with_code
-from greenroom.cases.mocks import by_args, fault, in_turn
+from greenroom.cases.mock_reader import mocks_from
 from greenroom.cases.names import (
     is_expectation,
     meant_by,
@@ -35,13 +35,11 @@ from greenroom.cases.names import (
 from greenroom.cases.problems import at, keys_of, mapping_at, shown, wrong
 from greenroom.cases.users import Lines, SimulatedUser, UserAgents, user_from
 from greenroom.cases.wire import RecordReader, list_of, read_mapping, read_text
-from greenroom.ledger.changes import BUILT_IN_SCOPES, Change, Operation, WithStateChange
+from greenroom.ledger.changes import BUILT_IN_SCOPES
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json, as_array, is_array, is_object
 
 CALL_FIELDS = ("tool", "args")
-MOCK_FIELDS = ("value", "changes", "in_turn", "by_args", "otherwise", "fault")
-FAULT_FIELDS = ("error", "timeout", "slow", "value", "malformed", "lost", "injected")
 ORIGINALS = (
     "user_content",
     "final_response",
@@ -125,14 +123,6 @@ def extra_from(data: Json, where: str) -> dict[str, Json] | None:
         if name not in ORIGINALS and is_expectation(name):
             raise unknown_field(where, key, ("metadata",), _MEANS)
     return dict(given) or None
-
-
-def _only(data: object, known: Sequence[str], where: str) -> Mapping[str, Any]:
-    """A mapping that is one of few forms: with a field beyond them it is not one of them."""
-    fields = Fields(data, where, known, camel=False)
-    fields.rest()
-    fields.settle()
-    return cast("Mapping[str, Any]", data)
 
 
 def _said(data: Json, where: str) -> str:
@@ -241,7 +231,7 @@ def _user_from(data: Json, where: str) -> Lines | SimulatedUser | None:
     # Refuse a field that none of the forms of a user has, with the form that has most of the others.
     given = mapping_at(where, data, ("lines", "tools", *_PERSON))
     forms = (_PERSON, ("lines", "then"), _AGENTS)
-    _only(given, max(forms, key=lambda form: sum(bool(near_name(k, form)) for k in given)), where)
+    only(given, max(forms, key=lambda form: sum(bool(near_name(k, form)) for k in given)), where)
     return placed(where, user_from, with_attachments(data, where), where)
 
 
@@ -252,7 +242,7 @@ def _metric_from(data: Json, where: str) -> Criterion:
         message = f"{shown(name)} stands where `criterion` should"
         raise wrong(where, message, "Write", example={"criterion": name, **more})
     if is_object(data) and "criterion" not in data and data:
-        _only(dict.fromkeys(data) | {next(iter(data)): 1}, ("criterion",), where)
+        only(dict.fromkeys(data) | {next(iter(data)): 1}, ("criterion",), where)
     if not isinstance(data, str) and not (is_object(data) and "criterion" in data):
         example: Json = {"criterion": "...", "threshold": 0.8}
         raise wrong(where, f"{shown(data)} names no metric", "Write its name, or", example=example)
@@ -271,78 +261,7 @@ _PERSON = tuple(part.name for part in fields_of(SimulatedUser))
 _AGENTS = tuple(part.name for part in fields_of(UserAgents))
 
 
-# Mocks
-
-
-def _mocks_from(data: Json, where: str) -> dict[str, Any]:
-    given, problems = mapping_at(where, data), ProblemList()
-    read = {
-        tool: problems.part(at(where, tool), partial(_whole_mock, mock, at(where, tool)), None)
-        for tool, mock in given.items()
-    }
-    problems.settle()
-    return read
-
-
-def _whole_mock(data: Json, where: str) -> Any:
-    return _mock_from(with_attachments(data, where), where)
-
-
-def _mock_from(data: Any, where: str) -> Any:
-    if not is_object(data) or not any(near_name(key, MOCK_FIELDS) for key in data):
-        message = f"{shown(data)} is not a mock: it may have {', '.join(MOCK_FIELDS)}"
-        raise wrong(where, message, "Write", example={"value": data})
-    for kind in ("in_turn", "by_args"):
-        if kind in data and not is_array(data[kind]):
-            raise wrong(at(where, kind), f"{shown(data[kind])} should be a list")
-    if "fault" in data:
-        mapping_at(at(where, "fault"), data["fault"], FAULT_FIELDS)
-    match dict(_only(data, MOCK_FIELDS, where)):
-        case {"value": value, "changes": [*changes], **rest} if not rest:
-            return WithStateChange(value, tuple(_change_from(c, where) for c in changes))
-        case {"value": value, **rest} if not rest:
-            return value
-        case {"in_turn": [*answers], **rest} if not rest:
-            inner = list_of(_mock_from)(answers, at(where, "in_turn"))
-            return placed(where, in_turn, *inner)
-        case {"by_args": [*pairs], **rest} if not rest.keys() - {"otherwise"}:
-            others = {key: _mock_from(answer, at(where, key)) for key, answer in rest.items()}
-            return by_args(*list_of(_pair_from)(pairs, at(where, "by_args")), **others)
-        case {"fault": {**given}, **rest} if not rest:
-            inside = at(where, "fault")
-            if "lost" in given:
-                given = {**given, "lost": _mock_from(given["lost"], at(inside, "lost"))}
-            return placed(inside, fault, **_only(given, FAULT_FIELDS, inside))
-        case other:
-            raise wrong(
-                where, f"{shown(other)} is not a mock", "Give value, in_turn, by_args or fault"
-            )
-
-
-def _change_from(data: Any, where: str) -> Change:
-    match data:
-        case {"scope": str(scope), "path": [str(), *_] as path, **rest} if rest.keys() <= _CHANGE:
-            op = rest.get("op", "set")
-            if all(isinstance(key, str) for key in path) and op in get_args(Operation):
-                return Change(scope, tuple(path), op, rest.get("value"))
-        case _:
-            pass
-    raise wrong(
-        at(where, "changes"), f"it holds {shown(data)}", "Give scope, path (a list), op and value"
-    )
-
-
-_CHANGE = frozenset(("op", "value"))
-
-
-def _pair_from(pair: Any, where: str) -> tuple[Mapping[str, Any], Any]:
-    match pair:
-        case [{**args}, answer]:
-            return cast("Mapping[str, Any]", args), _mock_from(answer, at(where, 1))
-        case _:
-            example: Json = [{"argument": "..."}, {"value": "..."}]
-            message = f"{shown(pair)} should be a pair of arguments and a mock"
-            raise wrong(where, message, "Write", example=example)
+# The state
 
 
 def _state_of(data: Any, where: str) -> Mapping[str, Any]:
@@ -366,7 +285,7 @@ _CASE = RecordReader(
         "says": _said,
         "expect": expect_from,
         "turns": _turns_from,
-        "mocks": _mocks_from,
+        "mocks": mocks_from,
         "allow_tools": list_of(_tool_name, of_names=True),
         "state": _state_of,
         "stop": _stop_from,

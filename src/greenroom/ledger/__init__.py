@@ -84,6 +84,7 @@ from greenroom.ledger.questions import (
     usage,
     user_view,
 )
+from greenroom.ledger.simulated import simulated_state
 
 __all__ = [
     "AgentSaid",
@@ -160,6 +161,7 @@ __all__ = [
     "response",
     "responses",
     "seconds",
+    "simulated_state",
     "spending",
     "spending_by_node",
     "started",

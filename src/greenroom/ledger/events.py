@@ -16,7 +16,7 @@ from greenroom.ledger.changes import Change, Changes
 from greenroom.ledger.messages import Message, ToolCall, Usage, Voice
 from greenroom.ledger.plain import Json
 
-Source = Literal["live", "mock", "cached", "replayed", "refused", "user", "middleware"]
+Source = Literal["live", "mock", "cached", "replayed", "refused", "user", "middleware", "simulated"]
 """Who answered a call."""
 EndReason = Literal["completed", "finished", "state_matches", "max_turns", "max_seconds", "error"]
 """Why a run is over."""

@@ -15,6 +15,7 @@ from greenroom.ledger import questions
 from greenroom.ledger.events import RunEnded, ToolBlocked, ToolFailed
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_array, is_object
+from greenroom.ledger.simulated import simulated_tools
 from greenroom.results.breakage import BROKE
 
 Whom = Literal["agent", "user", "tool_mock", "expectation", "undecided"]
@@ -57,6 +58,9 @@ def blame(case: Case, ledger: Ledger, scores: Mapping[str, Outcome]) -> Blame | 
         return Blame("expectation", impossible)
     if faults := _mock_failures(ledger):
         return Blame("tool_mock", faults)
+    if tools := simulated_tools(ledger):
+        answered = f"a model answered for {', '.join(tools)}: see whether it answered as they would"
+        return Blame("undecided", [*failed, answered])
     if person_of(case.user) is None or _vouched(scores):
         return Blame("agent", failed)
     return Blame(
@@ -130,7 +134,7 @@ def _mock_failures(ledger: Ledger) -> list[str]:
     return [
         f"the mock of {end.tool!r} failed: {end.error}"
         for end in ledger.index_of().results.values()
-        if isinstance(end, ToolFailed) and end.source == "mock"
+        if isinstance(end, ToolFailed) and end.source in ("mock", "simulated")
     ]
 
 

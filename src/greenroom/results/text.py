@@ -9,6 +9,7 @@ from greenroom.ledger import questions
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.redaction import without_secrets
 from greenroom.ledger.safe_text import harmless, on_one_line
+from greenroom.ledger.simulated import SIMULATED
 from greenroom.results.breakdown import summary_of
 from greenroom.results.facts import Facts, OutcomeFacts
 from greenroom.results.intervals import percent
@@ -149,9 +150,12 @@ class Spent(NamedTuple):
 
 def spending(whose: Report | CaseResult) -> list[Spent]:
     """What each role spent; one that asked no model is left out."""
+    # A model that answers for tools counts with those that speak for users.
+    has_tools = any(note.startswith(SIMULATED) for note in whose.notes)
+    simulating = "simulated by" if has_tools else "users simulated by"
     roles = [
         Spent("agent", "answered by", whose.models, whose.usage, whose.cost),
-        Spent("user", "users simulated by", whose.user_models, whose.user_usage, whose.user_cost),
+        Spent("user", simulating, whose.user_models, whose.user_usage, whose.user_cost),
         Spent("judge", "judged by", whose.judge_models, whose.judge_usage, whose.judge_cost),
     ]
     return [spent for spent in roles if spent.models]

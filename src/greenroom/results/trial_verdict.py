@@ -14,6 +14,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.origin import place_of, words_of
 from greenroom.ledger.questions import Spending
+from greenroom.ledger.simulated import SIMULATED, simulated_tools
 from greenroom.results.blame import blame
 from greenroom.results.breakage import Problem, breakage
 from greenroom.results.endings import Status
@@ -67,7 +68,11 @@ def concluded(
         scores={**scores},
         ended=reason,
         error=error,
-        notes=(*_not_seen(unseen), *_replayed(recorded_at, ledger, judging)),
+        notes=(
+            *_not_seen(unseen),
+            *_replayed(recorded_at, ledger, judging),
+            *_simulated(ledger),
+        ),
         recorded_at=recorded_at,
         turns=len(index.rounds),
         seconds=questions.seconds(ledger),
@@ -103,6 +108,15 @@ def _replayed(recorded_at: float | None, *ledgers: Ledger | None) -> list[str]:
     return [
         f"{REPLAYED} in part: {live} of {len(replies)} answers of models are live, the rest was recorded on {on}"
     ]
+
+
+def _simulated(ledger: Ledger) -> list[str]:
+    """For each model that answered for tools a note which these are."""
+    tools: dict[str, list[str]] = {}
+    for tool, models in simulated_tools(ledger).items():
+        for model in models:
+            tools.setdefault(model, []).append(tool)
+    return [f"{SIMULATED}{model}: {', '.join(sorted(names))}" for model, names in tools.items()]
 
 
 def _spent(ledger: Ledger, judging: Ledger | None, *, models_seen: bool) -> dict[str, Any]:

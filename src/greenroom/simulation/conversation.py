@@ -17,6 +17,7 @@ from greenroom.errors import (
     FenceBreach,
     GreenroomError,
     GuardrailTripped,
+    MockBroke,
     RunBroke,
     UserAgentFailed,
 )
@@ -27,6 +28,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.query import matches_state
 from greenroom.ledger.questions import ended, seconds, time_of_recording, turns
+from greenroom.ledger.simulated import unanswered
 from greenroom.models.model import Model
 from greenroom.simulation.fence import Breach, FencedScope, opening_for, put_up
 from greenroom.simulation.gate import BeforeLive
@@ -148,7 +150,7 @@ def _begin(trial: TrialContext) -> None:
 
 async def run_within(limit: float, trial: TrialContext, allow_tools: Collection[Any]) -> None:
     """Run a trial for so many seconds at most, and record how it ended."""
-    deadline = Deadline(limit, name=f"case {trial.case.id!r}", on_extended=trial.extend)
+    deadline = Deadline(limit, name=f"case {trial.case.id!r}", on_extended=trial.world.extend)
     trial.world.deadline = monotonic() + limit
     # SDKs swallow refusals and try again; a case that was refused something ends at once.
     trial.refusals.on_set = deadline.cut
@@ -391,6 +393,9 @@ def _ending(
     if trial.refusals.refusal is not None:
         return _error(trial.refusals.refusal)
     if late is not None:
+        if waits := ", ".join(unanswered(trial.ledger)):
+            why = f"the model that simulates {waits} did not answer within {late:.3g} s."
+            return _error(MockBroke(why))
         if not trial.speaking:
             return RunEnded(reason="max_seconds")
         why = f"the user agent for {trial.speaking!r} did not answer within {late:.3g} s."

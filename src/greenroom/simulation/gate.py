@@ -6,13 +6,11 @@ framework did with the exception.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from concurrent.futures import Future
 from contextlib import nullcontext
 from contextvars import ContextVar
 from functools import partial
-from inspect import isroutine
-from types import MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -21,18 +19,20 @@ from greenroom.agents.remote import Remote
 from greenroom.agents.tools import Tool
 from greenroom.backends.backend import ToolFacts
 from greenroom.cases.case import Case
-from greenroom.cases.mocks import Live
+from greenroom.cases.mocks import Live, Simulated
 from greenroom.cases.problems import as_yaml_line
-from greenroom.errors import BadCase, GreenroomError, ReplayDrifted, ToolRefused
-from greenroom.ledger.events import Event, Noted, ToolBlocked
+from greenroom.errors import GreenroomError, ReplayDrifted, ToolRefused
+from greenroom.ledger.events import Event, Noted, Source, ToolBlocked
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
-from greenroom.ledger.plain import JSON_TYPES
+from greenroom.ledger.plain import JSON_TYPES, Json
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.simulation.fence import Opening, mocking_var, opening_for
-from greenroom.simulation.mock_answers import mocked
+from greenroom.simulation.handed_over import ABSENT, is_origin, is_the_tool, names_tool
+from greenroom.simulation.mock_answers import is_simulated, mocked
 from greenroom.simulation.refusals import Refusals
 from greenroom.simulation.remedies import run_by_name, run_with_hosts
+from greenroom.simulation.simulated_tools import SimulatedTools
 from greenroom.world.live import LiveWorld, cannot_wait
 from greenroom.world.presence import ContextSetting
 from greenroom.world.records import answer_constant, answer_model, answer_tool, begin_call
@@ -50,7 +50,6 @@ Takes the id of the call, and a function to call, in any thread, with None once 
 the reason why it is not. So it is known whatever happens to the process which tools may have acted.
 """
 
-_ABSENT: Any = object()
 _ACTING: Final = ContextVar["Ledger | None"]("greenroom_acting", default=None)
 """The ledger that has the call, around a body that its author named."""
 _OWN: Final = ContextVar[object]("greenroom_own_tool", default=None)
@@ -151,6 +150,8 @@ class RehearsalWorld(FencedWorld):
             resources=resources,
         )
         self.before_live: BeforeLive | None = None
+        self.simulated = SimulatedTools(case)
+        self._user_world: FencedWorld | None = None
         self._case = case
         self._tools = tools or {}
         self._allowed = allowed
@@ -173,7 +174,50 @@ class RehearsalWorld(FencedWorld):
         twin.before_live = self.before_live
         twin.captures, twin.redact = self.captures, self.redact
         twin.recording, twin.seed = self.recording, self.seed
+        twin.simulated, twin._user_world = self.simulated, self.user_world
         return twin
+
+    @property
+    def user_world(self) -> FencedWorld:
+        """The World of the simulation, which speaks for the user and for simulated tools."""
+        if self._user_world is None:
+            world = FencedWorld(
+                self.ledger,
+                self.refusals,
+                voice="user",
+                run_id=self.run_id,
+                clock=self._clock,
+                on_event=self.on_event,
+                resources=self.resources,
+            )
+            world.deadline = self.deadline
+            world.captures, world.redact = self.captures, self.redact
+            world.recording, world.seed = self.recording, self.seed
+            if self.middleware is not None:
+                # Loaded where it is used: most trials have none.
+                from greenroom.world.middleware.attachment import observe_user
+
+                observe_user(world, self.middleware)
+            self._user_world = world
+        return self._user_world
+
+    def extend(self, seconds: float) -> None:
+        """Allow the trial more time, because another one blocked the event loop."""
+        for world in (self, self._user_world):
+            if world is not None and world.deadline is not None:
+                world.deadline += seconds
+
+    def simulate(self, mock: Simulated, request: ToolRequest) -> Awaitable[Json]:
+        """What a model answers for a tool."""
+        issued_at = self.ledger.index_of(self.voice).called[request.id].seq
+        return self.simulated.answer(mock, request, self.user_world, issued_at)
+
+    async def call_model(
+        self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
+    ) -> ModelReply:
+        """Ask the real model; what it is told of tools is known to who simulates them."""
+        self.simulated.show(request.tools)
+        return await super().call_model(request, body, on_delta)
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
         """Mock, else the body its author named, else a violation."""
@@ -183,7 +227,7 @@ class RehearsalWorld(FencedWorld):
         return await self.middleware.held(request, self._answer_call(request, body))
 
     async def _answer_call(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
-        mock: Any = self._case.mocks.get(request.tool, _ABSENT)
+        mock: Any = self._case.mocks.get(request.tool, ABSENT)
         if self.middleware is not None:
             answer = await self.middleware.before_tool(request)
             if answer is not None:
@@ -196,34 +240,33 @@ class RehearsalWorld(FencedWorld):
         if request.tool in mocking_var.get():
             # A mock that calls the tool it stands for would be asked for itself.
             raise self.refusals.set(self._refused_directly(request.tool))
-        if mock is not _ABSENT and not _is_origin(mock, request):
+        if mock is not ABSENT and not is_origin(mock, request):
+            source: Source = "simulated" if is_simulated(mock, request) else "mock"
+            answer = self._recorded(request) if source == "simulated" else None
+            if answer is not None:
+                return answer
             token = mocking_var.set((*mocking_var.get(), request.tool))
             try:
                 return await answer_tool(
-                    self, request, lambda context: mocked(mock, request, context), "mock"
+                    self, request, lambda context: mocked(mock, request, context), source
                 )
             finally:
                 mocking_var.reset(token)
-        if mock is _ABSENT and request.yields:
+        if mock is ABSENT and request.yields:
             if request.visits:
                 raise self.refusals.set(ToolRefused(cannot_wait(request)))
             begin_call(self, request)
             return Pending(request.id)
-        if mock is _ABSENT and request.delegates:
+        if mock is ABSENT and request.delegates:
             return await answer_tool(self, request, body, "live")
-        if mock is _ABSENT and not self._is_allowed(request.tool, request.origin):
+        if mock is ABSENT and not self._is_allowed(request.tool, request.origin):
             raise self.refusals.set(self._refused(request))
         return await self._run_named(mock, request, body)
 
     async def _run_named(self, mock: object, request: ToolRequest, body: ToolBody) -> Returned:
         """Run a body its author named; only `live(...)` opens the fence, and only meanwhile."""
-        if self.recording is not None:
-            try:
-                answer = self.recording.returned(self, request)
-            except ReplayDrifted as drift:
-                raise self.refusals.set(drift) from None
-            if answer is not None:
-                return answer
+        if (answer := self._recorded(request)) is not None:
+            return answer
         self._refuse_doubt(request)
         hosts = mock.hosts if isinstance(mock, Live) else None
         self.resources.hosts.update(hosts or ())
@@ -234,6 +277,15 @@ class RehearsalWorld(FencedWorld):
         finally:
             _ACTING.reset(acting)
 
+    def _recorded(self, request: ToolRequest) -> Returned | None:
+        """How the same call ended in the recording that answers; None if there is none."""
+        if self.recording is None:
+            return None
+        try:
+            return self.recording.returned(self, request)
+        except ReplayDrifted as drift:
+            raise self.refusals.set(drift) from None
+
     async def _keep_call(self, request: ToolRequest) -> None:
         """Let no real tool act before its call is on disk, where that is promised."""
         if self.before_live is not None:
@@ -242,21 +294,21 @@ class RehearsalWorld(FencedWorld):
 
     def _is_allowed(self, name: str, origin: object) -> bool:
         """Named by its name or by the very object, for this case or for the whole run."""
-        return any(_names(allowed, name, origin) for allowed in self._allowed)
+        return any(names_tool(allowed, name, origin) for allowed in self._allowed)
 
     def check_resources(self) -> None:
         """Refuse a case in which a tool may really run that would lack what it works with."""
         for name, facts in self._tools.items():
-            mock = self._case.mocks.get(name, _ABSENT)
+            mock = self._case.mocks.get(name, ABSENT)
             if isinstance(facts.origin, Tool) and facts.origin.resources:
-                runs = self._is_allowed(name, facts.origin) if mock is _ABSENT else False
-                if runs or isinstance(mock, Live) or _is_the(mock, facts.origin):
+                runs = self._is_allowed(name, facts.origin) if mock is ABSENT else False
+                if runs or isinstance(mock, Live) or is_the_tool(mock, facts.origin):
                     self.resources.check(facts.origin.required_resources, name)
 
     def check_direct_call(self, origin: object, name: str) -> None:
         """Refuse a tool body called past the World, unless its author named that tool."""
-        mock = self._case.mocks.get(name, _ABSENT)
-        if not self._is_allowed(name, origin) and not _is_the(mock, origin):
+        mock = self._case.mocks.get(name, ABSENT)
+        if not self._is_allowed(name, origin) and not is_the_tool(mock, origin):
             raise self.refusals.set(self._refused_directly(name))
         if _ACTING.get() is not self.ledger:
             # What a named body calls is part of its own call; this stands alone.
@@ -319,49 +371,6 @@ def _kept(call_id: str, before_live: BeforeLive) -> "Future[None]":
 
     before_live(call_id, tell)
     return kept
-
-
-def _names(given: object, name: str, origin: object) -> bool:
-    """Whether `given` (a name, a tool, its function, or live(...)) names this tool."""
-    if isinstance(given, Live):
-        given = given.tool
-    return given == name if isinstance(given, str) else _is_the(given, origin)
-
-
-def _is_the(given: object, origin: object) -> bool:
-    """Whether `given` is the very tool, or the function or object behind it."""
-    if isinstance(given, Live):
-        given = given.tool
-    if given is _ABSENT or origin is None:
-        return False
-    behind = (origin, getattr(origin, "fn", _ABSENT), getattr(origin, "tool", _ABSENT))
-    if isinstance(given, MethodType):
-        # It is another object each time it is looked up; as a tool it is the same.
-        return given in behind
-    # Of a callable object it is a method that is called.
-    function = behind[1]
-    is_called = isinstance(function, MethodType) and function.__name__ == "__call__"
-    if is_called and function.__self__ is given:
-        return True
-    return any(given is known for known in behind)
-
-
-def _is_origin(mock: object, request: ToolRequest) -> bool:
-    """Whether a mock is the real tool handed over; another tool's is refused as a mistake."""
-    if isinstance(mock, Live) or _is_the(mock, request.origin):
-        if isinstance(mock, Live) and not _names(mock.tool, request.tool, request.origin):
-            raise BadCase(
-                f"mocks[{request.tool!r}] is live({mock.tool!r}), which is not that tool."
-            )
-        return True
-    tool = getattr(request.origin, "tool", None) or request.origin
-    if not isroutine(tool) and type(mock) is type(tool):
-        is_named = isinstance(name := getattr(mock, "name", None), str)
-        raise BadCase(
-            f"mocks[{request.tool!r}] is the tool {name if is_named else mock!r}, not "
-            f"{request.tool!r}. Hand over the tool itself, or a function that stands in for it."
-        )
-    return False
 
 
 def _explained(request: ToolRequest, case: Case, lacking: list[ToolFacts]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from copy import deepcopy
 from typing import Any
 
-from greenroom.cases.mocks import NOTHING, ByArgs, Fault, InTurn
+from greenroom.cases.mocks import NOTHING, ByArgs, Fault, InTurn, Simulated
 from greenroom.errors import GreenroomError, MockBroke
 from greenroom.ledger.changes import unwrapped
 from greenroom.ledger.origin import summarize_error, words_of
@@ -40,6 +40,9 @@ def mocked(mock: Any, request: ToolRequest, context: Context) -> Any:
                     f"Add a pair for these arguments to by_args(...), or otherwise=."
                 ) from None
             return mocked(chosen, request, context)
+        case Simulated():
+            world: Any = context._world  # pyright: ignore[reportPrivateUsage]
+            return world.simulate(mock, request)
         case _ if hasattr(mock, "execute"):
             return _run(
                 lambda: mock.execute(deepcopy(dict(request.args)), context), request, context
@@ -48,6 +51,24 @@ def mocked(mock: Any, request: ToolRequest, context: Context) -> Any:
             return _run(lambda: _called(mock, request, context), request, context)
         case _:
             return mock
+
+
+def is_simulated(mock: object, request: ToolRequest) -> bool:
+    """Whether a model answers this call."""
+    match mock:
+        case Simulated():
+            return True
+        case InTurn(answers=answers) if request.n < len(answers):
+            return is_simulated(answers[request.n], request)
+        case ByArgs():
+            try:
+                return is_simulated(mock.pick(request.args), request)
+            except KeyError:
+                return False
+        case Fault():
+            return is_simulated(mock.lost, request)
+        case _:
+            return False
 
 
 def _called(mock: Callable[..., Any], request: ToolRequest, context: Context) -> Any:

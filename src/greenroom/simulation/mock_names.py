@@ -17,7 +17,7 @@ from greenroom.agents.tools import Tool
 from greenroom.backends.backend import Backend
 from greenroom.backends.native import NativeBackend
 from greenroom.cases.case import Case
-from greenroom.cases.mocks import Fault, Live
+from greenroom.cases.mocks import Fault, Live, Simulated
 from greenroom.cases.problems import Problem, at
 from greenroom.cases.users import UserAgents
 from greenroom.errors import BadCase
@@ -140,7 +140,7 @@ def _bringing(case: Case, allowed: Collection[Any]) -> set[str]:
 
 def _functions(case: Case) -> Iterator[str]:
     for name, mock in case.mocks.items():
-        if type(mock) not in JSON_TYPES and not isinstance(mock, Fault | Live | Tool):
+        if type(mock) not in JSON_TYPES and not isinstance(mock, Fault | Live | Simulated | Tool):
             yield name
 
 

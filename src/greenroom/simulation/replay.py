@@ -30,6 +30,7 @@ from greenroom.ledger.events import (
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.questions import ended, started, time_of_recording
+from greenroom.ledger.simulated import is_simulation
 from greenroom.simulation.conversation import advance, on_breach, run_within
 from greenroom.simulation.gate import RehearsalWorld
 from greenroom.simulation.hooked_turns import as_stack
@@ -201,7 +202,7 @@ def _rounds(recorded: Ledger) -> Iterator[list[Event]]:
     for event in recorded:
         is_round = isinstance(event, UserSaid | Answered) and event.voice == "agent"
         is_conflict = isinstance(event, StateConflicted) and event.path.startswith("answers@")
-        if is_round or is_conflict or event.voice == "user":
+        if is_round or is_conflict or (event.voice == "user" and not is_simulation(event)):
             found.append(event)
         if is_round:
             yield found

@@ -47,7 +47,7 @@ from greenroom.simulation.fence import (
     not_held,
     put_up,
 )
-from greenroom.simulation.gate import FencedWorld, RehearsalWorld
+from greenroom.simulation.gate import RehearsalWorld
 from greenroom.simulation.mock_names import answered_by_user, check_names
 from greenroom.simulation.refusals import Refusals
 from greenroom.simulation.user_side import UserSide
@@ -108,48 +108,23 @@ class TrialContext(Struct, eq=False):
     refusals: Refusals
     visitors: Visitors
     on_event: Callable[[Event], None] | None = None
-    clock: FixedClock | None = None
     number: int = 1
     scope: FencedScope | None = None
     converse: "Callable[[TrialContext], Awaitable[EndReason]] | None" = None
     """Holds the conversation in another way than the case says."""
     _user_side: UserSide | None = None
-    _user_world: FencedWorld | None = None
 
     @property
     def user_side(self) -> UserSide:
         """The user's side, made when it is first needed; most cases are one message long."""
         if self._user_side is None:
-            world = FencedWorld(
-                self.ledger,
-                self.refusals,
-                voice="user",
-                run_id=self.world.run_id,
-                clock=self.clock,
-                on_event=self.on_event,
-                resources=self.world.resources,
-            )
-            world.deadline = self.world.deadline
-            world.captures, world.redact = self.world.captures, self.world.redact
-            world.recording, world.seed = self.world.recording, self.world.seed
-            if self.world.middleware is not None:
-                from greenroom.world.middleware.attachment import observe_user  # as `attach`
-
-                observe_user(world, self.world.middleware)
-            self._user_world = world
-            self._user_side = UserSide(self.case, self.user, self.ledger, world)
+            self._user_side = UserSide(self.case, self.user, self.ledger, self.world.user_world)
         return self._user_side
 
     @property
     def speaking(self) -> str:
         """The user agents that are at work on an answer, by name; empty if none is."""
         return ", ".join(self._user_side.speaking) if self._user_side is not None else ""
-
-    def extend(self, seconds: float) -> None:
-        """Allow the trial more time, because another one blocked the event loop."""
-        for world in (self.world, self._user_world):
-            if world is not None and world.deadline is not None:
-                world.deadline += seconds
 
     def close(self) -> None:
         """End the trial: work that it left behind must not act any more."""
@@ -198,9 +173,7 @@ def set_up(
     world.model = getattr(backend, "answered_by", None)
     if allowed or case.mocks:
         world.check_resources()
-    return TrialContext(
-        case, backend, ledger, world, user, refusals, Visitors(world), on_event, clock
-    )
+    return TrialContext(case, backend, ledger, world, user, refusals, Visitors(world), on_event)
 
 
 def attach(

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from greenroom.cases.scores import NotApplicable
+from greenroom.ledger.simulated import SIMULATED
 from greenroom.results.result import CaseResult
 from greenroom.results.text import listed, number_of
 from greenroom.results.trial_verdict import REPLAYED, UNSEEN
@@ -22,6 +23,8 @@ class CommonNotes:
     _said: set[str] = field(default_factory=set[str])
     _replaced: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """The trials in which hooks replaced what a metric found, by the metric."""
+    _simulated: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    """The tools that models answered for, by the beginning of the note that says so."""
     _models: set[str] = field(default_factory=set[str])
     _own_judges: set[str] = field(default_factory=set[str])
     """The models that judged what they had answered themselves."""
@@ -34,6 +37,9 @@ class CommonNotes:
         for note in result.notes:
             if note in UNSEEN.values() or note.startswith(f"{REPLAYED}:"):
                 self._said.add(note)
+            elif note.startswith(SIMULATED):
+                whose, _, tools = note.partition(": ")
+                self._simulated.setdefault(whose, set()).update(tools.split(", "))
         for name in result.replaced:
             self._replaced.setdefault(name, []).append(result.label)
         self._models.update(result.models, result.user_models, result.judge_models)
@@ -63,6 +69,9 @@ class CommonNotes:
             f"a hook replaced what {name!r} found in {number_of(len(labels), 'trial')}: {listed(labels)}"
             for name, labels in self._replaced.items()
         ]
+        simulated = [
+            f"{whose}: {', '.join(sorted(tools))}" for whose, tools in self._simulated.items()
+        ]
         # Most likely the name of the model is misspelt.
         unused = [
             f"the rate of {model!r} held nothing back: no model of that name answered, only "
@@ -70,4 +79,4 @@ class CommonNotes:
             for model in rates
             if self._models and model not in self._models
         ]
-        return [*sorted(self._said), *replaced, *idle, *partial, *unused]
+        return [*sorted(self._said), *simulated, *replaced, *idle, *partial, *unused]

@@ -16,6 +16,7 @@ from greenroom.backends.backend import Backend
 from greenroom.backends.native import NativeBackend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
+from greenroom.cases.mocks import simulated_in
 from greenroom.cases.users import Lines, SimulatedUser, UserAgents
 from greenroom.metrics.judges.bench import Bench
 from greenroom.metrics.scores import metrics_for
@@ -172,7 +173,7 @@ def needs_of(case: Case, ready: Prepared, earlier: Earlier) -> dict[Role, Need]:
         judges = [bench for metric in metrics for bench in _benches(metric)]
         votes = sum(1 if bench.early_stop else bench.samples for bench in judges)
         found["agent"] = _least_of_agent(case, backend)
-        found["user"] = _least_of(list(_models_of(case.user)), "user", 0)
+        found["user"] = _least_of(_simulating(case), "user", 0)
         found["judge"] = _least_of([bench.model for bench in judges], "judge", votes)
         return found
     results, cached = earlier.of_case(case), ready.settings.measuring.cache is not None
@@ -215,6 +216,12 @@ def _least_of(models: Sequence[Model], role: Role, calls: int) -> Need:
 def _unknown(role: Role) -> Need:
     cost = Amount(unknown=(f"what {_WHOSE[role]} asks models",))
     return Need(is_least=True, tokens_in=None, tokens_out=None, cost=cost)
+
+
+def _simulating(case: Case) -> list[Model]:
+    """The models that speak for the user of a case, and those that answer for its tools."""
+    tools = [as_model(world.model) for world in simulated_in(case.mocks.values())]
+    return [*_models_of(case.user), *tools]
 
 
 def _models_of(user: Any) -> Iterator[Model]:

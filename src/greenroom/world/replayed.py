@@ -261,7 +261,10 @@ def repeat_call(
     """End a call as it ended, and record that as replayed."""
     begin_call(world, request)
     for event in found.inside:
-        world.record(copied(event))
+        # A model that answered for the tool did so on the side of the simulation.
+        side: World = world if event.voice == world.voice else getattr(world, "user_world", world)
+        is_reply = isinstance(event, ModelReplied)
+        side.record(copied(structs.replace(event, source="replayed") if is_reply else event))
     end = found.end
     if end is None:
         raise as_ended(recorded)

@@ -7,8 +7,8 @@ from typing import Any, get_type_hints
 from greenroom.cases.case import Case, Expect, Stop, Turn
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.own import VERSION
+from greenroom.cases.mock_reader import FAULT_FIELDS, WORLD_FIELDS
 from greenroom.cases.names import MAX_ID
-from greenroom.cases.reader import FAULT_FIELDS
 from greenroom.cases.users import SimulatedUser, UserAgents
 from greenroom.ledger.attachments import MARK
 from greenroom.ledger.plain import Json
@@ -149,6 +149,8 @@ def _mock() -> Schema:
         "minItems": 2,
         "maxItems": 2,
     }
+    texts: Schema = {name: {"type": "string"} for name in WORLD_FIELDS}
+    world = _only({**texts, "state": _OBJECT}, "world", "model")
     faults: Schema = {**{name: dict[str, Any]() for name in FAULT_FIELDS}, "lost": _ref("mock")}
     return {
         "oneOf": [
@@ -156,5 +158,6 @@ def _mock() -> Schema:
             _only({"in_turn": {**_list(_ref("mock")), "minItems": 1}}, "in_turn"),
             _only({"by_args": _list(pair), "otherwise": _ref("mock")}, "by_args"),
             _only({"fault": _only(faults)}, "fault"),
+            _only({"simulated": {"anyOf": [{"type": "string"}, world]}}, "simulated"),
         ]
     }

@@ -1,0 +1,55 @@
+"""Whether what a case hands over, as a mock or by name, is the very tool that is called."""
+
+from inspect import isroutine
+from types import MethodType
+from typing import Any
+
+from greenroom.cases.mocks import Live
+from greenroom.errors import BadCase
+from greenroom.world.world import ToolRequest
+
+ABSENT: Any = object()
+"""Where None is a mock too: there is none."""
+
+
+def names_tool(given: object, name: str, origin: object) -> bool:
+    """Whether `given` (a name, a tool, its function, or live(...)) names this tool."""
+    if isinstance(given, Live):
+        given = given.tool
+    return given == name if isinstance(given, str) else is_the_tool(given, origin)
+
+
+def is_the_tool(given: object, origin: object) -> bool:
+    """Whether `given` is the very tool, or the function or object behind it."""
+    if isinstance(given, Live):
+        given = given.tool
+    if given is ABSENT or origin is None:
+        return False
+    behind = (origin, getattr(origin, "fn", ABSENT), getattr(origin, "tool", ABSENT))
+    if isinstance(given, MethodType):
+        # It is another object each time it is looked up; as a tool it is the same.
+        return given in behind
+    # Of a callable object it is a method that is called.
+    function = behind[1]
+    is_called = isinstance(function, MethodType) and function.__name__ == "__call__"
+    if is_called and function.__self__ is given:
+        return True
+    return any(given is known for known in behind)
+
+
+def is_origin(mock: object, request: ToolRequest) -> bool:
+    """Whether a mock is the real tool handed over; another tool's is refused as a mistake."""
+    if isinstance(mock, Live) or is_the_tool(mock, request.origin):
+        if isinstance(mock, Live) and not names_tool(mock.tool, request.tool, request.origin):
+            raise BadCase(
+                f"mocks[{request.tool!r}] is live({mock.tool!r}), which is not that tool."
+            )
+        return True
+    tool = getattr(request.origin, "tool", None) or request.origin
+    if not isroutine(tool) and type(mock) is type(tool):
+        is_named = isinstance(name := getattr(mock, "name", None), str)
+        raise BadCase(
+            f"mocks[{request.tool!r}] is the tool {name if is_named else mock!r}, not "
+            f"{request.tool!r}. Hand over the tool itself, or a function that stands in for it."
+        )
+    return False
