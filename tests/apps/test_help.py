@@ -74,6 +74,7 @@ def test_a_shell_that_asks_gets_the_words(tmp_path):
         "plain,clear-cache",
         "plain,compare",
         "plain,merge",
+        "plain,mutants",
         "plain,rescore",
         "plain,run",
         "plain,score",

@@ -1,7 +1,7 @@
 """The frozen graph: what an expression compiles to, what is run, and what a ledger remembers."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b
@@ -129,17 +129,24 @@ def compile_flow(flow: Flow) -> Graph:
 
 def recast(flow: Flow, model: Model | str) -> Flow:
     """The expression with `model` for every agent in it; the original stays as it is."""
-    parts = {key: recast(part, model) for key, part in flow.children().items()}
-    recasted = flow.with_children(parts) if parts else flow
-    if not isinstance(recasted, Agent):
-        return recasted
-    context = [
-        replace(rule, summarise=as_model(model, "the model"))
-        if isinstance(rule, History) and rule.summarise is not None
-        else rule
-        for rule in recasted.context
-    ]
-    return replace(recasted, model=model, context=context)
+
+    def answered(agent: Agent) -> Agent:
+        context = [
+            replace(rule, summarise=as_model(model, "the model"))
+            if isinstance(rule, History) and rule.summarise is not None
+            else rule
+            for rule in agent.context
+        ]
+        return replace(agent, model=model, context=context)
+
+    return with_agents(flow, answered)
+
+
+def with_agents(flow: Flow, change: Callable[[Agent], Agent]) -> Flow:
+    """The expression with what `change` makes of every agent in it; the original stays as it is."""
+    parts = {key: with_agents(part, change) for key, part in flow.children().items()}
+    changed = flow.with_children(parts) if parts else flow
+    return change(changed) if isinstance(changed, Agent) else changed
 
 
 def _node(flow: Flow, base: str) -> Node:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from greenroom.suite.evaluation import evaluate, rehearse, stream
     from greenroom.suite.forecasts import Forecast, Need, forecast
     from greenroom.suite.measurement import score
-    from greenroom.suite.mutants import Mutation, mutation
+    from greenroom.suite.mutation import mutation_score
+    from greenroom.suite.mutation_results import MutantResult, MutationEstimate, MutationScore
     from greenroom.suite.options import Options
     from greenroom.suite.references import load_agent
     from greenroom.suite.rescores import Rescored, rescore
@@ -27,7 +28,9 @@ __all__ = [
     "Batch",
     "Cancel",
     "Forecast",
-    "Mutation",
+    "MutantResult",
+    "MutationEstimate",
+    "MutationScore",
     "Need",
     "Options",
     "Ray",
@@ -36,7 +39,7 @@ __all__ = [
     "forecast",
     "load_agent",
     "load_cases",
-    "mutation",
+    "mutation_score",
     "rehearse",
     "rescore",
     "score",
@@ -54,7 +57,8 @@ __getattr__, __dir__ = lazy(
         "evaluation": "evaluate rehearse stream",
         "forecasts": "Forecast Need forecast",
         "measurement": "score",
-        "mutants": "Mutation mutation",
+        "mutation": "mutation_score",
+        "mutation_results": "MutantResult MutationEstimate MutationScore",
         "options": "Options",
         "references": "load_agent",
         "rescores": "Rescored rescore",

@@ -54,7 +54,7 @@ def suggested_mock(facts: ToolFacts) -> dict[str, Json]:
     """A mock of one tool as a file holds it, in the shape that its return annotation promises."""
     hints = _hints(facts)
     returns = _schema(hints["return"]) if "return" in hints else {}
-    return {"value": _sample(returns, returns)}
+    return {"value": sample(returns)}
 
 
 def _lines(facts: ToolFacts) -> list[str]:
@@ -62,7 +62,7 @@ def _lines(facts: ToolFacts) -> list[str]:
     given = [_parameter(name, hints) for name in facts.parameters]
     returns = _schema(hints["return"]) if "return" in hints else {}
     arrow = f" -> {_word(returns)}" if returns else ""
-    answer = json.dumps(_sample(returns, returns), ensure_ascii=False)
+    answer = json.dumps(sample(returns), ensure_ascii=False)
     mock = f"{{value: {answer}}}"
     return [f"  # {facts.name}({', '.join(given)}){arrow}", f"  {json.dumps(facts.name)}: {mock}"]
 
@@ -108,18 +108,23 @@ def _word(schema: Mapping[str, Any]) -> str:
     return str(schema.get("type") or schema.get("title") or "")
 
 
-def _sample(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> Json:
-    """A value of the shape that a schema describes."""
+def sample(schema: Mapping[str, Any], words: str = "") -> Json:
+    """A value of the shape that a schema describes; its texts are `words`."""
+    return _sample(schema, schema, words, 0)
+
+
+def _sample(schema: Mapping[str, Any], root: Mapping[str, Any], words: str, depth: int) -> Json:
     if depth > _DEEPEST:
         return None
     schema = {**schema, **_named(schema, root)}
     if "default" in schema:
         return schema["default"]
     if "anyOf" in schema:
-        return _sample(schema["anyOf"][0], root, depth + 1)
+        return _sample(schema["anyOf"][0], root, words, depth + 1)
     if "enum" in schema:
         return schema["enum"][0]
     if schema.get("properties"):
         parts: dict[str, Any] = schema["properties"]
-        return {name: _sample(part, root, depth + 1) for name, part in parts.items()}
-    return _SAMPLES.get(str(schema.get("type", "null")))
+        return {name: _sample(part, root, words, depth + 1) for name, part in parts.items()}
+    kind = str(schema.get("type", "null"))
+    return words if kind == "string" else _SAMPLES.get(kind)

@@ -1,160 +1,271 @@
-"""Cases put to the test: agents that are broken on purpose have to fail some of them."""
+"""Mutants: the agent under test, changed for the worse in one way, with the cases that it plays."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Unpack
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, cast
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from greenroom.agents.flow import Flow
-from greenroom.agents.graph import compile_flow
+from greenroom.agents.agent import Agent
+from greenroom.agents.graph import with_agents
+from greenroom.backends.backend import Backend, ToolFacts
+from greenroom.backends.native import NativeBackend
+from greenroom.backends.registry import backend_for
+from greenroom.cases.case import Case
+from greenroom.cases.mocks import ByArgs, InTurn, Live, fault
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json
-from greenroom.ledger.snapshots import Facts, as_facts, parts_of
-from greenroom.models.model import ModelReply, ModelRequest
-from greenroom.models.scripted import Scripted
-from greenroom.results.report import Report
-from greenroom.suite.evaluation import evaluate
-from greenroom.suite.options import Options
-from greenroom.suite.plan import Cases
-from greenroom.suite.references import load_agent
-from greenroom.world.middleware.protocol import Ask, Middleware
-from greenroom.world.middleware.stack import MiddlewareStack
+from greenroom.ledger.query import has_operators
+from greenroom.models.model import Model
+from greenroom.models.standing import Chooser
+from greenroom.simulation.handed_over import names_tool
+from greenroom.suite.mock_suggestions import suggested_mock
+from greenroom.suite.mutant_models import SAYS_NOTHING, LessenedModel, MutantModel
+from greenroom.suite.sources import as_model_given
 
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-_EXAMPLES: Mapping[str, Json] = {
-    "integer": 1,
-    "number": 1.0,
-    "boolean": True,
-    "array": [],
-    "object": {},
+MOST_RULES = 12
+"""How many rules are deleted at most, one by one: each costs a run."""
+_IDLE: Mapping[str, tuple[str, str | None]] = {
+    "mute": (f"says only “{SAYS_NOTHING}”, calls no tool", SAYS_NOTHING),
+    "refusing": ("refuses politely, calls no tool", "I am sorry, but I cannot help with that."),
+    "echo": ("repeats the user's words, calls no tool", None),
 }
+_NO_MODEL = "no model of the agent can be replaced: give the model that answers for it (model=)"
 
 
-class Mutation(Struct, frozen=True):
-    """What cases have noticed of agents that were broken on purpose.
+class Mutant(Struct, frozen=True, kw_only=True):
+    """One way to be worse, and what is played to see whether the cases notice."""
 
-    `mutants` names for each of them the cases that passed with the agent itself and no longer do. `impossible`
-    cases do not pass with the agent itself; `trivial` ones pass whatever it answers.
-    """
-
-    mutants: Mapping[str, tuple[str, ...]]
-    impossible: tuple[str, ...]
-    trivial: tuple[str, ...]
-
-    @property
-    def survivors(self) -> list[str]:
-        """The mutants that no case noticed."""
-        return [name for name, noticed in self.mutants.items() if not noticed]
-
-    @property
-    def score(self) -> float:
-        """The share of mutants that were noticed."""
-        return 1 - len(self.survivors) / len(self.mutants)
-
-    def __str__(self) -> str:
-        lines = [
-            f"{len(self.mutants) - len(self.survivors)} of {len(self.mutants)} mutants noticed"
-        ]
-        lines += [f"not noticed: {name}" for name in self.survivors]
-        lines += [f"passes whatever is answered: {case}" for case in self.trivial]
-        lines += [f"does not pass with the agent itself: {case}" for case in self.impossible]
-        return "\n".join(lines)
+    name: str
+    about: str
+    agent: Any = None
+    cases: tuple[Case, ...] = ()
+    does_nothing: bool = False
+    asks: bool = False
+    """Whether it asks the agent's own model, which costs what the agent costs."""
+    cannot: str = ""
+    """Why the agent cannot be changed in this way; empty if it can."""
+    missed: str = ""
+    """Why it survives without being played; empty if it is to be played."""
 
 
-async def mutation(agent: Any, cases: Cases, **options: Unpack[Options]) -> Mutation:
-    """Evaluate broken versions of `agent` on the same cases, and say which of them no case notices.
+class Original(Struct, frozen=True, kw_only=True):
+    """The agent as it is, its cases, and what its own run has shown of them."""
 
-    One says nothing, one refuses, one calls every tool first: these run with every agent whose model can be
-    replaced. Of Greenroom's own agents there is also one without each tool and one without each sentence of the
-    instructions, which ask the agent's own models. Takes the options of `evaluate`; nothing is stored unless
-    `store` is given.
-    """
-    options.setdefault("store", False)
-    agent = await load_agent(agent) if isinstance(agent, str) else agent
-    good = _passed(await evaluate(agent, cases, **options))
-    stack = MiddlewareStack.of(options.get("middleware", ()))
-    around: Sequence[Any] = () if stack is None else stack.members
-    kept = {case for case, passed in good.items() if passed}
-    mutants: dict[str, tuple[str, ...]] = {}
-    trivial = kept
-    for name, changes in _mutants(agent, around):
-        told = _passed(await evaluate(agent, cases, **{**options, **changes}))
-        mutants[name] = tuple(case for case in good if case in kept and not told[case])
-        if "model" in changes:
-            trivial = trivial - {*mutants[name]}
-    impossible = tuple(case for case in good if case not in kept)
-    return Mutation(mutants, impossible, tuple(case for case in good if case in trivial))
+    agent: Any
+    cases: tuple[Case, ...]
+    backends: Mapping[str, Backend | None]
+    """What runs, by case."""
+    passing: frozenset[str]
+    """The cases that it passes, and that can therefore show a mutant to be worse."""
+    called: Mapping[str, Collection[str]]
+    """The tools that were called, by case; a case whose ledger was not kept is not in it."""
+    rules: tuple[str, ...] = ()
+    """The sentences of its instructions, as far as models were seen to be told them."""
+    model: Model | None = None
+    """What answers in place of its own models."""
+    mocks: Mapping[str, Any]
+    allowed: tuple[Any, ...] = ()
 
-
-def _mutants(agent: Any, around: Sequence[Any]) -> Iterator[tuple[str, Options]]:
-    """Each mutant by its name, as options of its evaluation."""
-    for name, model in _MODELS.items():
-        yield name, {"model": model}
-    for name, censor in _censors(agent):
-        yield name, {"middleware": [*around, censor]}
+    def tools(self, case: Case) -> Mapping[str, ToolFacts]:
+        """The tools of the agent in this case, as far as they are known before it runs."""
+        backend = self.backends[case.id]
+        return {} if backend is None else backend.tools or {}
 
 
-def _passed(report: Report) -> dict[str, bool]:
-    """Whether every trial of each case passed."""
-    found: dict[str, bool] = {}
-    for result in report:
-        found[result.case_id] = found.get(result.case_id, True) and result.passed
+def mutants_of(original: Original, *, tools: bool, rules: bool) -> list[Mutant]:
+    """Every mutant of an agent, in a fixed order; those that cannot be made say why."""
+    found = [*_idle(original), _over_eager(original)]
+    if tools:
+        found += _without_tools(original)
+    if rules:
+        found += _without_rules(original)
     return found
 
 
-# Models that answer in place of the agent's own
+# Mutants that answer by themselves
 
 
-def _eager(request: ModelRequest) -> ModelReply:
-    calls = [ToolCall(tool.name, _example(tool.parameters)) for tool in request.tools]
-    return ModelReply("" if calls else "Done.", tuple(calls))
+def _idle(original: Original) -> Iterator[Mutant]:
+    for name, (about, words) in _IDLE.items():
+        cases = (
+            replace(case, model=MutantModel(words, frozenset(original.tools(case))))
+            for case in original.cases
+        )
+        yield _answering(original, name, about, tuple(cases), does_nothing=True)
 
 
-def _example(schema: Mapping[str, Any]) -> dict[str, Json]:
-    """Arguments that a tool may take."""
-    fields, wanted = schema.get("properties", {}), schema.get("required", ())
-    return {name: _EXAMPLES.get(str(fields.get(name, {}).get("type")), "x") for name in wanted}
+def _over_eager(original: Original) -> Mutant:
+    name, about = "over-eager", "calls every tool it has once, then says “Done.”"
+    cases = tuple(_eager(original, case) for case in original.cases if case.id in original.passing)
+    if not any(original.tools(case) or case.mocks for case in original.cases):
+        return Mutant(name=name, about=about, cannot="the agent has no tools that are known")
+    return _answering(original, name, about, cases)
 
 
-_MODELS = {
-    "says nothing": Scripted(then="…", name="mute"),
-    "refuses": Scripted(then="I am sorry, I cannot help with that.", name="refusing"),
-    "calls every tool": Scripted(_eager, then="Done.", name="eager"),
-}
+def _answering(
+    original: Original,
+    name: str,
+    about: str,
+    cases: tuple[Case, ...],
+    *,
+    does_nothing: bool = False,
+) -> Mutant:
+    seen = (backend for backend in original.backends.values() if backend is not None)
+    unseen = [backend.name for backend in seen if backend.models == "opaque"]
+    cannot = f"no gate sees the models of an agent run by {unseen[0]!r}" if unseen else ""
+    return Mutant(
+        name=name,
+        about=about,
+        agent=original.agent,
+        cases=cases,
+        does_nothing=does_nothing,
+        cannot=cannot,
+    )
 
 
-# What is taken away from questions to the agent's own models
+def _eager(original: Original, case: Case) -> Case:
+    """The case with a model that calls all tools, and mocks for those that have none.
+
+    A tool that would really run is not called: what the agent may be trusted with, a mutant may not.
+    """
+    tools, mocks = original.tools(case), {**original.mocks, **case.mocks}
+    allowed = (*original.allowed, *case.allow_tools)
+    added = {
+        name: suggested_mock(facts)["value"]
+        for name, facts in tools.items()
+        if name not in mocks
+        and not facts.yields
+        and not any(names_tool(one, name, facts.origin) for one in allowed)
+    }
+    safe = [name for name in mocks if not _really_runs(mocks[name], tools.get(name))]
+    expected = {
+        wanted.tool: _fixed(wanted.args)
+        for turn in case.script
+        if turn.expect is not None
+        for wanted in turn.expect.tools or ()
+        if isinstance(wanted, ToolCall)
+    }
+    calls = {name: expected.get(name) or _meant(mocks.get(name)) for name in (*safe, *added)}
+    model = MutantModel("Done.", frozenset(tools), calls)
+    return replace(case, model=model, mocks={**added, **case.mocks})
 
 
-class _Censor(Middleware):
-    """Hides a tool, or a rule, from the agent's models."""
-
-    name = "mutant"
-
-    def __init__(self, tool: str = "", rule: str = "") -> None:
-        self._tool, self._rule = tool, rule
-
-    async def around_attempt(self, request: ModelRequest, ask: Ask) -> ModelReply:
-        """Ask without it."""
-        tools = [tool for tool in request.tools if tool.name != self._tool]
-        told = request.instructions.replace(self._rule, "") if self._rule else request.instructions
-        return await ask(replace(request, tools=tools, instructions=told))
-
-
-def _censors(agent: Any) -> Iterator[tuple[str, _Censor]]:
-    if not isinstance(agent, Flow):
-        return
-    graph = compile_flow(agent)
-    for tool in graph.tools:
-        yield f"without the tool {tool}", _Censor(tool=tool)
-    for rule in dict.fromkeys(_rules(as_facts(graph.snapshot))):
-        yield f"without the rule {rule!r}", _Censor(rule=rule)
+def _really_runs(mock: Any, facts: ToolFacts | None) -> bool:
+    """Whether a mock may be the tool itself, which its author lets run."""
+    match mock:
+        case Live():
+            return True
+        case InTurn():
+            return any(_really_runs(answer, facts) for answer in mock.answers)
+        case ByArgs():
+            answers = [*(answer for _, answer in mock.answers), mock.otherwise]
+            return any(_really_runs(answer, facts) for answer in answers)
+        case _ if callable(mock) or hasattr(mock, "name"):
+            return facts is None or names_tool(mock, facts.name, facts.origin)
+        case _:
+            return False
 
 
-def _rules(facts: Facts) -> Iterator[str]:
-    if isinstance(told := facts.get("instructions"), str):
-        yield from (rule for rule in _SENTENCE.split(told) if rule.strip())
-    for part in parts_of(facts).values():
-        yield from _rules(part)
+def _meant(mock: Any) -> Mapping[str, Json]:
+    """The arguments that a mock was written for."""
+    return _fixed(mock.answers[0][0]) if isinstance(mock, ByArgs) and mock.answers else {}
+
+
+def _fixed(args: Mapping[str, Any]) -> Mapping[str, Json]:
+    """The arguments without those that are queries, such as `{"$gt": 5}` or a function."""
+
+    def is_query(value: Any) -> bool:
+        return callable(value) or (isinstance(value, dict) and has_operators(cast(Any, value)))
+
+    return {name: value for name, value in args.items() if not is_query(value)}
+
+
+# Mutants that ask the agent's own model
+
+
+def _without_tools(original: Original) -> Iterator[Mutant]:
+    known = dict.fromkeys(name for case in original.cases for name in original.tools(case))
+    for tool in known:
+        # In any other case the mutant does what the agent does; a difference would be chance.
+        played = [
+            case
+            for case in original.cases
+            if case.id in original.passing and tool in original.called.get(case.id, (tool,))
+        ]
+        agent, lessened = _lessened(original, played, tool=tool)
+        # Where a framework asks its own model, the tool stays on offer, and every call of it fails.
+        failing = fault(f"{tool} is not available")
+        cases = [
+            replace(case, mocks={**case.mocks, tool: failing}) if less is None else less
+            for case, less in zip(played, lessened, strict=True)
+        ]
+        yield Mutant(
+            name=f"without {tool}",
+            about="every call of the tool fails" if None in lessened else "the tool is taken away",
+            agent=agent,
+            cases=tuple(cases),
+            asks=True,
+            missed="" if played else "no case that the agent passes calls it",
+        )
+
+
+def _without_rules(original: Original) -> Iterator[Mutant]:
+    passing = [case for case in original.cases if case.id in original.passing]
+    for number, rule in enumerate(original.rules[:MOST_RULES], start=1):
+        agent, lessened = _lessened(original, passing, rule=rule)
+        cases = tuple(case for case in lessened if case is not None)
+        yield Mutant(
+            name=f"without rule {number}",
+            about=f"not told: {rule}",
+            agent=agent,
+            cases=cases,
+            asks=True,
+            cannot="" if cases else _NO_MODEL,
+        )
+
+
+def _lessened(
+    original: Original, cases: Collection[Case], *, tool: str = "", rule: str = ""
+) -> tuple[Any, list[Case | None]]:
+    """The agent and the cases with models that know less; None for a case where no model can be changed."""
+    agent = _agent_without(original.agent, tool, rule)
+
+    def less(case: Case) -> Case | None:
+        if (answering := as_model_given(case.model) or original.model) is not None:
+            return replace(case, model=LessenedModel(answering, tool=tool, rule=rule))
+        if case.agent is None:
+            return None if agent is None else case
+        changed = _agent_without(case.agent, tool, rule)
+        return None if changed is None else replace(case, agent=changed)
+
+    return original.agent if agent is None else agent, [less(case) for case in cases]
+
+
+def _agent_without(agent: Any, tool: str, rule: str) -> Any:
+    """A copy of one of Greenroom's own agents whose models know less; None if that cannot be made."""
+    backend = None if agent is None else backend_for(agent)
+    if not isinstance(backend, NativeBackend):
+        return None
+    found: list[Agent] = []
+
+    def lessened(one: Agent) -> Agent:
+        found.append(one)
+        model: Any = one.model
+        return replace(one, model=LessenedModel(model, tool=tool, rule=rule))
+
+    changed = with_agents(backend.graph.root.flow, lessened)
+    # A choice of models looks at the run itself, so nothing can stand in front of it.
+    can = bool(found) and not any(isinstance(one.model, Chooser) for one in found)
+    return changed if can else None
+
+
+def rules_in(instructions: str) -> list[str]:
+    """The sentences of instructions, as they stand there; headings and bare marks are none."""
+    found: list[str] = []
+    for line in instructions.splitlines():
+        text = re.sub(r"^\s*(?:[-*•]|\d+[.)])\s+", "", line).strip()
+        if text and not text.startswith("#"):
+            found += [one for one in re.split(r"(?<=[.!?])\s+", text) if re.search(r"\w", one)]
+    return found

@@ -247,3 +247,88 @@ def eval_watch(**given: Any) -> int:
 
     interval, notify = given.pop("interval"), given.pop("notify")
     return watch(Order.of(_one_place(given)), interval, notify)
+
+
+_MUTANT_CODES = """\b
+Exit codes, the first that applies:
+  129, 130, 143  ended by SIGHUP, Ctrl-C or SIGTERM
+  3         bad usage, or an agent, case, file or store that cannot be used
+  2         a case broke with the agent itself, or no mutant could be played
+  1         the score is below --min-score
+  0         otherwise
+"""
+
+
+@eval_group.command(
+    "mutants",
+    epilog=examples(
+        "greenroom eval mutants weather.py",
+        "greenroom eval mutants weather.py cases.yaml --min-score 0.8",
+        "greenroom eval mutants weather.py cases.yaml --run 20260102-09 --rules --budget 2",
+    )
+    + f"\n\n{_MUTANT_CODES}",
+)
+@click.argument("agent", type=FILE)
+@click.argument("cases", required=False, default="", type=FILE)
+@options.filters
+@click.option(
+    "--run",
+    default="",
+    metavar="RUN",
+    help="Take this run, or this report file, for the agent's own instead of running it.",
+)
+@click.option(
+    "--rules",
+    is_flag=True,
+    help="Also delete each sentence of the instructions, 12 at most: each asks the agent's model again.",
+)
+@click.option(
+    "--no-tools",
+    is_flag=True,
+    help="Take no tool away: then no mutant asks the agent's model, unless --rules is given.",
+)
+@click.option(
+    "--min-score",
+    type=click.FloatRange(0, 1),
+    metavar="FLOAT",
+    help="The share of mutants that the cases must kill, from 0 to 1.",
+)
+@options.declared(
+    "config",
+    "trials",
+    "concurrency",
+    "rate",
+    "mocks",
+    "model",
+    "resources",
+    "middleware",
+    "allow_tools",
+    "allow_opaque",
+    "seconds_per_metric",
+    "seconds_per_case",
+    "metric_attempts",
+    "budget",
+    "unknown_prices",
+    "store",
+)
+@click.option("--no-store", is_flag=True, help="Do not record the runs.")
+@options.import_network
+@options.no_cache
+@options.verbose
+@options.as_json
+def eval_mutants(**given: Any) -> int:
+    """Test CASES: worse versions of AGENT must fail them.
+
+    The agent runs first, then each mutant of it: one that says nothing, refuses, repeats the user, calls
+    every tool, and one without each tool. The score is the share of mutants that some case notices. Cases
+    that an agent passes which does nothing are named, and those that the agent never passes.
+    """
+    if given["no_store"] and given["store"]:
+        raise click.UsageError("--store and --no-store contradict each other.")
+    if given["unknown_prices"] and not given["budget"]:
+        raise click.UsageError("--unknown-prices is for --budget; give that too, or leave it out.")
+    from greenroom.apps.cli.mutants import show_mutants
+    from greenroom.apps.cli.request import Order
+
+    own = {name: given.pop(name) for name in ("run", "rules", "no_tools", "min_score")}
+    return show_mutants(Order.of(given), **own)

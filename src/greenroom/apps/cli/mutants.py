@@ -1,0 +1,69 @@
+"""`greenroom eval mutants`: whether worse versions of an agent fail its cases."""
+
+import json
+
+from greenroom.apps.cli.event_loop import loaded, to_the_end
+from greenroom.apps.cli.exits import (
+    GATE_MISSED,
+    PASSED,
+    RUN_ERRORS,
+    aside,
+    put_out,
+    put_out_json,
+    telling,
+)
+from greenroom.apps.cli.progress import Watching
+from greenroom.apps.cli.report_output import read_report
+from greenroom.apps.cli.request import Order, chosen
+from greenroom.reports.terminal import Terminal
+from greenroom.suite.mutation import mutation_score
+from greenroom.suite.mutation_results import MutationEstimate, MutationScore
+
+_PER_RUN = ("resume", "min_pass_rate", "keep_ledgers")
+"""Settings of a single evaluation, which an order has too."""
+
+
+def show_mutants(
+    order: Order, *, run: str, rules: bool, no_tools: bool, min_score: float | None
+) -> int:
+    """Play the mutants, print what they came to, and decide by the least score."""
+    with telling(order.verbose):
+        cases = chosen(order, order.aside).evalset
+        settings = {name: v for name, v in order.settings().items() if name not in _PER_RUN}
+        earlier = read_report(run, order.store) if run else None
+        watching = Watching(Terminal(), 0 if run else len(cases), shown=order.talks)
+
+        def estimated(found: MutationEstimate) -> None:
+            watching.total += found.trials
+            order.aside(f"{found}")
+
+        async def played() -> MutationScore:
+            return await mutation_score(
+                await loaded(order.agent, order.verbose),
+                cases,
+                run=earlier,
+                tools=not no_tools,
+                rules=rules,
+                on_estimate=estimated,
+                budget=order.money(()),
+                on_case_complete=watching.take,
+                **settings,
+            )
+
+        with watching:
+            score = to_the_end(played)
+    if order.as_json:
+        put_out_json(json.dumps(score.data(), indent=2))
+    else:
+        put_out(str(score))
+    return _code(score, min_score)
+
+
+def _code(score: MutationScore, min_score: float | None) -> int:
+    if score.broken or score.score is None:
+        aside("greenroom: a case broke with the agent itself, or no mutant could be played")
+        return RUN_ERRORS
+    if min_score is not None and score.score < min_score:
+        aside(f"greenroom: the mutation score {score.score:.2f} is below {min_score:g}")
+        return GATE_MISSED
+    return PASSED
