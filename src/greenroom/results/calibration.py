@@ -58,7 +58,7 @@ class Calibration(Struct, frozen=True):
         graded = self.passed[1] + self.failed[1]
         if graded < FEWEST:
             raise BadInput(
-                f"people have graded {graded} trials of this judge; it takes {FEWEST} to say how often it is "
+                f"people agree on {graded} trials of this judge; it takes {FEWEST} to say how often it is "
                 f"right. Grade more."
             )
         for (_, count), which, what in (
