@@ -89,7 +89,11 @@ def test_where_people_are_divided_nothing_is_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "good, by_judge, says",
     [
-        ("+" * 9 + "-" * 9, "+" * 9 + "-" * 9, "people agree on 18 trials of this judge; it takes 20"),
+        (
+            "+" * 9 + "-" * 9,
+            "+" * 9 + "-" * 9,
+            "people agree on 18 trials of this judge; it takes 20",
+        ),
         ("+" * 24, "+" * 24, "people have failed none of these trials"),
         ("-" * 24, "-" * 24, "people have passed none of these trials"),
     ],

@@ -76,7 +76,7 @@ class LabelSets:
         lines = [
             AgreementLine(
                 who=who,
-                says=f"{_called(who[0], rater)} and {_called(who[1], rater)} {one}.",
+                says=f"You and {_other(who, rater)} {one}.",
                 items=one.items,
                 kappa=one.kappa,
                 low=one.low,
@@ -103,8 +103,8 @@ def _line(name: str, folder: Path) -> LabelLine:
     )
 
 
-def _called(who: str, rater: str) -> str:
-    return "You" if who == rater else who
+def _other(who: tuple[str, str], rater: str) -> str:
+    return who[1] if who[0] == rater else who[0]
 
 
 def _apart(found: LabelSet) -> list[LabelApart]:
