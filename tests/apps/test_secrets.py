@@ -94,3 +94,10 @@ def test_verdicts_that_flip_are_told_without_secrets(greenroom, author, how):
     assert result.stdout.count("flipped: ") == (0 if how else 2)
     assert "lost secrets when it was recorded" in result.stdout
     assert_clean(result)
+
+
+@pytest.mark.parametrize("how", [[], ["--json"]])
+def test_mutants_are_shown_without_secrets(greenroom, how):
+    result = greenroom("eval", "mutants", "shop.py", "--rules", *how)
+    assert "mute" in result.stdout
+    assert_clean(result)

@@ -160,6 +160,9 @@ def eval_run(**given: Any) -> int:
     return run(Order.of(_one_place(given)))
 
 
+_TWO_STORES = "--store and --no-store contradict each other"
+
+
 def _check_together(given: dict[str, Any]) -> None:
     """Refuse options that only mean something together with others."""
     has_resume = given["resume"] is not None
@@ -168,7 +171,7 @@ def _check_together(given: dict[str, Any]) -> None:
     never_sure = "no number of trials shows that a case always passes"
     has_minimum = given["min_pass_rate"] is not None and given["min_pass_rate"] < 1
     for wrong, why in (
-        (given["no_store"] and given["store"], "--store and --no-store contradict each other"),
+        (given["no_store"] and given["store"], _TWO_STORES),
         (has_resume and given["no_store"], "--resume needs a store; leave --no-store out"),
         (
             given["resume_or_new"] and (has_resume or given["no_store"] or given["variants"]),
@@ -198,7 +201,12 @@ def _check_together(given: dict[str, Any]) -> None:
             raise click.UsageError(f"{why}.")
     others = {"resume": has_resume or None, "baseline": has_baseline or None}
     others["replay"] = given["replay"] or None
-    for name, needs in lacking({**given, **others}):
+    _check_needs({**given, **others})
+
+
+def _check_needs(given: dict[str, Any]) -> None:
+    """Refuse an option that means nothing without another one."""
+    for name, needs in lacking(given):
         raise click.UsageError(f"{_word(name)} is for --{needs}; give that too, or leave it out.")
 
 
@@ -324,9 +332,8 @@ def eval_mutants(**given: Any) -> int:
     that an agent passes which does nothing are named, and those that the agent never passes.
     """
     if given["no_store"] and given["store"]:
-        raise click.UsageError("--store and --no-store contradict each other.")
-    if given["unknown_prices"] and not given["budget"]:
-        raise click.UsageError("--unknown-prices is for --budget; give that too, or leave it out.")
+        raise click.UsageError(f"{_TWO_STORES}.")
+    _check_needs(given)
     from greenroom.apps.cli.mutants import show_mutants
     from greenroom.apps.cli.request import Order
 

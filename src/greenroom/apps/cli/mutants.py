@@ -15,6 +15,7 @@ from greenroom.apps.cli.exits import (
 from greenroom.apps.cli.progress import Watching
 from greenroom.apps.cli.report_output import read_report
 from greenroom.apps.cli.request import Order, chosen
+from greenroom.ledger.redaction import redactor
 from greenroom.reports.terminal import Terminal
 from greenroom.suite.mutation import mutation_score
 from greenroom.suite.mutation_results import MutationEstimate, MutationScore
@@ -53,9 +54,9 @@ def show_mutants(
         with watching:
             score = to_the_end(played)
     if order.as_json:
-        put_out_json(json.dumps(score.data(), indent=2))
+        put_out_json(json.dumps(redactor().value(score.data()), indent=2))
     else:
-        put_out(str(score))
+        put_out(redactor().text(str(score)))
     return _code(score, min_score)
 
 
