@@ -25,7 +25,7 @@ from turns import Figures, output
 
 from greenroom import Case, simulate
 from greenroom.backends import backend_for
-from greenroom.simulation.watchdog import keep_watching
+from greenroom.simulation.hangs.watchdog import keep_watching
 from greenroom.suite.watch import RareCollection
 
 RUNS = 8

@@ -20,7 +20,7 @@ from greenroom import Agent, Case, EvalSet, Expect, Scripted, evaluate
 from greenroom.ledger.ledger import Ledger
 from greenroom.reports.console import ConsoleReport
 from greenroom.reports.terminal import Terminal
-from greenroom.results.comparison import compare
+from greenroom.results.comparisons.comparison import compare
 from greenroom.results.rendering import render_report
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult, LedgerSource

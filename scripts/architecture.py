@@ -2,10 +2,12 @@
 
     python scripts/architecture.py
 
-draws docs/why/rooms.svg from the import contract and counts the lines of the files that the page walks
-through. A test fails while either says something else than this would write.
+draws docs/why/rooms.svg from the import contract, counts the lines of the files that the page walks
+through, and lists the folders inside the rooms. A test fails while one of them says something else than
+this would write.
 """
 
+import ast
 import re
 import tomllib
 from html import escape
@@ -96,6 +98,27 @@ def counted(page: str) -> str:
     return re.sub(r"\| `([\w/]+\.py)` \| \d+ \|", count, page)
 
 
+def listed(page: str) -> str:
+    """The page with a row for each folder inside a room: how many files it has, and what its package says."""
+    rows = ["| folder | files | holds |", "|---|---|---|"]
+    for package in sorted(SOURCE.glob("*/*/**/__init__.py")):
+        said = ast.get_docstring(ast.parse(package.read_text(encoding="utf-8"))) or ""
+        folder, files = package.parent, len([*package.parent.glob("*.py")])
+        rows.append(
+            f"| `{folder.relative_to(SOURCE).as_posix()}` | {files} | {_first_sentence(said)} |"
+        )
+    before, mark, rest = page.partition("## Inside the rooms\n")
+    text, after, others = rest.partition("\n## ")
+    lead = text.partition("\n|")[0]
+    return before + mark + lead + "\n" + "\n".join(rows) + "\n" + after + others
+
+
+def _first_sentence(text: str) -> str:
+    sentence = re.split(r"(?<=\.)\s", text.partition("\n")[0])[0]
+    return sentence.rstrip(".").replace("|", "\\|")
+
+
 if __name__ == "__main__":
-    PAGE.write_text(counted(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    written = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(listed(counted(written)), encoding="utf-8")
     DRAWING.write_text(drawing(), encoding="utf-8")

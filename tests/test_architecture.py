@@ -21,3 +21,8 @@ def test_every_room_that_is_built_is_drawn() -> None:
     built = {path.stem for path in (ROOT / "src" / "greenroom").iterdir()}
     drawn = {name for floor in SCRIPT["rooms"]() for name in floor}
     assert drawn == built - {"__init__", "__pycache__", "py"}
+
+
+def test_the_folders_inside_the_rooms_are_listed_as_their_packages_describe_them() -> None:
+    assert SCRIPT["listed"](PAGE) == PAGE, "run scripts/architecture.py"
+    assert "| `suite/workers/ray` |" in PAGE

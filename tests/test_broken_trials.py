@@ -60,7 +60,7 @@ from greenroom.metrics import (
 from greenroom.results import CaseResult
 from greenroom.results.rendering import load_reporter
 from greenroom.store import Store
-from greenroom.suite.rescores import rescore
+from greenroom.suite.recorded.rescores import rescore
 
 
 @tool

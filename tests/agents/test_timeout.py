@@ -26,7 +26,7 @@ from greenroom.ledger import (
     state,
 )
 from greenroom.ledger.messages import Voice
-from greenroom.simulation.watchdog import keep_watching
+from greenroom.simulation.hangs.watchdog import keep_watching
 from rehearsals import end_of
 
 

@@ -88,7 +88,7 @@ def test_comments_stay_when_a_case_is_added(greenroom):
 def test_a_session_becomes_a_case_that_plays_it_again(author, greenroom):
     author('hi = Case("hi", "Hi", mocks={"refund": "ok"}, metrics=[contains("money")])')
     from greenroom.suite import load_cases
-    from greenroom.suite.references import load_value
+    from greenroom.suite.inputs.references import load_value
 
     [result] = rehearse(load_value("shop.py:agent"), load_cases("shop.py"))
     assert result.ledger is not None

@@ -20,7 +20,7 @@ from google.adk.evaluation.eval_metrics import EvalMetric, ToolTrajectoryCriteri
 from google.adk.evaluation.trajectory_evaluator import TrajectoryEvaluator
 from google.genai import types
 
-from greenroom.suite.adk_metrics import ledger_of
+from greenroom.suite.adk.metrics import ledger_of
 
 Calls = list[tuple[str, dict[str, Any] | None]]
 NAME = "tool_trajectory_avg_score"

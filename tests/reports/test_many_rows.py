@@ -9,7 +9,7 @@ from greenroom.reports.console import ConsoleReport
 from greenroom.reports.table import quick_table, summary_table
 from greenroom.reports.terminal import Terminal
 from greenroom.results import CaseResult
-from greenroom.results.families import families
+from greenroom.results.comparisons.families import families
 
 SCORES = (
     {

@@ -10,7 +10,7 @@ from greenroom import Agent, Case, EvalSet, Expect, Ledger, Report, Scripted, ca
 from greenroom.reports.console import ConsoleReport
 from greenroom.reports.reporters import write_reports
 from greenroom.reports.terminal import Terminal
-from greenroom.results.comparison import compare
+from greenroom.results.comparisons.comparison import compare
 from greenroom.results.redaction import redacted
 from greenroom.results.rendering import render_report
 from greenroom.results.result import LedgerSource

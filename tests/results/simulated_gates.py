@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from greenroom import Report, Score
 from greenroom.results import CaseResult, Gate
-from greenroom.results.changes import paired
-from greenroom.results.confirmation import MOST
-from greenroom.results.verdicts import confirming
+from greenroom.results.comparisons.changes import paired
+from greenroom.results.comparisons.confirmation import MOST
+from greenroom.results.comparisons.verdicts import confirming
 
 Chances = Sequence[float]
 _SCORES = {True: {"m": Score(1.0)}, False: {"m": Score(0.0)}}

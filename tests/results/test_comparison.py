@@ -14,7 +14,7 @@ from greenroom import Agent, Case, Report, Score, Scripted, rehearse
 from greenroom.errors import BadFile, BadInput
 from greenroom.metrics import contains
 from greenroom.results import CaseResult, Problem, Status, compare, compare_all
-from greenroom.results.exact import fisher, sign
+from greenroom.results.statistics.exact import fisher, sign
 
 
 def result(

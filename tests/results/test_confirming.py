@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.results.confirmation import ALONE, GROUP, Confirming, enough, rare, together
+from greenroom.results.comparisons.confirmation import (
+    ALONE,
+    GROUP,
+    Confirming,
+    enough,
+    rare,
+    together,
+)
 
 stats: Any = import_module("scipy.stats")  # reading its types would take seconds
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from greenroom import Report
 from greenroom.results import CaseResult, Gate, Interval
-from greenroom.results.intervals import (
+from greenroom.results.statistics.intervals import (
     Z_POWER,
     Z,
     normal,

@@ -18,8 +18,8 @@ from greenroom import Ledger, Score
 from greenroom.errors import BadFile, BadInput, NotFound
 from greenroom.ledger import AgentSaid, RunEnded, RunStarted, UserSaid
 from greenroom.results import CaseResult, LabelSet, agreement_between
-from greenroom.results.agreement import alpha
 from greenroom.results.labels import Drawn, draw_labels
+from greenroom.results.statistics.agreement import alpha
 from warm_python import WarmPython
 
 QUESTION = "Is the agent polite?"

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from greenroom import Report
 from greenroom.results import CaseResult, compare
-from greenroom.results.comparison import SET_ALPHA
-from greenroom.results.exact import (
+from greenroom.results.comparisons.comparison import SET_ALPHA
+from greenroom.results.statistics.exact import (
     ALPHA,
     fisher,
     fisher_floor,
@@ -23,7 +23,7 @@ from greenroom.results.exact import (
     sign,
     stratified,
 )
-from greenroom.results.power import detectable
+from greenroom.results.statistics.power import detectable
 
 stats: Any = import_module("scipy.stats")  # reading its types would take seconds
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.errors import BadInput
-from greenroom.results.intervals import Interval, of_cases, wilson
-from greenroom.results.sequential import Sequential
+from greenroom.results.statistics.intervals import Interval, of_cases, wilson
+from greenroom.results.statistics.sequential import Sequential
 
 RATES = st.floats(0.0, 1.0)
 MOST = 20

@@ -9,7 +9,7 @@ from greenroom import Agent, Case, Expect, Report, Score, Unmeasured, call, rehe
 from greenroom.metrics import called
 from greenroom.models import ModelReply
 from greenroom.results import CaseResult, Problem, Status
-from greenroom.results.families import families, family, shown_names
+from greenroom.results.comparisons.families import families, family, shown_names
 from greenroom.results.trials import alike, parting, passes, status_of, varied, varied_calls
 
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from greenroom.simulation.leftovers import sweep
-from greenroom.simulation.limits import await_in_time, call_in_time
-from greenroom.simulation.watchdog import Deadline, finish, keep_watching, watched
+from greenroom.simulation.hangs.leftovers import sweep
+from greenroom.simulation.hangs.limits import await_in_time, call_in_time
+from greenroom.simulation.hangs.watchdog import Deadline, finish, keep_watching, watched
 from greenroom.world.threads import Expired, Overdue, in_thread
 
 # Deadlines are short. What hangs does so for 30 seconds: whatever ends well before them was cut,
@@ -362,7 +362,7 @@ async def test_what_a_case_left_behind_is_swept():
 
 PROGRAM = """
 import asyncio, time
-from greenroom.simulation.watchdog import Deadline, finish
+from greenroom.simulation.hangs.watchdog import Deadline, finish
 from greenroom.world.threads import in_thread
 
 async def stubborn():
@@ -391,7 +391,7 @@ def test_neither_a_hanging_thread_nor_a_stubborn_task_keeps_the_interpreter_from
 
 UNHEARD = """
 import asyncio, signal, time
-from greenroom.simulation.watchdog import Deadline, finish
+from greenroom.simulation.hangs.watchdog import Deadline, finish
 
 async def deaf_to_the_first():
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})

@@ -11,7 +11,7 @@ from greenroom import Case, EvalSet, Expect, evaluate, tool
 from greenroom.ledger import Event, ModelCalled, ModelReplied, Noted, ToolCalled
 from greenroom.store import Store
 from greenroom.suite import Cancel
-from greenroom.suite.references import load_value
+from greenroom.suite.inputs.references import load_value
 from store.asked import Asked
 from store.errands import statuses
 from store.timeless import timeless

@@ -12,7 +12,7 @@ import pytest
 from greenroom import Agent, Bridge, Case, Scripted, SimulatedUser, UserAgents
 from greenroom.cases.data import case_data
 from greenroom.metrics import contains, judge
-from greenroom.suite.identity import case_digest
+from greenroom.suite.storage.identity import case_digest
 
 ZOO = Path(__file__).with_name("zoo.py")
 

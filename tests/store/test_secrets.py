@@ -14,7 +14,7 @@ from greenroom.results import failed_cases
 from greenroom.store import Store
 from greenroom.store.redaction import Cleaner
 from greenroom.store.runs import Key, Row
-from greenroom.suite.rescores import rescore
+from greenroom.suite.recorded.rescores import rescore
 from greenroom.world.answers import AnswerCache
 from store.asked import Asked
 from store.timeless import timeless

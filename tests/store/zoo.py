@@ -29,7 +29,7 @@ from greenroom.backends.registry import backend_for
 from greenroom.cases import by_args, in_turn
 from greenroom.metrics import called, contains
 from greenroom.metrics.judges import judge
-from greenroom.suite.identity import case_digest, plan_of
+from greenroom.suite.storage.identity import case_digest, plan_of
 
 
 class Model:

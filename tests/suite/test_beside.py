@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from greenroom.suite.references import agent_beside, anchored
+from greenroom.suite.inputs.references import agent_beside, anchored
 
 
 def place(root: Path, name: str, text: str = "root_agent = 1") -> Path:

@@ -7,8 +7,8 @@ import pytest
 from greenroom import Agent, Case, EvalSet, Expect, Scripted, evaluate
 from greenroom.cases.criteria import Criterion
 from greenroom.errors import BadFile, BadMetric
-from greenroom.suite.rescores import rescore
-from greenroom.suite.sources import gather
+from greenroom.suite.inputs.sources import gather
+from greenroom.suite.recorded.rescores import rescore
 
 CLERK = Agent("clerk", model=Scripted("Done."))
 SET = EvalSet("refunds", [Case("a", "Hi", expect=Expect(contains="Done"))])

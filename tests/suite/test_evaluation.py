@@ -25,7 +25,7 @@ from greenroom.cases.config import EvalConfig, UserSimulator
 from greenroom.errors import BadCase, BadFile, BadInput, BadMetric, NotFound
 from greenroom.ledger import tool_calls
 from greenroom.metrics import contains
-from greenroom.simulation.user_side import user_messages
+from greenroom.simulation.user.user_side import user_messages
 from greenroom.store import Store
 
 ECHO = step(lambda ctx: f"You said {ctx.input}", name="echo")

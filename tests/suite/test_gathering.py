@@ -9,7 +9,14 @@ from greenroom import Case, EvalSet
 from greenroom.cases import Criterion
 from greenroom.errors import BadFile, BadInput, NotFound
 from greenroom.metrics import contains
-from greenroom.suite.sources import Source, gather, is_usual, load_mocks, load_model, together
+from greenroom.suite.inputs.sources import (
+    Source,
+    gather,
+    is_usual,
+    load_mocks,
+    load_model,
+    together,
+)
 
 
 def write(path: Path, *ids: str, **fields) -> Path:

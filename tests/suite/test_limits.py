@@ -26,7 +26,7 @@ from greenroom import score as score_run
 from greenroom.metrics import judge
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.hooks import Hooks
-from greenroom.suite.rescores import rescore
+from greenroom.suite.recorded.rescores import rescore
 from suite import hangs
 
 GREETER = Agent("greeter", model=Scripted("Hello."))

@@ -27,7 +27,7 @@ from greenroom.metrics.scores import measure_run, metrics_for
 from greenroom.models import ModelReply
 from greenroom.suite.measurement import Measurement
 from greenroom.suite.options import complete
-from greenroom.suite.rescores import rescore
+from greenroom.suite.recorded.rescores import rescore
 from greenroom.suite.trial import Settings, Trial, TrialState, run_trial
 from greenroom.world.answers import AnswerCache
 from greenroom.world.live import LiveWorld

@@ -32,7 +32,7 @@ from greenroom.models import ModelReply, ModelRequest, candidate, choose
 from greenroom.results import CaseResult
 from greenroom.store import Store
 from greenroom.suite import Cancel, MutantResult, MutationEstimate, MutationScore, mutation_score
-from greenroom.suite.mutants import rules_in
+from greenroom.suite.mutation.mutants import rules_in
 
 REACHED: list[str] = []
 """The tools that really ran; the canary of these tests."""

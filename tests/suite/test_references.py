@@ -9,8 +9,8 @@ import pytest
 
 from greenroom import Agent, Case, EvalSet
 from greenroom.errors import BadFile, BadInput, NotFound
-from greenroom.suite.references import load_agent
-from greenroom.suite.sources import as_evalset, load_cases
+from greenroom.suite.inputs.references import load_agent
+from greenroom.suite.inputs.sources import as_evalset, load_cases
 
 HEAD = """
 from greenroom import Agent, Case, EvalSet, Scripted

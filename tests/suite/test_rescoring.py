@@ -10,7 +10,7 @@ from greenroom.cases import Expect, Unmeasured
 from greenroom.errors import BadInput
 from greenroom.metrics import contains, judge
 from greenroom.store import Store
-from greenroom.suite.rescores import rescore
+from greenroom.suite.recorded.rescores import rescore
 from greenroom.world.answers import AnswerCache
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from greenroom import Case, Expect, Stop, evaluate, rehearse
-from greenroom.simulation.watchdog import Deadline, finish, keep_watching
+from greenroom.simulation.hangs.watchdog import Deadline, finish, keep_watching
 from greenroom.suite.batch import simulate_all
-from greenroom.suite.rescores import rescore
+from greenroom.suite.recorded.rescores import rescore
 from greenroom.world.threads import Expired
 
 pytestmark = pytest.mark.usefixtures("warm_workers")

@@ -7,8 +7,8 @@ import pytest
 
 from greenroom import Agent, Case, Scripted, call, rehearse, tool
 from greenroom.metrics import contains
+from greenroom.suite.inputs.sources import load_mocks
 from greenroom.suite.mock_suggestions import mocked_everywhere, suggested_mocks, unmocked_tools
-from greenroom.suite.sources import load_mocks
 
 
 @dataclass

@@ -19,7 +19,7 @@ from greenroom.errors import BadInput
 from greenroom.ledger.messages import Usage
 from greenroom.models.model import ModelReply
 from greenroom.results import Gate
-from greenroom.results.confirmation import enough
+from greenroom.results.comparisons.confirmation import enough
 from greenroom.store import Store
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.evaluation import stream

@@ -18,7 +18,7 @@ from greenroom.errors import BadCase, MetricRefused, Refusal
 from greenroom.ledger.events import Event
 from greenroom.results.gate import Gate
 from greenroom.suite import simulate_all
-from greenroom.suite.rescores import rescore
+from greenroom.suite.recorded.rescores import rescore
 
 ACTED: list[str] = []
 

@@ -27,9 +27,9 @@ from greenroom.results.result import CaseResult
 from greenroom.simulation.conversation import simulate
 from greenroom.suite import load_agent
 from greenroom.suite.cancel import Cancel
+from greenroom.suite.inputs.references import load_value
 from greenroom.suite.measurement import Measurement
 from greenroom.suite.options import complete
-from greenroom.suite.references import load_value
 from greenroom.suite.trial import Settings, Trial, TrialState
 from greenroom.suite.workers import local
 from greenroom.suite.workers.trial import WorkerTrial

@@ -18,9 +18,9 @@ from greenroom.ledger.questions import turns
 from greenroom.models import ModelReply
 from greenroom.results import Report
 from greenroom.results.result import CaseResult
-from greenroom.results.streams import Drift, StreamRate
-from greenroom.suite.trace_cases import add_failure
-from greenroom.suite.trace_watch import TraceWatch, baseline_rates, is_sampled
+from greenroom.results.statistics.streams import Drift, StreamRate
+from greenroom.suite.recorded.trace_cases import add_failure
+from greenroom.suite.recorded.trace_watch import TraceWatch, baseline_rates, is_sampled
 from greenroom.traces import Imported, LedgerWriter
 
 
@@ -242,8 +242,8 @@ def test_a_failure_is_not_lost_when_the_watch_is_killed_before_it_counts(folder)
 import asyncio, os, signal
 from pathlib import Path
 from greenroom.metrics import contains
-from greenroom.suite.trace_cases import add_failure
-from greenroom.suite.trace_watch import TraceWatch
+from greenroom.suite.recorded.trace_cases import add_failure
+from greenroom.suite.recorded.trace_watch import TraceWatch
 
 def killed(one, result):
     assert add_failure(one, Path("failed.json"), [])

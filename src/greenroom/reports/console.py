@@ -23,8 +23,8 @@ from greenroom.reports.table import (
 from greenroom.reports.terminal import Terminal, plain, styled
 from greenroom.reports.transcript import LONGEST, Omitted, abridged, transcript
 from greenroom.reports.words import at_least, duration, shortened, tokens
+from greenroom.results.comparisons.families import families
 from greenroom.results.facts import is_fine
-from greenroom.results.families import families
 from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import FAULT, Report

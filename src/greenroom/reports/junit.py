@@ -17,8 +17,8 @@ from xml.etree import ElementTree as Xml
 from greenroom.ledger.safe_text import harmless
 from greenroom.reports.transcript import conversation, retold
 from greenroom.reports.words import shortened
-from greenroom.results.changes import Verdict
-from greenroom.results.comparison_text import certainty, confirmed, rates
+from greenroom.results.comparisons.changes import Verdict
+from greenroom.results.comparisons.comparison_text import certainty, confirmed, rates
 from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import Report

@@ -20,10 +20,10 @@ from greenroom.reports.words import (
     shortened,
     tokens,
 )
-from greenroom.results.changes import CaseChange
-from greenroom.results.comparison import Comparison, compare
-from greenroom.results.comparison_text import NOTABLE, certainty, remarks, short_name
-from greenroom.results.families import families, shown_names
+from greenroom.results.comparisons.changes import CaseChange
+from greenroom.results.comparisons.comparison import Comparison, compare
+from greenroom.results.comparisons.comparison_text import NOTABLE, certainty, remarks, short_name
+from greenroom.results.comparisons.families import families, shown_names
 from greenroom.results.gate import Decision, held_against
 from greenroom.results.reading import cases_in
 from greenroom.results.redaction import redacted, redacted_decision

@@ -7,7 +7,7 @@ from typing import ClassVar
 from greenroom.cases.scores import Score
 from greenroom.ledger.safe_text import harmless
 from greenroom.reports.words import dollars, duration, shortened
-from greenroom.results.families import families, family
+from greenroom.results.comparisons.families import families, family
 from greenroom.results.redaction import redacted
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult

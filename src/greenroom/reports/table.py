@@ -16,11 +16,11 @@ from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.ledger.safe_text import harmless, on_one_line
 from greenroom.reports.terminal import Terminal, plain, styled
 from greenroom.reports.words import duration, rate_text, shortened
+from greenroom.results.comparisons.families import Family, families, family
 from greenroom.results.endings import EVALUATED
-from greenroom.results.families import Family, families, family
-from greenroom.results.intervals import Interval, of_trials
 from greenroom.results.report import MetricSummary, Report
 from greenroom.results.result import CaseResult
+from greenroom.results.statistics.intervals import Interval, of_trials
 from greenroom.results.text import outcome_text
 from greenroom.results.trials import Trials, passes, status_of, varied
 

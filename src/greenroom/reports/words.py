@@ -8,7 +8,7 @@ from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import Spending
 from greenroom.ledger.redaction import without_secrets
 from greenroom.ledger.safe_text import harmless
-from greenroom.results.intervals import Interval, percent
+from greenroom.results.statistics.intervals import Interval, percent
 
 
 def printable(text: str) -> str:

@@ -10,15 +10,15 @@ from greenroom.results.result import CaseResult, Problem
 from greenroom.results.trial_verdict import broken, concluded, skipped
 
 if TYPE_CHECKING:
-    from greenroom.results.agreement import Agreement, agreement_between
     from greenroom.results.breakdown import CaseSummary, TagSummary, per_case, per_tag
-    from greenroom.results.calibration import Calibration
-    from greenroom.results.changes import CaseChange, MetricChange
-    from greenroom.results.comparison import Comparison, Missed, compare, compare_all
+    from greenroom.results.comparisons.changes import CaseChange, MetricChange
+    from greenroom.results.comparisons.comparison import Comparison, Missed, compare, compare_all
     from greenroom.results.gate import Decision, Gate
-    from greenroom.results.intervals import Interval
     from greenroom.results.labels import Grade, LabelSet
     from greenroom.results.redaction import redacted
+    from greenroom.results.statistics.agreement import Agreement, agreement_between
+    from greenroom.results.statistics.calibration import Calibration
+    from greenroom.results.statistics.intervals import Interval
 
 __all__ = [
     "Agreement",
@@ -56,14 +56,14 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "agreement": "Agreement agreement_between",
         "breakdown": "CaseSummary TagSummary per_case per_tag",
-        "calibration": "Calibration",
-        "changes": "CaseChange MetricChange",
-        "comparison": "Comparison Missed compare compare_all",
+        "comparisons.changes": "CaseChange MetricChange",
+        "comparisons.comparison": "Comparison Missed compare compare_all",
         "gate": "Decision Gate",
-        "intervals": "Interval",
         "labels": "Grade LabelSet",
         "redaction": "redacted",
+        "statistics.agreement": "Agreement agreement_between",
+        "statistics.calibration": "Calibration",
+        "statistics.intervals": "Interval",
     },
 )

@@ -8,8 +8,8 @@ from math import comb, fsum
 from msgspec import Struct
 
 from greenroom.results.facts import Facts
-from greenroom.results.intervals import Interval, Tally, of_cases, of_trials
 from greenroom.results.report import Report, Summary
+from greenroom.results.statistics.intervals import Interval, Tally, of_cases, of_trials
 from greenroom.results.totals import Spent, Tagged, by_case
 
 

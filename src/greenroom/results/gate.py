@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from greenroom.errors import BadInput
-from greenroom.results.comparison import THRESHOLD, Comparison, Metrics, Missed, compare
-from greenroom.results.intervals import percent
+from greenroom.results.comparisons.comparison import THRESHOLD, Comparison, Metrics, Missed, compare
 from greenroom.results.report import Report
+from greenroom.results.statistics.intervals import percent
 from greenroom.results.text import listed, number_of
 
 FailOn = Literal["regression", "unclear", "removed", "skipped"]

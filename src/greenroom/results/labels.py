@@ -37,9 +37,9 @@ from greenroom.ledger.questions import started
 from greenroom.ledger.redaction import redactor
 from greenroom.ledger.snapshots import Facts, as_facts, parts_of
 from greenroom.ledger.text_files import bytes_of
-from greenroom.results.agreement import Agreement, agreement_between, alpha
-from greenroom.results.families import family
+from greenroom.results.comparisons.families import family
 from greenroom.results.result import CaseResult
+from greenroom.results.statistics.agreement import Agreement, agreement_between, alpha
 
 Answer = Literal["yes", "no", "cannot tell"]
 ANSWERS: tuple[Answer, ...] = get_args(Answer)

@@ -17,9 +17,9 @@ from greenroom.results.result import CaseResult
 
 if TYPE_CHECKING:
     from greenroom.results.breakdown import CaseSummary, TagSummary
-    from greenroom.results.comparison import Comparison
+    from greenroom.results.comparisons.comparison import Comparison
     from greenroom.results.frame import Library
-    from greenroom.results.intervals import Interval
+    from greenroom.results.statistics.intervals import Interval
     from greenroom.results.totals import Paid, Totals
 
 _STATUSES: tuple[Status, ...] = get_args(Status)
@@ -273,7 +273,7 @@ class Report:
     @property
     def interval(self) -> "Interval | None":
         """How sure the pass rate is, `82 % ± 6`; None with fewer than two evaluated cases."""
-        from greenroom.results.intervals import of_cases
+        from greenroom.results.statistics.intervals import of_cases
 
         return of_cases(self.totals.tallies)
 
@@ -298,15 +298,15 @@ class Report:
     def compare(
         self, baseline: "Report | Sequence[Report]", threshold: float = 0.05
     ) -> "Comparison":
-        """How the baseline's cases changed; see `greenroom.results.comparison`."""
-        from greenroom.results.comparison import compare
+        """How the baseline's cases changed; see `Comparison`."""
+        from greenroom.results.comparisons.comparison import compare
 
         return compare(baseline, self, threshold)
 
     @classmethod
     def pooled(cls, reports: "Sequence[Report]") -> "Report":
         """Several reports of the same cases as one baseline: their trials count together."""
-        from greenroom.results.changes import pooled
+        from greenroom.results.comparisons.changes import pooled
 
         return pooled(reports)
 

@@ -9,9 +9,9 @@ from msgspec import Struct
 from greenroom.ledger.difference import Difference, diff
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import tool_calls
+from greenroom.results.comparisons.families import family
 from greenroom.results.endings import EVALUATED
 from greenroom.results.facts import Facts, is_fine
-from greenroom.results.families import family
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 

@@ -2,16 +2,16 @@
 
 from greenroom.cases.users import Lines, SimulatedUser, UserAgents
 from greenroom.ledger.changes import with_state_change
-from greenroom.simulation.allowance import Allowance
-from greenroom.simulation.bridge import Bridge
 from greenroom.simulation.conversation import simulate
-from greenroom.simulation.deciding import Deciding, deciding_step
-from greenroom.simulation.fork import fork
 from greenroom.simulation.performance import Performance, perform
-from greenroom.simulation.replay import replay
-from greenroom.simulation.shrink import Shrinking, ShrinkOptions, Shrunk, shrink
+from greenroom.simulation.recorded.allowance import Allowance
+from greenroom.simulation.recorded.deciding import Deciding, deciding_step
+from greenroom.simulation.recorded.fork import fork
+from greenroom.simulation.recorded.replay import replay
+from greenroom.simulation.recorded.shrink import Shrinking, ShrinkOptions, Shrunk, shrink
 from greenroom.simulation.spoken import Restarted
 from greenroom.simulation.summary import Simulation, simulation_data, simulation_of
+from greenroom.simulation.user.bridge import Bridge
 
 __all__ = [
     "Allowance",

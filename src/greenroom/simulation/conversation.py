@@ -32,6 +32,7 @@ from greenroom.ledger.simulated import unanswered
 from greenroom.models.model import Model
 from greenroom.simulation.fence import Breach, FencedScope, opening_for, put_up
 from greenroom.simulation.gate import BeforeLive
+from greenroom.simulation.hangs.watchdog import Deadline, finish
 from greenroom.simulation.hooked_turns import advance_hooked, as_stack
 from greenroom.simulation.mock_names import answered_by_user, check_names_after
 from greenroom.simulation.remedies import mend_breach
@@ -45,9 +46,8 @@ from greenroom.simulation.trial_context import (
     check_outermost,
     set_up,
 )
-from greenroom.simulation.user_side import Reply
-from greenroom.simulation.users import turn_limit
-from greenroom.simulation.watchdog import Deadline, finish
+from greenroom.simulation.user.user_side import Reply
+from greenroom.simulation.user.users import turn_limit
 from greenroom.world.presence import guarded
 from greenroom.world.records import describe_error, record_conflicts
 from greenroom.world.resources import Factories, Resources
@@ -141,7 +141,7 @@ def _begin(trial: TrialContext) -> None:
     if not trial.case.history or len(trial.ledger):
         begin(trial, recorded_at)
         return
-    from greenroom.simulation.restored import past_of, restore  # few cases need it
+    from greenroom.simulation.recorded.restored import past_of, restore  # few cases need it
 
     past = past_of(trial.case)
     begin(trial, recorded_at or time_of_recording(past.first))

@@ -32,10 +32,10 @@ from greenroom.ledger.query import MISSING
 from greenroom.ledger.questions import ended, started
 from greenroom.models.model import OnDelta
 from greenroom.simulation.fence import answerable
-from greenroom.simulation.given_answers import answers_to
 from greenroom.simulation.hooked_turns import advance_hooked
 from greenroom.simulation.live_turns import MAX_MODEL_CALLS, LiveTurnWorld
 from greenroom.simulation.spoken import Spoken
+from greenroom.simulation.user.given_answers import answers_to
 from greenroom.world.pieces import Pieces, Taken
 from greenroom.world.resources import Factories, Resources
 

@@ -20,8 +20,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import ended, started
 from greenroom.simulation.conversation import advance, answer, last_outcome, run_within, say
-from greenroom.simulation.fork import check_place
-from greenroom.simulation.given_answers import answers_to
+from greenroom.simulation.recorded.fork import check_place
 from greenroom.simulation.trial_context import (
     TrialContext,
     begin,
@@ -31,6 +30,7 @@ from greenroom.simulation.trial_context import (
     check_outermost,
     set_up,
 )
+from greenroom.simulation.user.given_answers import answers_to
 
 _MANY_TURNS = 1_000
 _Move = Callable[[TrialContext, Advance | None], Awaitable[bool]]

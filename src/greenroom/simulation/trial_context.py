@@ -50,8 +50,8 @@ from greenroom.simulation.fence import (
 from greenroom.simulation.gate import RehearsalWorld
 from greenroom.simulation.mock_names import answered_by_user, check_names
 from greenroom.simulation.refusals import Refusals
-from greenroom.simulation.user_side import UserSide
-from greenroom.simulation.users import user_of
+from greenroom.simulation.user.user_side import UserSide
+from greenroom.simulation.user.users import user_of
 from greenroom.world.resources import Resources
 from greenroom.world.visits import Visits
 from greenroom.world.world import FixedClock

@@ -11,9 +11,9 @@ from greenroom.errors import NotFound
 from greenroom.ledger.ledger import Ledger
 from greenroom.results.data import facts_in, verdict_in
 from greenroom.results.facts import Facts
-from greenroom.results.intervals import Tally
 from greenroom.results.report import UNFINISHED, Report
 from greenroom.results.result import CaseResult
+from greenroom.results.statistics.intervals import Tally
 from greenroom.store.columns import from_column, to_column
 from greenroom.store.cut_trials import CutTrial
 from greenroom.store.database import Database, Holdable

@@ -13,15 +13,19 @@ if TYPE_CHECKING:
     from greenroom.suite.cancel import Cancel
     from greenroom.suite.evaluation import evaluate, rehearse, stream
     from greenroom.suite.forecasts import Forecast, Need, forecast
+    from greenroom.suite.inputs.references import load_agent
+    from greenroom.suite.inputs.sources import load_cases
     from greenroom.suite.measurement import score
-    from greenroom.suite.mutation import mutation_score
-    from greenroom.suite.mutation_results import MutantResult, MutationEstimate, MutationScore
+    from greenroom.suite.mutation.mutation_results import (
+        MutantResult,
+        MutationEstimate,
+        MutationScore,
+    )
+    from greenroom.suite.mutation.score import mutation_score
     from greenroom.suite.options import Options
-    from greenroom.suite.references import load_agent
-    from greenroom.suite.rescores import Rescored, rescore
-    from greenroom.suite.shrinking import shrink_trial
-    from greenroom.suite.sources import load_cases
-    from greenroom.suite.trace_scores import score_traces
+    from greenroom.suite.recorded.rescores import Rescored, rescore
+    from greenroom.suite.recorded.shrinking import shrink_trial
+    from greenroom.suite.recorded.trace_scores import score_traces
     from greenroom.suite.workers.ray.settings import Ray
 
 __all__ = [
@@ -56,15 +60,15 @@ __getattr__, __dir__ = lazy(
         "cancel": "Cancel",
         "evaluation": "evaluate rehearse stream",
         "forecasts": "Forecast Need forecast",
+        "inputs.references": "load_agent",
+        "inputs.sources": "load_cases",
         "measurement": "score",
-        "mutation": "mutation_score",
-        "mutation_results": "MutantResult MutationEstimate MutationScore",
+        "mutation.mutation_results": "MutantResult MutationEstimate MutationScore",
+        "mutation.score": "mutation_score",
         "options": "Options",
-        "references": "load_agent",
-        "rescores": "Rescored rescore",
-        "shrinking": "shrink_trial",
-        "sources": "load_cases",
-        "trace_scores": "score_traces",
+        "recorded.rescores": "Rescored rescore",
+        "recorded.shrinking": "shrink_trial",
+        "recorded.trace_scores": "score_traces",
         "workers.ray.settings": "Ray",
     },
 )

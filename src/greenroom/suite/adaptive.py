@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from greenroom.cases.case import Case
 from greenroom.errors import BadInput
-from greenroom.results.exact import ALPHA
-from greenroom.results.intervals import Interval, percent
 from greenroom.results.result import CaseResult
-from greenroom.results.sequential import Sequential
+from greenroom.results.statistics.exact import ALPHA
+from greenroom.results.statistics.intervals import Interval, percent
+from greenroom.results.statistics.sequential import Sequential
 from greenroom.results.text import number_of
 from greenroom.suite.trial import Trial
 

@@ -13,10 +13,10 @@ from greenroom.simulation.conversation import simulate
 from greenroom.simulation.fence import strays
 from greenroom.simulation.summary import Simulation, simulation_of
 from greenroom.simulation.trial_context import check_fence
-from greenroom.simulation.users import with_user_model
+from greenroom.simulation.user.users import with_user_model
+from greenroom.suite.inputs.sources import as_evalset, as_middleware, as_model_given, as_resources
 from greenroom.suite.options import CONCURRENCY, check
 from greenroom.suite.plan import Cases, backend_of
-from greenroom.suite.sources import as_evalset, as_middleware, as_model_given, as_resources
 from greenroom.suite.watch import refusals_since, watched
 from greenroom.world.resources import Factories
 

@@ -10,7 +10,7 @@ from greenroom.errors import RunBroke
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.simulation.fence import FencedExecutor
-from greenroom.simulation.leftovers import sweep
+from greenroom.simulation.hangs.leftovers import sweep
 from greenroom.simulation.trial_context import check_loop
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.notebook import with_progress

@@ -37,9 +37,9 @@ from greenroom.metrics.scores import (
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.simulation.fence import Opening, enclose, lent_executor
 from greenroom.simulation.gate import FencedWorld
-from greenroom.simulation.limits import await_in_time, call_in_time
+from greenroom.simulation.hangs.limits import await_in_time, call_in_time
 from greenroom.simulation.refusals import Refusals
-from greenroom.suite.criteria import all_metrics
+from greenroom.suite.inputs.criteria import all_metrics
 from greenroom.suite.options import METRIC_ATTEMPTS, METRIC_SECONDS, Values, check
 from greenroom.world.answers import AnswerCache, CachedWorld, RememberingWorld
 from greenroom.world.live import LiveWorld

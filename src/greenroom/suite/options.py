@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from greenroom.cases.parts import MetricLike
     from greenroom.models.model import Model
     from greenroom.results.report import Report
-    from greenroom.simulation.replay import OnDrift
+    from greenroom.simulation.recorded.replay import OnDrift
     from greenroom.store.store import Store
     from greenroom.suite.budget import Budget, UnknownPrices
     from greenroom.suite.cancel import Cancel
-    from greenroom.suite.contracts import Checking
+    from greenroom.suite.checks.contracts import Checking
     from greenroom.suite.hooks import OnCase, OnEvent, OnMetric, OnResult
     from greenroom.suite.trial import OnError
     from greenroom.suite.workers.ray.settings import Ray

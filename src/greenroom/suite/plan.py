@@ -19,19 +19,19 @@ from greenroom.store.configuration import place_of, withheld
 from greenroom.store.runs import Plan
 from greenroom.suite.adaptive import MAX_TRIALS, Adaptive
 from greenroom.suite.cancel import Cancel
-from greenroom.suite.criteria import as_config, check_metrics, equipped, limited
+from greenroom.suite.checks.tool_names import check_tool_names
+from greenroom.suite.checks.unheeded import unheeded
 from greenroom.suite.executor import Executor, InThisProcess
-from greenroom.suite.identity import identity_of, plan_of
+from greenroom.suite.inputs.criteria import as_config, check_metrics, equipped, limited
+from greenroom.suite.inputs.references import load_agent
+from greenroom.suite.inputs.sources import as_evalset
 from greenroom.suite.measurement import Measurement, reset_breakers
 from greenroom.suite.options import Options, Values, complete
-from greenroom.suite.recorder import open_recorder
-from greenroom.suite.references import load_agent
 from greenroom.suite.run import ActiveRun
-from greenroom.suite.sources import as_evalset
+from greenroom.suite.storage.identity import identity_of, plan_of
+from greenroom.suite.storage.recorder import open_recorder
 from greenroom.suite.suspects import Suspects, baseline_of, suspects_for
-from greenroom.suite.tool_names import check_tool_names
 from greenroom.suite.trial import Settings
-from greenroom.suite.unheeded import unheeded
 from greenroom.suite.watch import fence_gaps
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _doubts(
     if settings.tape is not None:
         notes += settings.tape.notes
     if options["check"] != "off":
-        from greenroom.suite.contracts import check_cases  # loaded where it is used
+        from greenroom.suite.checks.contracts import check_cases  # loaded where it is used
 
         notes += check_cases(backend, evalset, options["check"])
     return notes

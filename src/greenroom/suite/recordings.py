@@ -20,7 +20,7 @@ from greenroom.ledger.questions import started, time_of_recording
 from greenroom.ledger.redaction import clean_ids, redactor
 from greenroom.results.result import CaseResult
 from greenroom.results.trial_verdict import REPLAYED
-from greenroom.simulation.replay import OnDrift, check_recorded
+from greenroom.simulation.recorded.replay import OnDrift, check_recorded
 from greenroom.suite.options import Values
 from greenroom.suite.trial import TrialState
 from greenroom.world.replayed import RecordedJudges, Recording
@@ -47,7 +47,7 @@ class RecordedTrial(Struct, frozen=True):
     def answers(self, done: Ledger | None, case: Case) -> Recording:
         """What answers for the models of a trial of `case` that has come as far as `done`."""
         if case.history and not done:
-            from greenroom.simulation.restored import past_of  # few cases need it
+            from greenroom.simulation.recorded.restored import past_of  # few cases need it
 
             done = past_of(case)
         return Recording(self.ledger, asks_live=self.asks_live, done=done)

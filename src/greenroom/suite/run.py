@@ -17,15 +17,15 @@ from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult
 from greenroom.results.trial_verdict import broken, skipped
 from greenroom.simulation.fence import strays
-from greenroom.simulation.watchdog import cut_all
+from greenroom.simulation.hangs.watchdog import cut_all
 from greenroom.suite.adaptive import Adaptive
 from greenroom.suite.budget import cost_so_far
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.common_notes import CommonNotes
 from greenroom.suite.executor import Executor
 from greenroom.suite.hooks import Hooks
-from greenroom.suite.recorder import Recorder
 from greenroom.suite.result_queue import ResultQueue
+from greenroom.suite.storage.recorder import Recorder
 from greenroom.suite.suspects import Suspects
 from greenroom.suite.trial import Settings, Trial, TrialState
 from greenroom.suite.watch import refusals_since, watched

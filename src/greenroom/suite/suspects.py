@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import BadInput
 from greenroom.ledger.redaction import clean_ids, redactor
-from greenroom.results.changes import paired
-from greenroom.results.confirmation import MOST, Confirming
+from greenroom.results.comparisons.changes import paired
+from greenroom.results.comparisons.confirmation import MOST, Confirming
+from greenroom.results.comparisons.verdicts import confirming, end_of
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
-from greenroom.results.verdicts import confirming, end_of
 from greenroom.store.runs import Key
 from greenroom.suite.options import Values
 from greenroom.suite.trial import Trial

@@ -25,10 +25,10 @@ from greenroom.store.failpoints import failpoint
 from greenroom.suite.budget import Budget
 from greenroom.suite.chance import would_fail_again
 from greenroom.suite.hooks import HOOKS, Hooks
+from greenroom.suite.inputs.sources import as_middleware, as_model_given, as_resources
 from greenroom.suite.measurement import Measurement
 from greenroom.suite.options import Values
-from greenroom.suite.resume import before_calls, reason_for_doubt, up_to_last_pause
-from greenroom.suite.sources import as_middleware, as_model_given, as_resources
+from greenroom.suite.storage.resume import before_calls, reason_for_doubt, up_to_last_pause
 from greenroom.world.rates import Rates, read_rates
 from greenroom.world.resources import Factories
 from greenroom.world.stored_run import stored_as

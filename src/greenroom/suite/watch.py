@@ -12,8 +12,8 @@ from typing import Self
 from greenroom.reports.words import printable
 from greenroom.results.report import FAULT
 from greenroom.simulation.fence import Breach, blind_spots, lent_executor, not_held, strays
-from greenroom.simulation.stalls import Stall
-from greenroom.simulation.watchdog import keep_watching, sweep_cut_work
+from greenroom.simulation.hangs.stalls import Stall
+from greenroom.simulation.hangs.watchdog import keep_watching, sweep_cut_work
 
 _LOG = logging.getLogger("greenroom")
 _MOST_NOTES = 20

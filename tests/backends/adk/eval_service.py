@@ -18,7 +18,7 @@ from google.genai import types
 
 from backends.adk.scripts import WEATHER, agent
 from greenroom.metrics import called, contains, metric
-from greenroom.suite.adk_metrics import register_metrics
+from greenroom.suite.adk.metrics import register_metrics
 
 
 def weather(city: str) -> str:

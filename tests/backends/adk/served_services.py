@@ -29,7 +29,7 @@ from google.genai import types
 from backends.adk.scripts import agent, case
 from backends.adk.served_set import LINES, OSLO, THANKS, one, told, weather
 from greenroom import Case, EvalSet, Report
-from greenroom.suite.adk_service import evaluate_in_adk
+from greenroom.suite.adk.service import evaluate_in_adk
 
 CASES = EvalSet(
     "weather",

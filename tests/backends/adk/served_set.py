@@ -43,7 +43,7 @@ from greenroom.errors import BadAgent
 from greenroom.ledger import questions as q
 from greenroom.metrics import called
 from greenroom.results.result import CaseResult
-from greenroom.suite.adk_service import evaluate_in_adk
+from greenroom.suite.adk.service import evaluate_in_adk
 from greenroom.testing import Desk
 
 OSLO = Turn("weather?", Expect(tools=[call("weather", city="Oslo")], reference="mild in Oslo"))

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.heavy
 AGENT = '''
 from backends.adk.scripts import WEATHER, agent
 from greenroom.metrics import called
-from greenroom.suite.adk_metrics import register_metrics
+from greenroom.suite.adk.metrics import register_metrics
 
 register_metrics([called("weather")])
 

@@ -13,7 +13,7 @@ from greenroom import Score
 from greenroom.errors import MissingExtra
 from greenroom.ledger import questions as q
 from greenroom.metrics import called, contains, metric
-from greenroom.suite.adk_metrics import ledger_of, register_metrics
+from greenroom.suite.adk.metrics import ledger_of, register_metrics
 
 
 class LedgerSource:

@@ -25,7 +25,7 @@ from greenroom import Ledger, Turn, simulate, tool
 from greenroom.backends.adk.served import APP, SESSION, USER, ServedBackend
 from greenroom.errors import BadInput, GreenroomError, RunBroke
 from greenroom.ledger import questions as q
-from greenroom.suite.adk_sessions import Named, Place, SessionCopy, TrialFiles
+from greenroom.suite.adk.sessions import Named, Place, SessionCopy, TrialFiles
 
 PLACE = Place("shop", "one-1-aa")
 WHOLE = ["session_service has session 'one-1-aa' of user 'greenroom' in app 'shop'"]

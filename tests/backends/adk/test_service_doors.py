@@ -18,8 +18,8 @@ from greenroom.cases.scores import Score, Unmeasured
 from greenroom.errors import BadAgent, BadInput, MissingExtra
 from greenroom.ledger.messages import ToolCall
 from greenroom.metrics import contains, tool_name_match
-from greenroom.suite.adk_service import evaluate_in_adk
-from greenroom.suite.adk_stand_ins import check_judged, ours_beside, outcome_of
+from greenroom.suite.adk.service import evaluate_in_adk
+from greenroom.suite.adk.stand_ins import check_judged, ours_beside, outcome_of
 
 TOOLS, MATCH, JUDGE = "tool_trajectory_avg_score", "response_match_score", "final_response_match_v2"
 ALL = Expect(

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from greenroom.errors import BadFile
-from greenroom.suite.criteria import check_config
-from greenroom.suite.validation import problems_in
+from greenroom.suite.checks.validation import problems_in
+from greenroom.suite.inputs.criteria import check_config
 
 YAML = """\
 version: 1

@@ -13,7 +13,7 @@ import yaml
 
 from cases.files import samples
 from greenroom.cases.problems import Problem, at
-from greenroom.suite.validation import problems_in
+from greenroom.suite.checks.validation import problems_in
 
 OWN = {
     "version": 1,

@@ -30,8 +30,8 @@ from greenroom.metrics.judges import (
 )
 from greenroom.metrics.simulator import simulator_quality
 from greenroom.models import ModelReply, ModelRequest
-from greenroom.suite.criteria import equipped
-from greenroom.suite.sources import gather
+from greenroom.suite.inputs.criteria import equipped
+from greenroom.suite.inputs.sources import gather
 from metrics.judges.asked import Asked, evidence_in, measured, yes
 from metrics.runs import agent, run, tool, user
 

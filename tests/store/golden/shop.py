@@ -16,7 +16,7 @@ from typing import Any
 from greenroom import Agent, Case, EvalSet, Expect, Stop, Turn, call, evaluate, tool
 from greenroom.metrics import contains, judge
 from greenroom.models import ModelReply, ModelRequest, Scripted
-from greenroom.results.comparison import compare
+from greenroom.results.comparisons.comparison import compare
 from greenroom.store import Store
 from greenroom.suite import rescore
 from store.asked import Asked

@@ -30,8 +30,8 @@ from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import started
 from greenroom.ledger.redaction import redactor
 from greenroom.store import Store
-from greenroom.suite.references import load_value
-from greenroom.suite.sources import as_model_given
+from greenroom.suite.inputs.references import load_value
+from greenroom.suite.inputs.sources import as_model_given
 
 
 def print_graph(

@@ -41,7 +41,7 @@ from greenroom.ledger.safe_text import harmless
 from greenroom.reports.words import printable, shortened
 from greenroom.results.text import number_of
 from greenroom.store.runs import Key
-from greenroom.suite.sources import gather
+from greenroom.suite.inputs.sources import gather
 
 _WIDEST = 48
 _HEADERS = ("id", "name", "turns", "tags")

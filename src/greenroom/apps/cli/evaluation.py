@@ -16,7 +16,7 @@ from greenroom.errors import BadInput, NotFound, StoreFailed
 from greenroom.reports.console import ConsoleReport
 from greenroom.reports.terminal import Terminal, styled
 from greenroom.results import Report
-from greenroom.results.comparison import FEWEST_IN_TAG
+from greenroom.results.comparisons.comparison import FEWEST_IN_TAG
 from greenroom.results.shards import part_note
 from greenroom.results.text import number_of
 from greenroom.store import Run

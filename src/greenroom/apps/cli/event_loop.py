@@ -35,10 +35,10 @@ from greenroom.results import Report
 from greenroom.suite import evaluate, load_agent
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.evaluation import on_own_loop
-from greenroom.suite.identity import GIVEN_AS
 from greenroom.suite.mock_suggestions import mocked_everywhere, suggested_mocks, unmocked_tools
 from greenroom.suite.options import Options
 from greenroom.suite.plan import checked
+from greenroom.suite.storage.identity import GIVEN_AS
 from greenroom.world.threads import Interruption
 
 T = TypeVar("T")

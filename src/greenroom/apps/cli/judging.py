@@ -36,8 +36,8 @@ from greenroom.results.gate import Decision
 from greenroom.results.redaction import redacted_decision
 from greenroom.results.shards import together
 from greenroom.results.text import number_of
-from greenroom.suite.rescores import Rescored, rescore
-from greenroom.suite.sources import gather
+from greenroom.suite.inputs.sources import gather
+from greenroom.suite.recorded.rescores import Rescored, rescore
 from greenroom.world.answers import AnswerCache
 
 Format = Literal["text", "markdown", "json"]

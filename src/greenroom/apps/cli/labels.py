@@ -13,8 +13,6 @@ from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.transcript import retold, transcript
-from greenroom.results.calibration import Calibration, judged_tallies
-from greenroom.results.intervals import Interval, of_cases
 from greenroom.results.labels import (
     ANSWERS,
     Drawn,
@@ -23,6 +21,8 @@ from greenroom.results.labels import (
     draw_labels,
     rater_name,
 )
+from greenroom.results.statistics.calibration import Calibration, judged_tallies
+from greenroom.results.statistics.intervals import Interval, of_cases
 from greenroom.results.text import number_of
 from greenroom.store import Store
 

@@ -9,7 +9,7 @@ from greenroom.apps.cli.event_loop import loaded
 from greenroom.apps.cli.exits import loading
 from greenroom.backends.answered import with_model
 from greenroom.backends.registry import backend_for
-from greenroom.suite.sources import as_middleware, as_model_given, as_resources
+from greenroom.suite.inputs.sources import as_middleware, as_model_given, as_resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,9 @@ from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadMetric
 from greenroom.ledger.plain import is_object
 from greenroom.metrics.registry import first_option
-from greenroom.suite.judge_models import with_judge_models
+from greenroom.suite.inputs.judge_models import with_judge_models
+from greenroom.suite.inputs.references import load_value
 from greenroom.suite.option_types import as_number
-from greenroom.suite.references import load_value
 
 
 def metrics_named(given: Sequence[str]) -> list[MetricLike]:

@@ -17,8 +17,8 @@ from greenroom.apps.cli.report_output import read_report
 from greenroom.apps.cli.request import Order, chosen
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.terminal import Terminal
-from greenroom.suite.mutation import mutation_score
-from greenroom.suite.mutation_results import MutationEstimate, MutationScore
+from greenroom.suite.mutation.mutation_results import MutationEstimate, MutationScore
+from greenroom.suite.mutation.score import mutation_score
 
 _PER_RUN = ("resume", "min_pass_rate", "keep_ledgers")
 """Settings of a single evaluation, which an order has too."""

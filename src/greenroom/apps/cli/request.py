@@ -16,16 +16,15 @@ from greenroom.cases import Case, EvalSet
 from greenroom.cases.files.load import lines_of_cases, read_evalset
 from greenroom.errors import BadInput
 from greenroom.results import Report
-from greenroom.results.comparison import THRESHOLD, Comparison, compare
+from greenroom.results.comparisons.comparison import THRESHOLD, Comparison, compare
 from greenroom.results.gate import FailOn, Gate
 from greenroom.results.report import CasePlace
 from greenroom.results.text import number_of
 from greenroom.store import Store
 from greenroom.store.store import as_store
 from greenroom.suite.budget import Budget, UnknownPrices
-from greenroom.suite.options import OPTIONS
-from greenroom.suite.references import is_import_allowed, load_module, split_reference
-from greenroom.suite.sources import (
+from greenroom.suite.inputs.references import is_import_allowed, load_module, split_reference
+from greenroom.suite.inputs.sources import (
     CaseSource,
     check_not_empty,
     gather,
@@ -33,6 +32,7 @@ from greenroom.suite.sources import (
     load_mocks,
     load_model,
 )
+from greenroom.suite.options import OPTIONS
 from greenroom.suite.workers import Workers
 from greenroom.world.answers import AnswerCache
 

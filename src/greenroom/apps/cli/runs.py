@@ -21,8 +21,8 @@ from greenroom.ledger.redaction import redactor
 from greenroom.reports.terminal import Terminal, styled
 from greenroom.reports.words import dollars
 from greenroom.results import Summary
-from greenroom.results.intervals import percent
 from greenroom.results.redaction import redacted
+from greenroom.results.statistics.intervals import percent
 from greenroom.results.text import number_of
 from greenroom.results.trial_verdict import REPLAYED
 from greenroom.store import Run, RunStatus

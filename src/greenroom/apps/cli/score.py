@@ -10,8 +10,8 @@ from greenroom.apps.cli.report_output import Showing, read_baseline, write_repor
 from greenroom.cases.evalset import EvalSet
 from greenroom.results import Gate
 from greenroom.results.text import number_of
-from greenroom.suite.sources import gather
-from greenroom.suite.trace_scores import score_traces
+from greenroom.suite.inputs.sources import gather
+from greenroom.suite.recorded.trace_scores import score_traces
 from greenroom.traces.readers import conversations, describe_flaws
 from greenroom.traces.records import Flaw, Imported
 from greenroom.world.answers import AnswerCache

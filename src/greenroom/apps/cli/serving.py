@@ -19,7 +19,7 @@ from greenroom.backends.registry import backend_for
 from greenroom.errors import BadInput, MissingExtra
 from greenroom.installation import how_to_install
 from greenroom.store.store import as_store
-from greenroom.suite.references import load_value
+from greenroom.suite.inputs.references import load_value
 
 if TYPE_CHECKING:
     from socket import socket

@@ -34,8 +34,8 @@ from greenroom.reports.words import shortened
 from greenroom.results.text import number_of
 from greenroom.simulation import Simulation, simulation_data
 from greenroom.suite import Batch, simulate_all
-from greenroom.suite.criteria import equipped
-from greenroom.suite.sources import check_not_empty, gather, load_mocks, load_model
+from greenroom.suite.inputs.criteria import equipped
+from greenroom.suite.inputs.sources import check_not_empty, gather, load_mocks, load_model
 
 _LONGEST = 200
 

@@ -24,8 +24,8 @@ from greenroom.cases.files.json_text import parsed_json
 from greenroom.errors import BadCase, BadFile, BadInput, BadLedger
 from greenroom.ledger.text_files import similar_file
 from greenroom.results.result import CaseResult
-from greenroom.suite.trace_cases import add_failure
-from greenroom.suite.trace_watch import RATES, TraceWatch, is_failure
+from greenroom.suite.recorded.trace_cases import add_failure
+from greenroom.suite.recorded.trace_watch import RATES, TraceWatch, is_failure
 from greenroom.traces.files import unpacked
 from greenroom.traces.formats.otlp import from_protobuf, spans_in
 from greenroom.traces.records import Flaw, Imported

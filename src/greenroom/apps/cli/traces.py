@@ -23,7 +23,7 @@ from greenroom.ledger.questions import turns, unseen
 from greenroom.ledger.text_files import text_of
 from greenroom.results.files import json_text
 from greenroom.results.text import number_of
-from greenroom.suite.trace_cases import case_of, evalset_at
+from greenroom.suite.recorded.trace_cases import case_of, evalset_at
 from greenroom.traces.personal import StandIns
 from greenroom.traces.readers import describe_flaws
 from greenroom.traces.records import Flaw, Imported

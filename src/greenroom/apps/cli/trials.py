@@ -23,12 +23,12 @@ from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.terminal import Terminal
 from greenroom.results.text import number_of
-from greenroom.simulation.allowance import Allowance
-from greenroom.simulation.replay import OnDrift, replay
-from greenroom.simulation.shrink import Shrinking, Shrunk
+from greenroom.simulation.recorded.allowance import Allowance
+from greenroom.simulation.recorded.replay import OnDrift, replay
+from greenroom.simulation.recorded.shrink import Shrinking, Shrunk
 from greenroom.store import Store
 from greenroom.store.runs import Key, Run
-from greenroom.suite.sources import as_middleware, as_resources, gather, load_mocks
+from greenroom.suite.inputs.sources import as_middleware, as_resources, gather, load_mocks
 
 
 def trial_ledger(store: Store, run_id: str, case: str) -> Ledger:

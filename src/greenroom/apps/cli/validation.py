@@ -21,7 +21,7 @@ from greenroom.cases import Problem, fix
 from greenroom.cases.files.documents import parsed
 from greenroom.cases.files.save import json_or_yaml, save_text
 from greenroom.ledger.plain import is_object
-from greenroom.suite.validation import problems_in
+from greenroom.suite.checks.validation import problems_in
 
 
 def validate(files: Sequence[str], mend: bool, agent: str, as_json: bool) -> int:

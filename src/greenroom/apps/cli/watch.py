@@ -27,8 +27,8 @@ from greenroom.ledger.text_files import similar_file
 from greenroom.reports.console import totals
 from greenroom.reports.terminal import Terminal, styled
 from greenroom.results import Report
-from greenroom.suite.references import split_reference
-from greenroom.suite.sources import is_usual
+from greenroom.suite.inputs.references import split_reference
+from greenroom.suite.inputs.sources import is_usual
 
 _COMMAND = (sys.executable, "-m", "greenroom.apps.cli")
 _PATIENCE = 5.0

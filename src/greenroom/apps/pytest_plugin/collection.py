@@ -54,7 +54,7 @@ def eval_file(
 
 def _agent_of(path: Path, evalset: EvalSet | None, config: pytest.Config) -> str | None:
     """The agent for a file: from the command line, the set, the project, or the folder next to it."""
-    from greenroom.suite.references import agent_beside, anchored
+    from greenroom.suite.inputs.references import agent_beside, anchored
 
     if typed := config.getoption("greenroom_agent", None):
         return anchored(typed, config.invocation_params.dir, config.rootpath)
@@ -67,7 +67,7 @@ def _agent_of(path: Path, evalset: EvalSet | None, config: pytest.Config) -> str
 
 def _own_agent(reference: str, path: Path, root: Path) -> str:
     """A file of data may name a Python file of its project, and no other code."""
-    from greenroom.suite.references import anchored, split_reference
+    from greenroom.suite.inputs.references import anchored, split_reference
 
     found = anchored(reference, path.parent, root)
     where = Path(split_reference(found)[0]).resolve()

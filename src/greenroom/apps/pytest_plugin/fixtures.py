@@ -12,9 +12,9 @@ from greenroom.errors import BadInput
 from greenroom.results.gate import Gate
 from greenroom.results.report import Report
 from greenroom.suite import evaluation
+from greenroom.suite.inputs.references import anchored
 from greenroom.suite.option_types import nearest
 from greenroom.suite.options import OPTIONS
-from greenroom.suite.references import anchored
 
 
 class Rehearsal:

@@ -19,10 +19,10 @@ from greenroom.reports.failure import failure_text
 from greenroom.reports.words import printable
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
-from greenroom.simulation.users import with_user_model
+from greenroom.simulation.user.users import with_user_model
 from greenroom.suite.evaluation import rehearse
+from greenroom.suite.inputs.sources import as_evalset
 from greenroom.suite.options import check
-from greenroom.suite.sources import as_evalset
 
 MAX_TURNS = 10
 _TRAJECTORY = ("tool_trajectory_avg_score", "trajectory_match", "expected_tools")

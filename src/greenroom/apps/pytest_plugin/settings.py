@@ -194,7 +194,7 @@ def _anchored(name: str, value: Any, root: Path) -> Any:
         return value if name == "replay" and not (root / value).exists() else str(root / value)
     if flag is None or flag.kind not in ("file", "files"):
         return value
-    from greenroom.suite.references import anchored
+    from greenroom.suite.inputs.references import anchored
 
     return anchored(value, root) if flag.kind == "file" else [anchored(v, root) for v in value]
 

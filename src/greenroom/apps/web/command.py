@@ -98,7 +98,7 @@ def web_command(
 
 def is_agent(given: str) -> bool:
     """Whether an argument names an agent: a Python file, something in one, or a folder with an agent."""
-    from greenroom.suite.references import FOLDER_FILES, split_reference
+    from greenroom.suite.inputs.references import FOLDER_FILES, split_reference
 
     where, attr = split_reference(given)
     path = Path(where)

@@ -22,7 +22,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, as_object
 from greenroom.ledger.questions import ended
 from greenroom.simulation.rehearsal import Rehearsal, Rest
-from greenroom.suite.references import load_agent
+from greenroom.suite.inputs.references import load_agent
 
 
 class Player:

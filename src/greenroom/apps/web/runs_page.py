@@ -6,7 +6,7 @@ from math import fsum
 from greenroom.reports.page.head import rate_data
 from greenroom.reports.page.shapes import Rate, RunLine, Runs, TrendPoint
 from greenroom.results import Summary
-from greenroom.results.intervals import of_cases, of_trials
+from greenroom.results.statistics.intervals import of_cases, of_trials
 from greenroom.store import Run, Store
 
 _FEW = 50

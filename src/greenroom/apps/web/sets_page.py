@@ -18,9 +18,9 @@ from greenroom.errors import BadFile, BadInput, NotFound
 from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.ledger.text_files import text_of
 from greenroom.reports.page.shapes import Checked, Flaw, SetCase, SetLine, SetText
-from greenroom.suite.references import split_reference
-from greenroom.suite.sources import evalset_files
-from greenroom.suite.validation import problems_in
+from greenroom.suite.checks.validation import problems_in
+from greenroom.suite.inputs.references import split_reference
+from greenroom.suite.inputs.sources import evalset_files
 
 _EDITABLE = (".yaml", ".yml", ".json", ".jsonl", ".csv")
 

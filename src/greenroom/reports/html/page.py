@@ -14,7 +14,7 @@ from greenroom.reports.page.shapes import Shape
 from greenroom.reports.page.shell import STYLE, asset, digest_of, flattened, page_body, page_head
 from greenroom.reports.page.story import story_of
 from greenroom.reports.shown import WorstCases
-from greenroom.results.comparison import Comparison
+from greenroom.results.comparisons.comparison import Comparison
 from greenroom.results.gate import Decision, held_against
 from greenroom.results.reading import cases_in
 from greenroom.results.redaction import redacted, redacted_decision

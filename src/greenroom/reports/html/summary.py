@@ -15,8 +15,8 @@ from greenroom.reports.page.shapes import (
     Verdicts,
 )
 from greenroom.reports.words import at_least, dollars, duration, shortened
-from greenroom.results.intervals import percent
 from greenroom.results.result import CaseResult
+from greenroom.results.statistics.intervals import percent
 from greenroom.results.text import number_of, reasons
 
 _MOST_FAILURES = 500

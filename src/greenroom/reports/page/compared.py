@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from greenroom.reports.page.shapes import CaseMoved, Compared, Moved, Verdicts
-from greenroom.results.comparison import CaseChange, Comparison, Verdict
-from greenroom.results.comparison_text import NOTABLE, called, certainty, rates, remarks
+from greenroom.results.comparisons.comparison import CaseChange, Comparison, Verdict
+from greenroom.results.comparisons.comparison_text import NOTABLE, called, certainty, rates, remarks
 from greenroom.results.report import Summary
 
 _MOST = 200

@@ -21,13 +21,13 @@ from greenroom.reports.page.shapes import (
 )
 from greenroom.reports.words import rate_text, shortened
 from greenroom.results.breakdown import TagSummary
-from greenroom.results.comparison import Comparison
+from greenroom.results.comparisons.comparison import Comparison
+from greenroom.results.comparisons.families import families, family
 from greenroom.results.facts import Facts
-from greenroom.results.families import families, family
 from greenroom.results.gate import Decision
-from greenroom.results.intervals import Interval
 from greenroom.results.report import MetricSummary, Report
 from greenroom.results.result import CaseResult
+from greenroom.results.statistics.intervals import Interval
 from greenroom.results.text import fell_short, node_spending, reasons, spending
 
 _MOST_LINES, _MOST_NODES, _MOST_REASONS = 60, 100, 12

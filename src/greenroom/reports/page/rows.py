@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from greenroom.reports.page.shapes import WORST, CaseStatus, Row, Trial
 from greenroom.reports.words import shortened
+from greenroom.results.comparisons.families import family
 from greenroom.results.facts import Facts, is_fine
-from greenroom.results.families import family
 from greenroom.results.text import reasons
 from greenroom.results.trials import status_of
 

@@ -9,7 +9,7 @@ from greenroom.backends.backend import Backend
 from greenroom.errors import BadInput, GreenroomError, InDoubt, MetricsHung, WorkerDied
 from greenroom.ledger.events import RunEnded
 from greenroom.results.result import CaseResult
-from greenroom.suite.identity import difference
+from greenroom.suite.storage.identity import difference
 from greenroom.suite.trial import Settings, TrialState, run_trial
 from greenroom.suite.watch import Blockers
 from greenroom.suite.workers.process import Worker

@@ -18,13 +18,13 @@ from greenroom.cases.liveness import is_live
 from greenroom.cases.parts import MetricLike, metric_name
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json, is_object
-from greenroom.suite.option_types import MOST_WORKERS, is_worker_count
-from greenroom.suite.options import OPTIONS, Values
-from greenroom.suite.references import (
+from greenroom.suite.inputs.references import (
     FOLDER_FILES,
     is_import_allowed,
     split_reference,
 )
+from greenroom.suite.option_types import MOST_WORKERS, is_worker_count
+from greenroom.suite.options import OPTIONS, Values
 from greenroom.suite.workers.blobs import shared_folder
 from greenroom.world.answers import AnswerCache
 from greenroom.world.modules import loaded_from, reference_to

@@ -31,20 +31,20 @@ from greenroom.results.result import CaseResult
 from greenroom.results.trial_verdict import broken
 from greenroom.simulation.fence import FencedExecutor, lead_through, strays
 from greenroom.simulation.fence.kernel import confine
-from greenroom.simulation.stalls import Stall
+from greenroom.simulation.hangs.stalls import Stall
+from greenroom.simulation.hangs.watchdog import keep_watching
 from greenroom.simulation.trial_context import check_fence
-from greenroom.simulation.watchdog import keep_watching
-from greenroom.suite.criteria import as_config, equipped, limited
-from greenroom.suite.identity import identity_of
-from greenroom.suite.measurement import Measurement
-from greenroom.suite.options import complete
-from greenroom.suite.references import (
+from greenroom.suite.inputs.criteria import as_config, equipped, limited
+from greenroom.suite.inputs.references import (
     allow_import_network,
     fenced_import,
     load_agent,
     load_value,
 )
-from greenroom.suite.sources import as_evalset, gather, gather_beside, load_mocks
+from greenroom.suite.inputs.sources import as_evalset, gather, gather_beside, load_mocks
+from greenroom.suite.measurement import Measurement
+from greenroom.suite.options import complete
+from greenroom.suite.storage.identity import identity_of
 from greenroom.suite.trial import Settings, Trial, TrialState, run_trial
 from greenroom.suite.watch import RareCollection, describe_stall, fence_gaps, refusals_since
 from greenroom.suite.workers.turns import AskedPace

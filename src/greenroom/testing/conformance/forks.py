@@ -8,7 +8,7 @@ from greenroom.errors import BadInput
 from greenroom.ledger import questions as q
 from greenroom.ledger.events import Forked, UserSaid
 from greenroom.ledger.ledger import Ledger
-from greenroom.simulation.fork import fork
+from greenroom.simulation.recorded.fork import fork
 from greenroom.testing.blueprints import Desk
 from greenroom.testing.conformance.base import WEATHER, Conformance, case, ledger_of, needs
 

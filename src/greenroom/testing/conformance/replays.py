@@ -8,7 +8,7 @@ from greenroom.cases.users import Lines, UserAgents
 from greenroom.ledger.difference import diff
 from greenroom.ledger.events import ModelReplied, ToolReturned
 from greenroom.ledger.ledger import Ledger
-from greenroom.simulation.replay import replay
+from greenroom.simulation.recorded.replay import replay
 from greenroom.testing.blueprints import Desk, ToolPlan
 from greenroom.testing.conformance.base import (
     PAY,

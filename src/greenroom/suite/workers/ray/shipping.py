@@ -15,7 +15,7 @@ from msgspec import Struct
 import greenroom
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
-from greenroom.suite.references import split_reference
+from greenroom.suite.inputs.references import split_reference
 from greenroom.world.modules import loaded_from
 
 _RAYS_OWN: Final = ("session_latest", "session_[0-9]*-[0-9]*-[0-9]*_*")

@@ -1,0 +1,85 @@
+"""Tasks that work left behind: found, ended, and, if nothing ends them, no longer waited for."""
+
+import asyncio
+import gc
+import inspect
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from greenroom.simulation.hangs.deadlines import context_of, deadlines_of, retrieve_exception
+from greenroom.world.threads import leak
+
+# Seconds between two attempts to end a task.
+_KNOCK: Final = 0.1
+
+
+async def sweep(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """End tasks that work left behind: cancelled first, closed if that is no use.
+
+    `asyncio.run` waits without end for a task that swallows its cancellation, so sweep before it
+    ends. What cannot even be closed is disowned. Comes back within 0.4 s.
+    """
+    left = {task for task in tasks if not task.done()}
+    for is_patient in (True, True, False):
+        for task in left:
+            if is_patient:
+                task.cancel()
+            else:
+                close(task)
+                task.add_done_callback(retrieve_exception)
+        if left:
+            _, left = await asyncio.wait(left, timeout=_KNOCK)
+    for task in left:
+        _disown(task)
+
+
+def close(task: asyncio.Task[Any]) -> None:
+    """End a coroutine that swallows its cancellation, in its own context."""
+    coroutine: Any = task.get_coro()
+    waiting = tuple(_waiting_for(coroutine))
+    try:
+        context_of(task).run(coroutine.close)
+    except RuntimeError:
+        # It went on all the same. Python would try again when it forgets it, and complain.
+        for one in waiting:
+            _forget(one, task.get_loop())
+    except BaseException:  # noqa: BLE001 - it is over, whatever it raised last
+        pass
+    task.cancel()  # the task notices when it next tries to go on
+
+
+def _waiting_for(work: object) -> Iterator[object]:
+    """What a coroutine awaits, and what that awaits in turn."""
+    while (work := _awaited(work)) is not None:
+        yield work
+
+
+def _awaited(work: object) -> object:
+    for name in ("cr_await", "ag_await", "gi_yieldfrom"):
+        if (inner := getattr(work, name, None)) is not None:
+            return inner
+    # A step of an async generator shows to the garbage collector only whose step it is.
+    return next((it for it in gc.get_referents(work) if inspect.isasyncgen(it)), None)
+
+
+def _forget(work: object, loop: object) -> None:
+    """Let neither Python nor the loop try to close it once more."""
+    leak(work)
+    if inspect.isasyncgen(work):
+        # Private: a loop closes the generators it knows when it ends.
+        getattr(loop, "_asyncgens", set[Any]()).discard(work)
+
+
+def _disown(task: asyncio.Task[Any]) -> None:
+    """Let nothing wait for a task that cannot be ended, watch it, nor complain of it."""
+    for deadline in deadlines_of(task):
+        if deadline.task is task:
+            deadline.end()
+    # Private: `asyncio.run` would wait for it, and the interpreter complain of it, otherwise.
+    tasks: Any = asyncio.tasks
+    tasks._unregister_task(task)
+    stubborn: Any = task
+    stubborn._log_destroy_pending = False
+    coroutine = task.get_coro()
+    for one in (coroutine, *_waiting_for(coroutine)):
+        _forget(one, task.get_loop())

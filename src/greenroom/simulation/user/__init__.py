@@ -1,0 +1,1 @@
+"""The user's side of a case: who answers, with what words, and what crosses over."""

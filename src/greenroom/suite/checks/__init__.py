@@ -1,0 +1,1 @@
+"""What is wrong with an evaluation, found before its first case."""

@@ -1,0 +1,1 @@
+"""What the author gives: code by reference, cases from anywhere, criteria and models of judges."""

@@ -1,0 +1,1 @@
+"""What was recorded, here or elsewhere, measured without running the agent again."""

@@ -1,0 +1,1 @@
+"""A run in its store: begun, resumed, recorded trial by trial, and read back."""
