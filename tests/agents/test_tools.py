@@ -287,3 +287,50 @@ async def test_a_tool_that_only_read_the_state_does_not_undo_what_another_wrote(
     ledger = await simulate(Case("c", "Go.", mocks={"touch": touched}, state=fixture), agent)
     assert results(ledger) == [{"n": 0}, "written"]
     assert state(ledger) == {"session": {"order": {"n": 5}}}
+
+
+class Desk:
+    def __init__(self) -> None:
+        self.cancelled: list[str] = []
+
+    @tool
+    def cancel(self, order: str) -> str:
+        """Cancel an order."""
+        self.cancelled.append(order)
+        return "cancelled"
+
+
+async def test_a_method_is_the_tool_of_its_object_and_self_is_no_argument() -> None:
+    desk, other = Desk(), Desk()
+    agent = Agent("a", model=Scripted(call("cancel", order="7"), "Done."), tools=[desk.cancel])
+    assert agent.tools == (desk.cancel,)
+    assert desk.cancel.argument_names == ("order",)
+    assert desk.cancel is not other.cancel
+
+    mocked = await simulate(Case("mocked", "Go.", mocks={"cancel": "mocked"}), agent)
+    assert results(mocked) == ["mocked"]
+    assert desk.cancelled == []
+
+    live = await simulate(Case("live", "Go.", allow_tools=[desk.cancel]), agent)
+    assert results(live) == ["cancelled"]
+    assert desk.cancelled == ["7"]
+
+    refused = await simulate(Case("refused", "Go.", allow_tools=[other.cancel]), agent)
+    assert "has no mock" in end_of(refused).error
+    assert (desk.cancelled, other.cancelled) == (["7"], [])
+
+
+def test_a_method_without_its_object_is_no_tool() -> None:
+    with pytest.raises(BadAgent, match=r"'cancel' is a method of a class.*desk\.cancel"):
+        Agent("a", model=Scripted("Hi."), tools=[Desk.cancel])
+
+
+def test_a_tool_that_a_class_only_mentions_belongs_to_no_object() -> None:
+    @tool
+    def order() -> None:
+        """Order."""
+
+    class Shelf:
+        kept = order
+
+    assert Shelf().kept is order

@@ -4,8 +4,10 @@ import functools
 import inspect
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import FunctionType, MethodType
 from typing import Any, overload
+from weakref import WeakValueDictionary
 
 from greenroom.agents.flow import checked_name
 from greenroom.agents.places import Places, declared_places
@@ -50,6 +52,17 @@ class Tool:
         for name in ("reads", "writes"):
             places = declared_places(getattr(self, name), f"{name}= of tool {self.name!r}")
             object.__setattr__(self, name, places)
+
+    def __get__(self, instance: object, owner: type | None = None) -> "Tool":
+        """The tool of one object, where `@tool` stands on a method; it is the same at every look."""
+        if instance is None or not _is_method_of(type(instance), self.fn):
+            return self
+        key = (id(self), id(instance))
+        found = _OF_OBJECTS.get(key)
+        if found is None:
+            bound = replace(self, fn=MethodType(self.fn, instance))
+            found = _OF_OBJECTS.setdefault(key, bound)
+        return found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function as if it were not a tool; in a rehearsal the case answers, or refuses."""
@@ -181,6 +194,16 @@ class Tool:
         return self.name
 
 
+_OF_OBJECTS: WeakValueDictionary[tuple[int, int], Tool] = WeakValueDictionary()
+"""Tools of objects by the ids of both: a tool keeps its object alive, so none of these is used again."""
+
+
+def _is_method_of(kind: type, fn: Callable[..., Any]) -> bool:
+    """Whether a function was written in the body of this class or of one that it inherits from."""
+    home = fn.__qualname__.rpartition(".")[0] if isinstance(fn, FunctionType) else ""
+    return bool(home) and any(home == one.__qualname__ for one in kind.__mro__)
+
+
 async def _awaited(function: Callable[..., Any], /, **kwargs: object) -> Any:
     return await function(**kwargs)
 
@@ -242,4 +265,10 @@ def _make(
 
 def as_tool(given: Any) -> Tool:
     """A tool from a tool or a plain function."""
-    return given if isinstance(given, Tool) else _make(given)
+    made = given if isinstance(given, Tool) else _make(given)
+    if next(iter(inspect.signature(made.fn).parameters), "") == "self":
+        raise BadAgent(
+            f"tool {made.name!r} is a method of a class. Hand over that of an object, such as "
+            f"desk.{made.name} for desk = Desk()."
+        )
+    return made
