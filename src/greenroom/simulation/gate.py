@@ -154,7 +154,8 @@ class RehearsalWorld(FencedWorld):
         self._user_world: FencedWorld | None = None
         self._case = case
         self._tools = tools or {}
-        self._allowed = allowed
+        self.allowed = allowed
+        """The tools that were named for this case or for the whole run, so that they may really run."""
 
     def with_voice(self, voice: Voice) -> "RehearsalWorld":
         """The same gate for the other side of the conversation."""
@@ -163,7 +164,7 @@ class RehearsalWorld(FencedWorld):
             self.refusals,
             self._case,
             self._tools,
-            self._allowed,
+            self.allowed,
             self.run_id,
             self._clock,
             self.on_event,
@@ -294,7 +295,7 @@ class RehearsalWorld(FencedWorld):
 
     def _is_allowed(self, name: str, origin: object) -> bool:
         """Named by its name or by the very object, for this case or for the whole run."""
-        return any(names_tool(allowed, name, origin) for allowed in self._allowed)
+        return any(names_tool(allowed, name, origin) for allowed in self.allowed)
 
     def check_resources(self) -> None:
         """Refuse a case in which a tool may really run that would lack what it works with."""

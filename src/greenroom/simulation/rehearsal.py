@@ -19,7 +19,8 @@ from greenroom.ledger.events import EndReason, Event, Forked, RunEnded, ToolBloc
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import ended, started
-from greenroom.simulation.conversation import advance, answer, last_outcome, run_within, say
+from greenroom.simulation.conversation import advance, answer, last_outcome, say
+from greenroom.simulation.fenced_run import run_within
 from greenroom.simulation.recorded.fork import check_place
 from greenroom.simulation.trial_context import (
     TrialContext,
@@ -190,15 +191,14 @@ class Rehearsal:
                 mistakes.append(mistake)
                 raise
             if goes_on:
-                outcome = await _advance(context)
+                outcome = await advance(context)
             if isinstance(outcome, Failed):
                 raise outcome.error
             reached.append(outcome or TurnOver())
             return "finished" if isinstance(outcome, Finished) else "completed"
 
-        trial.converse = converse
         begin(trial)
-        await run_within(self._seconds, trial, ())
+        await run_within(self._seconds, trial, converse)
         if mistakes:
             raise mistakes[0]  # nothing was said: the rehearsal rests where it did
         return self._rested(ledger, reached)
@@ -226,15 +226,8 @@ async def _where(trial: TrialContext) -> Advance | None:
     """Where the agent stands: it waits, it has answered, or it has not been spoken to."""
     index = trial.ledger.index_of()
     if index.open_invocation is not None:
-        return await _advance(trial)
+        return await advance(trial)
     return last_outcome(trial) if index.said or index.invocations else None
-
-
-async def _advance(trial: TrialContext) -> Advance:
-    outcome = await advance(trial)
-    trial.refusals.check()
-    trial.visitors.check()
-    return outcome
 
 
 def _before_call(ledger: Ledger, blocked: ToolBlocked) -> int:

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -27,7 +27,6 @@ from greenroom.errors import (
     NotFound,
 )
 from greenroom.ledger.events import (
-    EndReason,
     Event,
     Forked,
     RunEnded,
@@ -50,6 +49,7 @@ from greenroom.simulation.fence import (
 from greenroom.simulation.gate import RehearsalWorld
 from greenroom.simulation.mock_names import answered_by_user, check_names
 from greenroom.simulation.refusals import Refusals
+from greenroom.simulation.remedies import mend_breach
 from greenroom.simulation.user.user_side import UserSide
 from greenroom.simulation.user.users import user_of
 from greenroom.world.resources import Resources
@@ -107,11 +107,8 @@ class TrialContext(Struct, eq=False):
     user: UserAgents
     refusals: Refusals
     visitors: Visitors
-    on_event: Callable[[Event], None] | None = None
     number: int = 1
     scope: FencedScope | None = None
-    converse: "Callable[[TrialContext], Awaitable[EndReason]] | None" = None
-    """Holds the conversation in another way than the case says."""
     _user_side: UserSide | None = None
 
     @property
@@ -173,27 +170,40 @@ def set_up(
     world.model = getattr(backend, "answered_by", None)
     if allowed or case.mocks:
         world.check_resources()
-    return TrialContext(case, backend, ledger, world, user, refusals, Visitors(world), on_event)
+    return TrialContext(case, backend, ledger, world, user, refusals, Visitors(world))
 
 
-def attach(
-    trial: TrialContext,
-    stack: "MiddlewareStack",
-    on_breach: Callable[[Breach], None],
-) -> None:
+def on_breach(trial: TrialContext) -> Callable[[Breach], None]:
+    """Refuses what tried to reach the outside, and ends the case with it."""
+    # It uses these and not `trial`: that holds the scope, and the cycle would outlive it.
+    case, refusals = trial.case, trial.refusals
+    instead: str = getattr(trial.backend, "way_out", "")
+
+    def refuse(breach: Breach) -> None:
+        where = f" at {breach.where}" if breach.where else ""
+        why = (
+            f"code in case {case.id!r} tried to reach the outside by {breach.route} "
+            f"({breach.target}){where}; the fence refused. {mend_breach(breach.route)}"
+        )
+        refusals.set(FenceBreach(f"{why} {instead}".rstrip()))
+
+    return refuse
+
+
+def attach(trial: TrialContext, stack: "MiddlewareStack") -> None:
     """Put middleware around the agent's side of a trial."""
     # Loaded where it is used: most trials have none.
     from greenroom.world.middleware.attachment import attach_to
 
+    refuse = on_breach(trial)
+
     def fenced(event: Event) -> FencedScope | RunScope:
         put_up()
-        scope = FencedScope(trial.case.id, on_breach)
+        scope = FencedScope(trial.case.id, refuse)
         # What is tried when the end is written down cannot change it: that is a fault of the run.
         return RunScope(scope) if isinstance(event, RunEnded) else scope
 
-    heard = hooks_heard(trial.backend)
-    attach_to(trial.world, stack, heard, trial.backend.name, fenced)
-    trial.on_event = trial.world.on_event
+    attach_to(trial.world, stack, hooks_heard(trial.backend), trial.backend.name, fenced)
 
 
 def backend_of(case: Case, agent: object, model: Model | str | None = None) -> Backend:

@@ -31,7 +31,8 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.questions import ended, started, time_of_recording
 from greenroom.ledger.simulated import is_simulation
-from greenroom.simulation.conversation import advance, on_breach, run_within
+from greenroom.simulation.conversation import advance
+from greenroom.simulation.fenced_run import run_within
 from greenroom.simulation.gate import RehearsalWorld
 from greenroom.simulation.hooked_turns import as_stack
 from greenroom.simulation.trial_context import (
@@ -80,15 +81,14 @@ async def replay(
     assert isinstance(world, ReplayedWorld)
     world.recording = recording = Recording(ledger, asks_live=on_drift == "live")
     world.captures = True
-    trial.converse = _converse_again
     if stack is not None:
-        attach(trial, stack, on_breach(trial))
+        attach(trial, stack)
     backend, at = trial.backend, recording.recorded_at
     opening = structs.replace(
         first, seq=-1, agent=backend.snapshot, digest=backend.digest, recorded_at=at
     )
     world.record(opening)
-    await run_within(_SECONDS, trial, ())
+    await run_within(_SECONDS, trial, _converse_again)
     if isinstance(trial.refusals.refusal, ReplayDrifted):
         raise trial.refusals.refusal
     if (drift := recording.unasked()) is not None:
@@ -178,8 +178,6 @@ async def _converse_again(trial: TrialContext) -> EndReason:
         said = next(rounds)
     while True:
         outcome = await advance(trial)
-        trial.refusals.check()
-        trial.visitors.check()
         if isinstance(outcome, Finished):
             return "finished"
         if isinstance(outcome, Failed):

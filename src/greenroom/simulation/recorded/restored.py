@@ -34,8 +34,8 @@ def restore(trial: TrialContext, past: Ledger) -> None:
         # The time between then and now is not part of the trial.
         again = _replayed(event)
         written = trial.ledger.append(again if redact is None else redact(again), now)
-        if trial.on_event is not None:
-            trial.on_event(written)
+        if trial.world.on_event is not None:
+            trial.world.on_event(written)
     digest = trial.backend.digest
     changed = () if digest == first.digest else ("agent",)
     mark = Forked(from_run=first.run_id, from_seq=len(past), changed=changed, digest=digest)
