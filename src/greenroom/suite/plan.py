@@ -22,7 +22,7 @@ from greenroom.suite.cancel import Cancel
 from greenroom.suite.checks.tool_names import check_tool_names
 from greenroom.suite.checks.unheeded import unheeded
 from greenroom.suite.executor import Executor, InThisProcess
-from greenroom.suite.inputs.criteria import as_config, check_metrics, equipped, limited
+from greenroom.suite.inputs.criteria import as_config, check_metrics, equipped, with_config
 from greenroom.suite.inputs.references import load_agent
 from greenroom.suite.inputs.sources import as_evalset
 from greenroom.suite.measurement import Measurement, reset_breakers
@@ -80,20 +80,18 @@ async def checked(agent: Any, cases: Cases, options: Options) -> Prepared:
     given: Values = complete(options)
     found, config = as_evalset(cases), as_config(given["config"])
     # Metrics may ask whether the run is to stop, so the token is there before them.
-    given = {**limited(given, config), "cancel": given["cancel"] or Cancel()}
+    given = {**with_config(given, config), "cancel": given["cancel"] or Cancel()}
     evalset = equipped(found, given["mocks"], config)
     if (trials := given["trials"]) is not None:
         evalset = replace(evalset, trials=MAX_TRIALS if trials == "auto" else trials)
     check_metrics(given["metrics"], evalset)
     settings = Settings.of(given, Measurement.of(given, evalset))
-    if config is not None and config.fail_fast:
-        settings = structs.replace(settings, fail_fast=True)
     baseline = baseline_of(evalset, given)
-    suspects = suspects_for(baseline, evalset, given, fail_fast=settings.fail_fast)
+    suspects = suspects_for(baseline, evalset, given)
+    reset_breakers(settings.measuring.metrics)
     for case in evalset:
         reset_breakers(case.metrics)
         look_at(case.agent)
-    reset_breakers(settings.measuring.metrics)
     backend = await backend_of(agent, settings.allow_opaque, settings.model)
     executor = _executor(agent, cases, found, evalset, backend, settings, given)
     # In worker processes it is their fence that counts, and they report on it themselves.
@@ -102,21 +100,20 @@ async def checked(agent: Any, cases: Cases, options: Options) -> Prepared:
         check_fence()
     notes = [*(fence_gaps() if is_here else []), *_doubts(backend, evalset, settings, given)]
     adaptive = Adaptive(evalset.cases, given["min_pass_rate"]) if trials == "auto" else None
-    plan = structs.replace(
-        plan_of(evalset, agent, backend, settings.measuring.metrics),
-        adaptive=adaptive is not None,
-        confirm=0 if suspects is None else suspects.most,
-        against=None if baseline is None else baseline.id,
-        fence="" if given["fence"] == "process" else given["fence"],
-        called=given["resume_or_new"] or "",
-        shards=_shards(given, is_adaptive=adaptive is not None or suspects is not None),
-    )
     return Prepared(
         options=given,
         evalset=evalset,
         settings=settings,
         backend=backend,
-        plan=plan,
+        plan=structs.replace(
+            plan_of(evalset, agent, backend, settings.measuring.metrics),
+            adaptive=adaptive is not None,
+            confirm=0 if suspects is None else suspects.most,
+            against=None if baseline is None else baseline.id,
+            fence="" if given["fence"] == "process" else given["fence"],
+            called=given["resume_or_new"] or "",
+            shards=_shards(given, is_adaptive=adaptive is not None or suspects is not None),
+        ),
         notes=notes,
         executor=executor,
         adaptive=adaptive,

@@ -21,10 +21,9 @@ from greenroom.simulation.hangs.watchdog import cut_all
 from greenroom.suite.adaptive import Adaptive
 from greenroom.suite.budget import cost_so_far
 from greenroom.suite.cancel import Cancel
-from greenroom.suite.common_notes import CommonNotes
+from greenroom.suite.collected import CollectedResults, ResultQueue
 from greenroom.suite.executor import Executor
 from greenroom.suite.hooks import Hooks
-from greenroom.suite.result_queue import ResultQueue
 from greenroom.suite.storage.recorder import Recorder
 from greenroom.suite.suspects import Suspects
 from greenroom.suite.trial import Settings, Trial, TrialState
@@ -50,15 +49,9 @@ class ActiveRun(Struct):
     """Decides which trials are worth their price; without it, all are due."""
     suspects: Suspects | None = None
     """Decides which cases run again because they passed in a baseline; without it, none does."""
-    queue: ResultQueue | None = None
-    """Takes the results of a stream; without it, they are kept for the report."""
     shard: str = ""
     """Which part of the cases is run here, such as `2/4`; empty for all of them."""
-    results: dict[int, CaseResult] = field(default_factory=dict[int, CaseResult])
-    """The results by position, unless a store or the caller of a stream has them."""
-    left_out: dict[int, str] = field(default_factory=dict[int, str])
-    """Why trials have no result of their own, by position, where results are not kept."""
-    common: CommonNotes = field(default_factory=CommonNotes)
+    results: CollectedResults = field(default_factory=CollectedResults)
     stopped: str = ""
     """Why the run stopped itself: an error or failure that is to end it."""
     unfinished: int = 0
@@ -69,8 +62,8 @@ class ActiveRun(Struct):
 
     async def stream(self) -> AsyncGenerator[CaseResult]:
         """The results as they are done; they are not kept here."""
-        self.queue = ResultQueue()
-        results = self.queue.results(asyncio.ensure_future(self.report()))
+        self.results.queue = queue = ResultQueue()
+        results = queue.results(asyncio.ensure_future(self.report()))
         async with aclosing(results):
             async for result in results:
                 yield result
@@ -105,7 +98,7 @@ class ActiveRun(Struct):
         """Add what a reader of the report should know of fence, hooks, workers and budget."""
         usual = {as_metric(criterion).name for criterion in self.evalset.usual or ()}
         asked = [one.name for one in self.settings.measuring.metrics if one.name not in usual]
-        common = self.common.notes(self.settings.rates, asked)
+        common = self.results.common.notes(self.settings.rates, asked)
         self.notes += [*common, *refusals, *self.settings.hooks.notes]
         self.notes += [note for note in self.executor.notes if note not in self.notes]
         if self.settings.budget is not None:
@@ -115,10 +108,11 @@ class ActiveRun(Struct):
         """The results in the order of the cases; trials that confirm a suspect stand apart."""
         if (shared := self.recorder.shared_report()) is not None:
             return shared
-        in_order, suspects = sorted(self.results.items()), self.suspects
+        results, suspects = self.results, self.suspects
+        in_order = sorted(results.kept.items())
         kept = [r for place, r in in_order if not (suspects and suspects.is_again(place))]
         return Report(
-            kept if self._keeps_results else self.recorder.results(self.evalset, self.left_out),
+            kept if results.keeps else self.recorder.results(self.evalset, results.left_out),
             self.evalset.name or self.evalset.id,
             seconds,
             self.notes,
@@ -136,6 +130,7 @@ class ActiveRun(Struct):
         """Every trial that is due; then those of cases that seem to have got worse."""
         due = sum(1 for _ in self._due())
         self.unfinished = 0 if self.adaptive else due
+        self.results.keeps = self._keeps_results()
         # Thousands of earlier results take time to read; only what depends on them waits for that.
         reads_first = bool(self.adaptive or self.settings.budget or self.suspects)
         self.recorder.listen(self._cut)
@@ -161,14 +156,11 @@ class ActiveRun(Struct):
                 await asyncio.gather(*self._hook_calls)
         finally:
             self.cancel.leave(self._cut)
-            await self._close_middleware()
-
-    async def _close_middleware(self) -> None:
-        if self.settings.middleware is not None:
-            try:
-                await self.settings.middleware.close()
-            except GreenroomError as error:
-                self.notes.append(str(error))
+            if self.settings.middleware is not None:
+                try:
+                    await self.settings.middleware.close()
+                except GreenroomError as error:
+                    self.notes.append(str(error))
 
     def _due(self) -> Iterator[Trial]:
         """The trials that no earlier process finished, made one by one: there may be a million."""
@@ -180,6 +172,13 @@ class ActiveRun(Struct):
                 if case.id in mine and not self.recorder.is_done(trial):
                     yield trial
                 position += 1
+
+    def _keeps_results(self) -> bool:
+        """Whether results stay in memory: rounds need them, and so do reports of what no store has."""
+        if self.adaptive or self.suspects:
+            return True
+        is_large = len(self.evalset) * self.evalset.trials > _MOST_KEPT
+        return self.results.queue is None and not (is_large and self.recorder.run_id)
 
     def _open(self, due: int) -> AbstractAsyncContextManager[object]:
         """The place where trials run, while any is due."""
@@ -204,7 +203,7 @@ class ActiveRun(Struct):
                 trial = Trial(position, self.evalset.cases[place], key.trial)
             if budget is not None:
                 budget.learn(result, cost_so_far(result))
-            self._add(trial.position, replace(result, asked=trial.case))
+            self.results.add(trial.position, replace(result, asked=trial.case))
 
     async def _confirm(self) -> None:
         """Run cases again that passed in the baseline and fail now, until it is clear."""
@@ -216,7 +215,7 @@ class ActiveRun(Struct):
         """The trials that confirm or clear a suspect; known once every case has run."""
         if self.suspects is None or self.unfinished:
             return []
-        suspects, in_order = self.suspects, sorted(self.results.items())
+        suspects, in_order = self.suspects, sorted(self.results.kept.items())
         suspects.begin([result for place, result in in_order if not suspects.is_again(place)])
         return suspects.due()
 
@@ -228,28 +227,28 @@ class ActiveRun(Struct):
             await self._run_side_by_side(fresh, len(fresh))
             await self.recorder.flush()
             for trial in due:
-                rounds.add(self.results[trial.position])
+                rounds.add(self.results.kept[trial.position])
         if self._stop_reason:
             self.unfinished += len(rounds.due())  # there is more to do if the run is resumed
 
     async def _run_side_by_side(self, due: Iterable[Trial], count: int) -> None:
         """All of these trials, `count` of them, at most `concurrency` at once."""
-        waiting = iter(due)
+        waiting, queue = iter(due), self.results.queue
+
+        async def run_in_turn() -> None:
+            for trial in waiting:
+                if queue is not None:
+                    await queue.room()
+                await self._run_one(trial)
+
         at_once = self.settings.concurrency or self.executor.usual_concurrency
-        width = max(1, min(at_once, count))
-        lanes = [asyncio.ensure_future(self._run_in_turn(waiting)) for _ in range(width)]
+        lanes = [asyncio.ensure_future(run_in_turn()) for _ in range(max(1, min(at_once, count)))]
         try:
             await asyncio.gather(*lanes)
         finally:
             for lane in lanes:
                 lane.cancel()
             await asyncio.gather(*lanes, return_exceptions=True)
-
-    async def _run_in_turn(self, waiting: Iterator[Trial]) -> None:
-        for trial in waiting:
-            if self.queue is not None:
-                await self.queue.room()
-            await self._run_one(trial)
 
     # One trial
 
@@ -322,7 +321,7 @@ class ActiveRun(Struct):
 
     def _complete(self, position: int, result: CaseResult) -> None:
         """A result is there, and safe if the run is recorded."""
-        self._add(position, result)
+        self.results.add(position, result)
         hooks = self.settings.hooks
         if asyncio.current_task() is not None:
             hooks.case_completed(result)
@@ -336,23 +335,6 @@ class ActiveRun(Struct):
         """A call that went well is not waited for: there is one for each trial."""
         if not call.cancelled() and call.exception() is None:
             self._hook_calls.discard(call)
-
-    def _add(self, position: int, result: CaseResult) -> None:
-        self.common.add(result)
-        if self.queue is not None:
-            self.queue.put(result)
-        if self._keeps_results:
-            self.results[position] = result
-        elif self.queue is None and result.status == "skipped" and result.error is None:
-            self.left_out[position] = result.notes[0]
-
-    @property
-    def _keeps_results(self) -> bool:
-        """Whether results stay here: rounds need them, and so do reports of what no store has."""
-        if self.adaptive or self.suspects:
-            return True
-        is_large = len(self.evalset) * self.evalset.trials > _MOST_KEPT
-        return self.queue is None and not (is_large and self.recorder.run_id)
 
     async def _reserve(self, trial: Trial) -> str:
         """Set money aside for a trial; why not, if there is not enough."""

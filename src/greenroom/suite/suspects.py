@@ -90,16 +90,11 @@ def baseline_of(evalset: EvalSet, options: Values) -> Report | None:
     return baseline
 
 
-def suspects_for(
-    baseline: Report | None, evalset: EvalSet, options: Values, *, fail_fast: bool
-) -> Suspects | None:
+def suspects_for(baseline: Report | None, evalset: EvalSet, options: Values) -> Suspects | None:
     """The suspects against the baseline, if any case may run again."""
-    most = options["confirm"]
-    if baseline is None:
-        return None
+    most = MOST if options["confirm"] is None else options["confirm"]
     # A run that stops at the first failure never comes to running cases again, and a replay ends as before.
-    is_once = fail_fast or options["replay"] is not None
-    most = 0 if is_once else MOST if most is None else most
-    if not most:
+    is_once = options["fail_fast"] or options["replay"] is not None
+    if baseline is None or is_once or not most:
         return None
     return Suspects(baseline, evalset, most, adaptive=options["trials"] == "auto")

@@ -29,11 +29,12 @@ _SHOWN = 20
 _LIMITS = ("seconds_per_metric", "seconds_per_case")
 
 
-def limited(options: Values, config: "EvalConfig | None") -> Values:
-    """The options of a run, with the limits of its config where they have none."""
+def with_config(options: Values, config: "EvalConfig | None") -> Values:
+    """The options of a run, with what its config says where they have nothing of their own."""
     if config is None:
         return options
-    return {**options, **{n: getattr(config, n) for n in _LIMITS if options[n] is None}}
+    limits = {n: getattr(config, n) for n in _LIMITS if options[n] is None}
+    return {**options, **limits, "fail_fast": options["fail_fast"] or config.fail_fast}
 
 
 def equipped(evalset: EvalSet, mocks: Mapping[str, Any], config: "EvalConfig | None") -> EvalSet:

@@ -33,7 +33,7 @@ from greenroom.results.text import outcome_text
 from greenroom.results.trial_verdict import concluded, unmeasured
 from greenroom.simulation.trial_context import check_fence
 from greenroom.store.store import Store, as_store
-from greenroom.suite.inputs.criteria import as_config, check_metrics, equipped, limited
+from greenroom.suite.inputs.criteria import as_config, check_metrics, equipped, with_config
 from greenroom.suite.inputs.sources import as_evalset
 from greenroom.suite.measurement import Measurement, reset_breakers
 from greenroom.suite.options import CONCURRENCY, METRIC_ATTEMPTS, Options, complete
@@ -118,7 +118,7 @@ def measurement_of(given: Options, name: str, cases: EvalSet | None) -> tuple[Ev
     check_fence()
     evalset = equipped(cases or EvalSet(name, []), {}, settings)
     check_metrics(asked, evalset)
-    measuring = Measurement.of(limited(options, settings), evalset)
+    measuring = Measurement.of(with_config(options, settings), evalset)
     reset_breakers(measuring.metrics)
     return evalset, measuring
 

@@ -34,7 +34,7 @@ from greenroom.simulation.fence.kernel import confine
 from greenroom.simulation.hangs.stalls import Stall
 from greenroom.simulation.hangs.watchdog import keep_watching
 from greenroom.simulation.trial_context import check_fence
-from greenroom.suite.inputs.criteria import as_config, equipped, limited
+from greenroom.suite.inputs.criteria import as_config, equipped, with_config
 from greenroom.suite.inputs.references import (
     allow_import_network,
     fenced_import,
@@ -266,7 +266,7 @@ async def _set_up(briefing: Briefing) -> WorkerSetup:
     given: Any = {name: _option(name, value) for name, value in briefing["options"].items()}
     options = complete(given)
     config = as_config(options["config"])
-    options = limited(options, config)
+    options = with_config(options, config)
     evalset = equipped(_cases(briefing["cases"]), options["mocks"], config)
     settings = Settings.of(options, Measurement.of(options, evalset))
     for model in settings.rates:
