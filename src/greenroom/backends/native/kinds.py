@@ -18,14 +18,14 @@ from greenroom.backends.native.forks import run_map, run_parallel, run_race
 from greenroom.backends.native.guards import run_fallback, run_timeout
 from greenroom.backends.native.handoffs import run_team
 from greenroom.backends.native.remotes import run_remote
-from greenroom.backends.native.walk import (
-    Run,
+from greenroom.backends.native.sequences import (
     run_loop,
     run_route,
     run_sequence,
     run_step,
     run_transform,
 )
+from greenroom.backends.native.walk import Run
 
 KINDS: Final[Mapping[type[Flow], Run]] = MappingProxyType(
     {

@@ -21,7 +21,8 @@ from greenroom.backends.native.failures import describe, failure
 from greenroom.backends.native.forks import merged
 from greenroom.backends.native.kinds import KINDS
 from greenroom.backends.native.listeners import branch_names
-from greenroom.backends.native.walk import Done, await_message, choose_branch, is_last_round
+from greenroom.backends.native.sequences import await_message, choose_branch, is_last_round
+from greenroom.backends.native.walk import Done
 from greenroom.errors import AgentFailed, GreenroomError
 from greenroom.ledger.events import (
     InvocationEnded,
