@@ -18,7 +18,7 @@ from greenroom.ledger import (
     UserSaid,
     YieldOpened,
 )
-from greenroom.ledger.questions import Step
+from greenroom.ledger.trajectory import Step
 from greenroom.results import CaseResult, Problem
 from greenroom.results.blame import Blame
 

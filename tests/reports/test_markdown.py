@@ -13,7 +13,8 @@ from markdown_it import MarkdownIt
 from greenroom import Agent, Case, EvalSet, Expect, Report, Score, Scripted, call, rehearse, tool
 from greenroom.ledger import Usage
 from greenroom.metrics import contains
-from greenroom.reports.markdown import LIMIT, MarkdownReport, block, inline, render_comparison
+from greenroom.reports.markdown import LIMIT, MarkdownReport, render_comparison
+from greenroom.reports.markdown_text import block, inline
 from greenroom.results import CaseResult, Problem, Status
 from reports.payloads import PAYLOADS, SOME_PAYLOADS
 from reports.strangers import report as strange

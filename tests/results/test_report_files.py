@@ -30,7 +30,7 @@ from greenroom import (
 )
 from greenroom.errors import BadFile
 from greenroom.ledger import Usage
-from greenroom.ledger.questions import Step
+from greenroom.ledger.trajectory import Step
 from greenroom.metrics import contains
 from greenroom.results import CaseResult, Problem
 from greenroom.results.blame import Blame

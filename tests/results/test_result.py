@@ -7,7 +7,8 @@ import pytest
 from greenroom.cases import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger import AgentSaid, Ledger, ModelReplied, RunEnded, RunStarted, Usage, UserSaid
-from greenroom.ledger.questions import Spending, Step
+from greenroom.ledger.questions import Spending
+from greenroom.ledger.trajectory import Step
 from greenroom.results import CaseResult
 from greenroom.results.blame import Blame
 from greenroom.results.report import Report, Summary

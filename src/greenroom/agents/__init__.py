@@ -10,11 +10,12 @@ from greenroom.agents.approvals import approved
 from greenroom.agents.boundaries import apart
 from greenroom.agents.cards import AgentCard, Skill
 from greenroom.agents.context import ContextRule, Scene, history, persona
-from greenroom.agents.flow import Flow, Step, loop, route, step
+from greenroom.agents.flow import Flow, Step, step
 from greenroom.agents.forks import map_over, race
 from greenroom.agents.graph import Graph, Node, compile_flow
 from greenroom.agents.guards import fallback, tap, timeout
 from greenroom.agents.remote import Remote, remote
+from greenroom.agents.routes import loop, route
 from greenroom.agents.schema import (
     AppScoped,
     Field,

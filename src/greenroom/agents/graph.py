@@ -10,9 +10,10 @@ from typing import Any
 from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import Approved
 from greenroom.agents.context import History
-from greenroom.agents.flow import Flow, Loop
+from greenroom.agents.flow import Flow
 from greenroom.agents.handoffs import Team, alone, check_team, team_of
 from greenroom.agents.remote import Remote
+from greenroom.agents.routes import Loop
 from greenroom.agents.tools import Tool
 from greenroom.errors import BadAgent, NotFound
 from greenroom.ledger.plain import Json, plain

@@ -15,11 +15,12 @@ from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import Approved
 from greenroom.agents.boundaries import Apart
 from greenroom.agents.cuts import Unit, checked_unit
-from greenroom.agents.flow import Fallback, Flow, Loop, Parallel, Route, Sequence, Step
+from greenroom.agents.flow import Fallback, Flow, Parallel, Sequence, Step
 from greenroom.agents.forks import Race
 from greenroom.agents.guards import Timeout
 from greenroom.agents.handoffs import Team
 from greenroom.agents.remote import Remote
+from greenroom.agents.routes import Loop, Route
 from greenroom.errors import BadAgent
 
 

@@ -63,7 +63,6 @@ from greenroom.ledger.query import matches, matches_state
 from greenroom.ledger.questions import (
     CallRecord,
     Spending,
-    Step,
     attachments,
     cost,
     ended,
@@ -79,12 +78,12 @@ from greenroom.ledger.questions import (
     state_after,
     state_changes,
     tool_calls,
-    trajectory,
     turns,
     usage,
     user_view,
 )
 from greenroom.ledger.simulated import simulated_state
+from greenroom.ledger.trajectory import Step, trajectory
 
 __all__ = [
     "AgentSaid",

@@ -57,6 +57,7 @@ from greenroom.ledger import questions
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.memory import memory_use
 from greenroom.ledger.plain import plain
+from greenroom.ledger.trajectory import trajectory
 from greenroom.metrics.facts import (
     Missing,
     expected_calls,
@@ -163,7 +164,7 @@ _FACTS: dict[str, Read] = {
     "responses": lambda run: questions.responses(run.ledger),
     "messages": lambda run: questions.messages(run.ledger),
     "tool_calls": lambda run: seen_calls(run.ledger),
-    "steps": lambda run: questions.trajectory(run.ledger),
+    "steps": lambda run: trajectory(run.ledger),
     "events": lambda run: [event for event in run.ledger if event.voice == "agent"],
     "expected_tool_calls": lambda run: expected_calls(run.case),
     "reference": lambda run: reference(run.case),

@@ -1,15 +1,9 @@
-"""A report for a comment on a pull request: the verdict, what changed, how sure, and what it cost.
+"""A report for a comment on a pull request: the verdict, what changed, how sure, and what it cost."""
 
-Text from outside can neither act nor pass for ours. Inside a `<code>` element, with every special
-character written as an entity, it makes no links, images, mentions, references, headings or tables, and
-cannot leave its cell. Several lines stand in a fenced block whose fence is longer than any in the text.
-"""
-
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
-from greenroom.ledger.safe_text import harmless
+from greenroom.reports.markdown_text import MOST_ROWS, block, folded, inline, table
 from greenroom.reports.transcript import conversation, retold
 from greenroom.reports.words import (
     at_least,
@@ -37,12 +31,8 @@ LIMIT = 65_536
 """The longest comment that GitHub takes, counted in bytes, which are never fewer than characters."""
 
 _ROOM_FOR_NOTE = 200
-_MOST_ROWS = 30
-_MOST_BYTES = 10_000
 _MOST_MODELS = 5
 _LONGEST_REASON = 1_500
-_SPECIAL = re.compile(r"[^\w ,;%?./=()'+\u0080-\U0010ffff-]|_|(?i:(?<=www))\.")
-_TICKS = re.compile(r"`+")
 
 
 class MarkdownReport:
@@ -114,7 +104,7 @@ def _head(report: Report, changes: Comparison | None, decision: Decision | None)
     yield _tags(report)
     yield _nodes(report)
     if report.notes:
-        yield _table(["note"], [[inline(note, 400)] for note in report.notes], "notes")
+        yield table(["note"], [[inline(note, 400)] for note in report.notes], "notes")
 
 
 def _mark(decision: Decision) -> str:
@@ -124,7 +114,7 @@ def _mark(decision: Decision) -> str:
 def _reasons(decision: Decision | None) -> str:
     """Why the gate stayed shut, where it did."""
     missed = [] if decision is None else [[inline(one.why, 400)] for one in decision.missed]
-    return _table(["the gate stayed shut"], missed, "reasons") if missed else ""
+    return table(["the gate stayed shut"], missed, "reasons") if missed else ""
 
 
 def _verdict(report: Report) -> str:
@@ -145,7 +135,7 @@ def _counts(report: Report) -> str:
     }
     if (rate := report.pass_rate) is not None:
         cells["pass rate"] = f"**{rate_text(rate, report.interval)}**"
-    return _table([*cells], [[*cells.values()]], "rows")
+    return table([*cells], [[*cells.values()]], "rows")
 
 
 # Against the baseline
@@ -199,10 +189,10 @@ def _changes(changes: Comparison) -> str:
     """The pass rate and every metric then and now, then each case that changed."""
     rows = [*_rate_rows(changes), *_metric_rows(changes)]
     columns = ["", _name(changes), "this run", "change"]
-    whole = _table(columns, rows, "metrics") if rows else ""
+    whole = table(columns, rows, "metrics") if rows else ""
     cases = [_change_row(case) for verdict in NOTABLE for case in changes.of(verdict)]
-    table = _table(["case", "before", "now", ""], cases, "cases") if cases else ""
-    return "\n\n".join(part for part in (whole, table, _small_print(changes)) if part)
+    each = table(["case", "before", "now", ""], cases, "cases") if cases else ""
+    return "\n\n".join(part for part in (whole, each, _small_print(changes)) if part)
 
 
 def _rate_rows(changes: Comparison) -> Iterator[list[str]]:
@@ -301,10 +291,10 @@ def _flaky(report: Report) -> str:
         if status_of(facts) == "flaky":
             case_id = facts[0].case_id
             trials = found_in(case_id)
-            two = parting(trials) if len(rows) < _MOST_ROWS else None
+            two = parting(trials) if len(rows) < MOST_ROWS else None
             found = "; ".join([*varied(trials), *([str(two)] if two is not None else [])])
             rows.append([inline(case_id), passes(trials), inline(found, 400)])
-    return _table(["flaky", "passed", "what differed"], rows, "flaky cases") if rows else ""
+    return table(["flaky", "passed", "what differed"], rows, "flaky cases") if rows else ""
 
 
 def _metrics(report: Report, changes: Comparison | None) -> str:
@@ -323,7 +313,7 @@ def _metrics(report: Report, changes: Comparison | None) -> str:
     if not rows:
         return ""
     columns = ["metric", "mean", "passing", "not measured"]
-    return _table([*columns, *(["change"] if changes is not None else [])], rows, "metrics")
+    return table([*columns, *(["change"] if changes is not None else [])], rows, "metrics")
 
 
 def _urgency(metric: MetricSummary) -> tuple[int, str]:
@@ -349,7 +339,7 @@ def _tags(report: Report) -> str:
         of = f"{tag.passed} of {tag.counts.evaluated}{errors}"
         rows.append([inline(tag.tag), of, rate, *cost])
     columns = ["tag", "passed", "pass rate", *(["cost"] if report.models else [])]
-    return _folded("By tag", _table(columns, rows, "tags")) if rows else ""
+    return folded("By tag", table(columns, rows, "tags")) if rows else ""
 
 
 def _nodes(report: Report) -> str:
@@ -359,7 +349,7 @@ def _nodes(report: Report) -> str:
         for node, spent in found.items()
     ]
     columns = ["node", "calls", "tokens in", "tokens out", "cost", "models"]
-    return _folded("By node", _table(columns, rows, "nodes")) if rows else ""
+    return folded("By node", table(columns, rows, "nodes")) if rows else ""
 
 
 # One case
@@ -374,43 +364,4 @@ def _case(result: CaseResult) -> str:
         whys.append(f"trace: {result.trace_link or result.trace_id}")
     lines = [*whys, "", *retold(conversation(result), first=4, last=8)]
     summary = f"<b>{result.status}</b> {inline(result.label)}{title}"
-    return _folded(summary, block("\n".join(lines)))
-
-
-def _folded(summary: str, body: str) -> str:
-    return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], noun: str) -> str:
-    """The rows as a table; of too many the first ones, and how many more there are."""
-    lines = [_line(columns), _line(["---"] * len(columns))]
-    room = _MOST_BYTES
-    for number, row in enumerate(rows):
-        line = _line(row)
-        room -= len(line.encode())
-        if number == _MOST_ROWS or room < 0:
-            return "\n".join([*lines, "", f"_{len(rows) - number} more {noun} are not shown._"])
-        lines.append(line)
-    return "\n".join(lines)
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-# Text from outside
-
-
-def inline(text: str, longest: int = 120) -> str:
-    """A text on one line."""
-    line = " ".join(harmless(text).split())
-    said = _SPECIAL.sub(lambda found: f"&#{ord(found[0])};", shortened(line, longest))
-    return f"<code>{said}</code>" if said else ""
-
-
-def block(text: str) -> str:
-    """A text of several lines."""
-    said = harmless(text)
-    longest = max((len(ticks) for ticks in _TICKS.findall(said)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{said}\n{fence}"
+    return folded(summary, block("\n".join(lines)))

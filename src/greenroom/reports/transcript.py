@@ -20,7 +20,7 @@ from greenroom.ledger.events import (
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_object
-from greenroom.ledger.questions import Step
+from greenroom.ledger.trajectory import Step
 from greenroom.reports.words import as_called, as_json, shortened
 from greenroom.results.result import CaseResult
 

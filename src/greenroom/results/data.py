@@ -16,7 +16,8 @@ from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadFile, BadInput, BadMetric
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.plain import Json, is_object, plain
-from greenroom.ledger.questions import Spending, Step
+from greenroom.ledger.questions import Spending
+from greenroom.ledger.trajectory import Step
 from greenroom.results.blame import Blame
 from greenroom.results.breakage import Problem
 from greenroom.results.facts import Facts, TrialFacts

@@ -13,7 +13,8 @@ from greenroom.ledger.events import EndReason
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.plain import Json, is_object
-from greenroom.ledger.questions import Spending, Step
+from greenroom.ledger.questions import Spending
+from greenroom.ledger.trajectory import Step, trajectory
 from greenroom.results.blame import Blame, blame
 from greenroom.results.breakage import LEFT_OUT, Problem, unscored
 from greenroom.results.endings import Ending, Status
@@ -138,7 +139,7 @@ class CaseResult(Ending):
     def trajectory(self) -> list[Step]:
         """Nodes, tools, messages and decisions in order, as far as they were kept."""
         ledger = self.ledger_or_none
-        return list(self.steps) if ledger is None else questions.trajectory(ledger)
+        return list(self.steps) if ledger is None else trajectory(ledger)
 
     @property
     def responses(self) -> list[str]:

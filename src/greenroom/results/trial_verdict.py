@@ -15,6 +15,7 @@ from greenroom.ledger.messages import Usage
 from greenroom.ledger.origin import place_of, words_of
 from greenroom.ledger.questions import Spending
 from greenroom.ledger.simulated import SIMULATED, simulated_tools
+from greenroom.ledger.trajectory import trajectory
 from greenroom.results.blame import blame
 from greenroom.results.breakage import Problem, breakage
 from greenroom.results.endings import Status
@@ -85,7 +86,7 @@ def concluded(
     if keep_ledger or status == "passed":
         return made
     # Without its ledger, a failure keeps the trajectory without the details.
-    steps = tuple(questions.trajectory(ledger, brief=True))
+    steps = tuple(trajectory(ledger, brief=True))
     return replace(made, steps=steps, blamed=blame(case, ledger, made.scores))
 
 

@@ -19,7 +19,8 @@ from greenroom.errors import BadFile, Phase
 from greenroom.ledger.events import EndReason
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.plain import JSON_TYPES, Json, plain
-from greenroom.ledger.questions import Spending, Step, StepType
+from greenroom.ledger.questions import Spending
+from greenroom.ledger.trajectory import Step, StepType
 from greenroom.results.blame import Blame, Whom
 from greenroom.results.breakage import Problem
 from greenroom.results.endings import Status

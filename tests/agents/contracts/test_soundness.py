@@ -29,10 +29,11 @@ from greenroom.agents.contracts.rules import (
     TransformRule,
 )
 from greenroom.agents.contracts.walk import DataFlow, Given, walk
-from greenroom.agents.flow import Fallback, Loop, Parallel, Route, Sequence
+from greenroom.agents.flow import Fallback, Parallel, Sequence
 from greenroom.agents.forks import MapOver, Race
 from greenroom.agents.guards import Timeout
 from greenroom.agents.handoffs import Team
+from greenroom.agents.routes import Loop, Route
 from greenroom.agents.transforms import Transform
 
 

@@ -6,8 +6,8 @@ from typing import Any
 from greenroom.agents.agent import Agent
 from greenroom.agents.contracts.issues import Issue
 from greenroom.agents.contracts.walk import Given
-from greenroom.agents.flow import Loop
 from greenroom.agents.graph import Graph
+from greenroom.agents.routes import Loop
 
 
 def check_budgets(graph: Graph, schema: object, given: Given) -> Iterator[Issue]:  # noqa: ARG001

@@ -6,8 +6,9 @@ from typing import Any
 from greenroom.agents.agent import Agent
 from greenroom.agents.contracts.issues import Issue
 from greenroom.agents.contracts.walk import Given
-from greenroom.agents.flow import Loop, Step
+from greenroom.agents.flow import Step
 from greenroom.agents.graph import Graph, Node
+from greenroom.agents.routes import Loop
 
 Flowing = Mapping[str, str]
 """The modalities that may arrive somewhere, each with who gives it; what nobody declares is not in it."""

@@ -29,12 +29,13 @@ from greenroom.agents.contracts.access import (
 )
 from greenroom.agents.contracts.effects import NO_EFFECT, Effect, Known, Outcome, either, in_turn
 from greenroom.agents.contracts.places import Places
-from greenroom.agents.flow import Fallback, Flow, Loop, Parallel, Route, Sequence, Step
+from greenroom.agents.flow import Fallback, Flow, Parallel, Sequence, Step
 from greenroom.agents.forks import MapOver, Race
 from greenroom.agents.graph import Node
 from greenroom.agents.guards import Timeout
 from greenroom.agents.handoffs import Team
 from greenroom.agents.remote import Remote
+from greenroom.agents.routes import Loop, Route
 from greenroom.agents.streams import hearing_parts
 from greenroom.agents.transforms import Transform
 

@@ -10,8 +10,9 @@ from greenroom.agents.contracts.issues import Issue
 from greenroom.agents.contracts.nearest import nearest_place
 from greenroom.agents.contracts.schemas import fields_in, misfits
 from greenroom.agents.contracts.walk import Given, data_flow
-from greenroom.agents.flow import Flow, Route, Step
+from greenroom.agents.flow import Flow, Step
 from greenroom.agents.graph import Graph, Node
+from greenroom.agents.routes import Route
 from greenroom.agents.schema import Field
 from greenroom.agents.signature import return_annotation
 from greenroom.errors import BadAgent

@@ -7,8 +7,9 @@ from typing import Any
 from greenroom.agents.agent import Agent
 from greenroom.agents.contracts.issues import Issue
 from greenroom.agents.contracts.walk import Given
-from greenroom.agents.flow import Flow, Loop, Route, Sequence
+from greenroom.agents.flow import Flow, Sequence
 from greenroom.agents.graph import Graph, Node
+from greenroom.agents.routes import Loop, Route
 from greenroom.agents.streams import hearing_parts, hears_pieces
 
 

@@ -9,13 +9,14 @@ from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import Approved
 from greenroom.agents.boundaries import Apart
 from greenroom.agents.costs.traffic import Assumed
-from greenroom.agents.flow import Fallback, Flow, Loop, Parallel, Route, Step
+from greenroom.agents.flow import Fallback, Flow, Parallel, Step
 from greenroom.agents.flow import Sequence as InOrder
 from greenroom.agents.forks import MapOver, Race
 from greenroom.agents.graph import Graph, Node
 from greenroom.agents.guards import Timeout
 from greenroom.agents.handoffs import Team
 from greenroom.agents.remote import Remote
+from greenroom.agents.routes import Loop, Route
 from greenroom.agents.transforms import Transform
 
 Visits = Mapping[str, float]

@@ -6,11 +6,12 @@ from typing import Final
 
 from greenroom.agents.approvals import Approved
 from greenroom.agents.boundaries import Apart
-from greenroom.agents.flow import Fallback, Flow, Loop, Parallel, Route, Sequence, Step
+from greenroom.agents.flow import Fallback, Flow, Parallel, Sequence, Step
 from greenroom.agents.forks import MapOver, Race
 from greenroom.agents.guards import Timeout
 from greenroom.agents.handoffs import Team
 from greenroom.agents.remote import Remote
+from greenroom.agents.routes import Loop, Route
 from greenroom.agents.transforms import Transform
 from greenroom.backends.native.approvals import run_approved
 from greenroom.backends.native.boundaries import run_apart

@@ -6,8 +6,9 @@ from typing import Any
 
 from msgspec import structs
 
-from greenroom.agents.flow import Loop, Parallel, Route, Sequence, Step
+from greenroom.agents.flow import Parallel, Sequence, Step
 from greenroom.agents.graph import Node
+from greenroom.agents.routes import Loop, Route
 from greenroom.agents.streams import gives_pieces, hearing_parts
 from greenroom.agents.transforms import Transform
 from greenroom.backends.backend import Yield

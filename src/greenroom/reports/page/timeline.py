@@ -50,7 +50,7 @@ from greenroom.ledger.events import (
     YieldOpened,
 )
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.questions import Step
+from greenroom.ledger.trajectory import Step
 from greenroom.reports.page.files import shown_file
 from greenroom.reports.page.trimming import Trimmer
 from greenroom.reports.transcript import ENDS

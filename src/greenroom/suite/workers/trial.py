@@ -11,7 +11,8 @@ from greenroom.errors import GreenroomError
 from greenroom.ledger.codec import decode
 from greenroom.ledger.events import Event, RunEnded
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.questions import ended, seconds, trajectory
+from greenroom.ledger.questions import ended, seconds
+from greenroom.ledger.trajectory import trajectory
 from greenroom.results.data import verdict_from
 from greenroom.results.result import CaseResult
 from greenroom.results.trial_verdict import broken, unmeasured

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import Approved
 from greenroom.agents.context import History
-from greenroom.agents.flow import Loop, Sequence, Step
+from greenroom.agents.flow import Sequence, Step
 from greenroom.agents.forks import Race
 from greenroom.agents.graph import Graph, Node
+from greenroom.agents.routes import Loop
 from greenroom.backends.adk.compiled.kinds import KINDS
 from greenroom.errors import CannotCompile
 

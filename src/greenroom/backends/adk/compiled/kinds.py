@@ -2,11 +2,12 @@
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import Approved
-from greenroom.agents.flow import Fallback, Flow, Loop, Parallel, Route, Sequence, Step
+from greenroom.agents.flow import Fallback, Flow, Parallel, Sequence, Step
 from greenroom.agents.forks import MapOver, Race
 from greenroom.agents.guards import Timeout
 from greenroom.agents.handoffs import Team
 from greenroom.agents.remote import Remote
+from greenroom.agents.routes import Loop, Route
 from greenroom.agents.transforms import Transform
 from greenroom.backends.adk.compiled import forks, nodes
 from greenroom.backends.adk.compiled.compiler import Made

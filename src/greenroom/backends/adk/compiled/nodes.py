@@ -7,8 +7,9 @@ Each decision is a node of its own, so that a conversation that waits for its us
 
 from typing import Any
 
-from greenroom.agents.flow import Loop, Step
+from greenroom.agents.flow import Step
 from greenroom.agents.graph import Graph, Node
+from greenroom.agents.routes import Loop
 from greenroom.backends.adk.compiled.agents import compiled_agent
 from greenroom.backends.adk.compiled.compiler import START, Compiler, Events
 from greenroom.backends.adk.compiled.past import given_of
