@@ -1,10 +1,14 @@
 """`greenroom eval mutants` says whether worse agents fail the cases."""
 
 import json
+import re
+import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from apps.terminals import started, wait_for
 from greenroom.store import Store
 
 CASES = """
@@ -52,10 +56,73 @@ def test_a_case_that_breaks_with_the_agent_itself_is_exit_code_2(mutants: Any) -
     assert "broken: breaks" in result.stdout
 
 
+PAID = """
+from greenroom.models import ModelReply
+from greenroom.ledger import ToolCall
+def paid(request):
+    calls = () if any(m.calls for m in request.messages) else (ToolCall("refund", {"order": 7}),)
+    return ModelReply("" if calls else "It is on its way.", calls, cost=1.0, prices="test")
+dear = Agent("clerk", model=Scripted(then=paid), tools=[refund])
+"""
+
+
+def test_a_score_that_lacks_mutants_is_exit_code_2(author: Any, greenroom: Any) -> None:
+    author(CASES + PAID)
+    words = (
+        "eval",
+        "mutants",
+        "shop.py:dear",
+        "shop.py:cases",
+        "--filter",
+        "pays",
+        "--min-score",
+        "0.5",
+    )
+    assert greenroom(*words, "--budget", "9").exit_code == 0
+    cut = greenroom(*words, "--budget", "2.5")
+    assert cut.exit_code == 2, cut.output
+    assert "unfinished" in cut.stdout
+    assert "1 mutant left without a verdict" in cut.stderr
+
+
+def test_a_set_that_the_agent_never_passes_is_not_green(author: Any, greenroom: Any) -> None:
+    author('cases = [Case("no", says="Hi", mocks={"refund": "ok"}, metrics=[contains("nowhere")])]')
+    result = greenroom("eval", "mutants", "shop.py:agent", "shop.py:cases", "--min-score", "0")
+    assert result.exit_code == 2
+    assert "no mutation score" in result.stdout
+
+
+STUCK = """
+import asyncio
+from pathlib import Path
+async def until_allowed(order):
+    if Path("agent-has-run").exists():
+        Path("waiting").touch()
+        await asyncio.sleep(3600)
+    Path("agent-has-run").touch()
+    return "ok"
+cases = [Case("pays", says="Money back for order 7", mocks={"refund": until_allowed}, metrics=[contains("money")])]
+"""
+
+
+def test_an_interrupted_command_shows_what_was_finished(author: Any, tmp_path: Path) -> None:
+    author(STUCK)
+    with started("eval", "mutants", "shop.py", "--store", "runs", cwd=tmp_path) as process:
+        wait_for(tmp_path / "waiting", process)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate()[0].decode()
+    assert process.returncode == 130, said
+    assert re.search(r"mute +killed", said), said
+    assert re.search(r"without refund +unfinished +interrupted", said), said
+    [own] = [run.id for run in Store(tmp_path / "runs").runs() if "--" not in run.plan.evalset_id]
+    assert f"--run {own} goes on" in said
+
+
 @pytest.mark.parametrize(
     "words, said",
     [
         (["shop.py:cases", "--min-score", "2"], "--min-score"),
+        (["shop.py:cases", "--min-score", "nan"], "--min-score"),
         (["shop.py:cases", "--trials", "auto"], "is not for mutants"),
         (["nowhere.yaml"], "nowhere.yaml"),
         (["shop.py:cases", "--run", "20200101-01"], "20200101-01"),

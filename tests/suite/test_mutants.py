@@ -27,7 +27,7 @@ from greenroom.backends.http import http_agent
 from greenroom.cases import by_args
 from greenroom.errors import BadInput
 from greenroom.ledger import Usage
-from greenroom.metrics import called, metric
+from greenroom.metrics import called, contains, metric
 from greenroom.models import ModelReply, ModelRequest, candidate, choose
 from greenroom.results import CaseResult
 from greenroom.store import Store
@@ -173,6 +173,44 @@ async def test_an_error_kills_nothing_and_is_no_verdict_on_the_case() -> None:
     assert "no mutation score" in str(score)
 
 
+@pytest.mark.parametrize(
+    "metrics", [[contains("nothing of the kind")], []], ids=["fails", "breaks"]
+)
+async def test_where_the_agent_passes_no_case_there_is_no_score(metrics: list[Any]) -> None:
+    score = await scored(CLERK, Case("a", says="Order 7?", mocks=MOCKS, metrics=metrics))
+    assert score.score is None
+    assert {(one.end, one.why) for one in score.mutants} == {
+        ("not played", "the agent passes no case")
+    }
+
+
+async def test_nothing_is_said_of_a_tool_whose_case_broke() -> None:
+    broken = Case("broken", says="Order 7?", mocks={}, metrics=[contains("paid")])
+    asks = Case(
+        "greets",
+        says="Order 7?",
+        agent=Agent("clerk", model=Scripted("Hi.")),
+        metrics=[contains("Hi")],
+    )
+    score = await scored(CLERK, broken, asks)
+    assert of(score, "without find_order").end == "not played"
+    assert "'broken'" in of(score, "without find_order").why
+
+
+async def test_a_mutant_whose_model_cannot_be_asked_is_unfinished() -> None:
+    asked: list[ModelRequest] = []
+
+    def out(request: ModelRequest) -> Any:
+        asked.append(request)
+        if len(asked) > 2:
+            raise RuntimeError("no answer")
+        return answers(request)
+
+    score = await scored(replace(CLERK, model=Scripted(then=out)), ASKS)
+    assert [one.name for one in score.unfinished] == ["without find_order"]
+    assert "no answer" in of(score, "without find_order").why
+
+
 async def test_a_case_that_passes_only_sometimes_kills_nothing() -> None:
     turns = iter([True, False] * 20)
 
@@ -231,8 +269,9 @@ async def test_one_budget_holds_for_all_runs_together() -> None:
     case = Case("paid", says="Order 7?", mocks=MOCKS, metrics=[called("refund", never=True)])
     score = await scored(agent, case, budget=1.5, rules=True)
     assert of(score, "mute").end == "survived"
-    assert of(score, "without rule 1").end == "not played"
+    assert of(score, "without rule 1").end == "unfinished"
     assert "budget" in of(score, "without rule 1").why
+    assert "; 2 unfinished" in score.summary
 
 
 @pytest.mark.parametrize("build", FRAMEWORKS.values(), ids=[*FRAMEWORKS])
@@ -382,10 +421,10 @@ async def test_neither_the_agent_nor_its_cases_are_changed_and_the_score_is_the_
     assert (await evaluate(CLERK, [ASKS, PAYS], store=False)).passed
 
 
-async def test_what_was_cancelled_is_not_played() -> None:
+async def test_what_was_cancelled_is_unfinished() -> None:
     cancel = Cancel()
     score = await scored(CLERK, ASKS, cancel=cancel, on_estimate=lambda _: cancel.cancel("enough"))
-    assert {(one.end, one.why) for one in score.mutants} == {("not played", "enough")}
+    assert {(one.end, one.why) for one in score.mutants} == {("unfinished", "enough")}
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def agent_check(agent: str, **given: Any) -> int:
 
 
 def _amount(name: str, help: str) -> Any:
-    return click.option(name, type=click.FloatRange(min=0), metavar="N", help=help)
+    return click.option(name, type=options.Number(min=0), metavar="N", help=help)
 
 
 @agent_group.command(

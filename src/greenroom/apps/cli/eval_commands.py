@@ -235,7 +235,7 @@ def _one_place(given: dict[str, Any]) -> dict[str, Any]:
 @click.option(
     "-i",
     "--interval",
-    type=click.FloatRange(min=0.05),
+    type=options.Number(min=0.05),
     default=0.5,
     show_default=True,
     metavar="SECONDS",
@@ -297,7 +297,7 @@ Exit codes, the first that applies:
 )
 @click.option(
     "--min-score",
-    type=click.FloatRange(0, 1),
+    type=options.Number(0, 1),
     metavar="FLOAT",
     help="The share of mutants that the cases must kill, from 0 to 1.",
 )

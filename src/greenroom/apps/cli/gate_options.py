@@ -20,7 +20,7 @@ against = options.together(
     ),
     click.option(
         "--threshold",
-        type=click.FloatRange(0, 1),
+        type=options.Number(0, 1),
         default=0.05,
         show_default=True,
         metavar="FLOAT",
@@ -70,7 +70,7 @@ baselines = click.option(
 )
 min_pass_rate = click.option(
     "--min-pass-rate",
-    type=click.FloatRange(0, 1),
+    type=options.Number(0, 1),
     metavar="SHARE",
     help="The share of evaluated cases that must pass (default: all, or as many as in the baseline).",
 )

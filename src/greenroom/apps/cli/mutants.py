@@ -2,8 +2,9 @@
 
 import json
 
-from greenroom.apps.cli.event_loop import loaded, to_the_end
+from greenroom.apps.cli.event_loop import Signals, loaded, to_the_end
 from greenroom.apps.cli.exits import (
+    ENDINGS,
     GATE_MISSED,
     PASSED,
     RUN_ERRORS,
@@ -17,6 +18,9 @@ from greenroom.apps.cli.report_output import read_report
 from greenroom.apps.cli.request import Order, chosen
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.terminal import Terminal
+from greenroom.results.text import number_of
+from greenroom.suite.cancel import Cancel
+from greenroom.suite.evaluation import on_own_loop
 from greenroom.suite.mutation.mutation_results import MutationEstimate, MutationScore
 from greenroom.suite.mutation.score import mutation_score
 
@@ -27,11 +31,16 @@ _PER_RUN = ("resume", "min_pass_rate", "keep_ledgers")
 def show_mutants(
     order: Order, *, run: str, rules: bool, no_tools: bool, min_score: float | None
 ) -> int:
-    """Play the mutants, print what they came to, and decide by the least score."""
+    """Play the mutants, print what they came to, and decide by the least score.
+
+    A signal leaves out what is not finished; a second one ends the process at once.
+    """
+    cancel = Cancel()
     with telling(order.verbose):
         cases = chosen(order, order.aside).evalset
         settings = {name: v for name, v in order.settings().items() if name not in _PER_RUN}
         earlier = read_report(run, order.store) if run else None
+        agent = to_the_end(lambda: loaded(order.agent, order.verbose))
         watching = Watching(Terminal(), 0 if run else len(cases), shown=order.talks)
 
         def estimated(found: MutationEstimate) -> None:
@@ -40,7 +49,7 @@ def show_mutants(
 
         async def played() -> MutationScore:
             return await mutation_score(
-                await loaded(order.agent, order.verbose),
+                agent,
                 cases,
                 run=earlier,
                 tools=not no_tools,
@@ -48,21 +57,37 @@ def show_mutants(
                 on_estimate=estimated,
                 budget=order.money(()),
                 on_case_complete=watching.take,
+                cancel=cancel,
                 **settings,
             )
 
-        with watching:
-            score = to_the_end(played)
+        with watching, Signals(cancel, _say_how_it_ended, lambda: "", watching.stop) as signals:
+            score = on_own_loop(played)
     if order.as_json:
         put_out_json(json.dumps(redactor().value(score.data()), indent=2))
     else:
         put_out(redactor().text(str(score)))
+    if signals.code:
+        _say_how_it_ended(signals.code)
+        if score.run and not score.broken:
+            aside(f"--run {score.run} goes on without another run of the agent itself")
+        return signals.code
     return _code(score, min_score)
+
+
+def _say_how_it_ended(code: int) -> None:
+    aside(f"greenroom: {ENDINGS[code]}")
 
 
 def _code(score: MutationScore, min_score: float | None) -> int:
     if score.broken or score.score is None:
-        aside("greenroom: a case broke with the agent itself, or no mutant could be played")
+        aside("greenroom: a case broke with the agent itself, or no mutant has a verdict")
+        return RUN_ERRORS
+    if score.unfinished:
+        aside(
+            f"greenroom: {number_of(len(score.unfinished), 'mutant')} left without a verdict, so the score may "
+            f"be another: raise --budget, or ask again when the model can be asked"
+        )
         return RUN_ERRORS
     if min_score is not None and score.score < min_score:
         aside(f"greenroom: the mutation score {score.score:.2f} is below {min_score:g}")

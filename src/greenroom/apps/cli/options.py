@@ -1,6 +1,7 @@
 """Options that several commands share, and how their help is worded."""
 
 from collections.abc import Callable
+from math import isnan
 from typing import Any, TypeVar
 
 import click
@@ -32,6 +33,19 @@ Exit codes, the first that applies:
             of a metric or a case is significantly worse than in the baseline
   0         passed
 """
+
+
+class Number(click.FloatRange):
+    """A number in a range; `nan` lies in every range, and nothing is ever below it."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number that was typed."""
+        found = float(super().convert(value, param, ctx))
+        if isnan(found):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return found
 
 
 def together(*decorators: Decorator[Any]) -> Decorator[Any]:
@@ -171,7 +185,7 @@ tools = together(
 acting = together(
     click.option(
         "--seconds",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Number(min=0, min_open=True),
         default=None,
         metavar="S",
         help="How long one turn may take.",

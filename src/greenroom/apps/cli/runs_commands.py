@@ -207,7 +207,7 @@ def runs_diff(**given: Any) -> int:
     help="How often models may be asked; answers recorded in the run are used again.",
 )
 @click.option(
-    "--budget", type=click.FloatRange(min=0), metavar="USD", help="What the search may cost."
+    "--budget", type=options.Number(min=0), metavar="USD", help="What the search may cost."
 )
 @options.output(help="Where the shrunk case goes: CASE.shrunk.evalset.yaml unless it is named.")
 @options.config

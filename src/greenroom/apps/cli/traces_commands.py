@@ -124,7 +124,7 @@ def traces_to_case(**given: Any) -> int:
 )
 @click.option(
     "--budget",
-    type=click.FloatRange(min=0),
+    type=options.Number(min=0),
     metavar="USD",
     help="What judges may cost in a day; beyond it conversations are unmeasured.",
 )
@@ -153,7 +153,7 @@ def traces_to_case(**given: Any) -> int:
 @_names
 @click.option(
     "--settle",
-    type=click.FloatRange(min=0),
+    type=options.Number(min=0),
     default=10.0,
     show_default=True,
     metavar="SECONDS",

@@ -59,6 +59,8 @@ class Original(Struct, frozen=True, kw_only=True):
     """What runs, by case."""
     passing: frozenset[str]
     """The cases that it passes, and that can therefore show a mutant to be worse."""
+    broken: frozenset[str]
+    """The cases that have no verdict on it, so that nothing is known of what they notice."""
     called: Mapping[str, Collection[str]]
     """The tools that were called, by case; a case whose ledger was not kept is not in it."""
     rules: tuple[str, ...] = ()
@@ -207,8 +209,18 @@ def _without_tools(original: Original) -> Iterator[Mutant]:
             agent=agent,
             cases=tuple(cases),
             asks=True,
+            cannot=_unknown(original, is_played=bool(played)),
             missed="" if played else "no case that the agent passes calls it",
         )
+
+
+def _unknown(original: Original, *, is_played: bool) -> str:
+    """Why it is not known whether cases would notice that a tool is missing; empty if it can be found out."""
+    if not original.passing:
+        return "the agent passes no case"
+    if is_played or not original.broken:
+        return ""
+    return f"case {min(original.broken)!r}, which may call it, broke with the agent itself"
 
 
 def _without_rules(original: Original) -> Iterator[Mutant]:

@@ -7,13 +7,16 @@ from typing import Any, Literal
 from msgspec import Struct, field, structs
 
 from greenroom.agents.costs.tables import aligned
+from greenroom.errors import ScriptExhausted
+from greenroom.ledger.events import ModelFailed
 from greenroom.ledger.safe_text import on_one_line
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.results.text import listed, number_of
 from greenroom.suite.mutation.mutants import Mutant
 
-End = Literal["killed", "survived", "not played"]
+End = Literal["killed", "survived", "not played", "unfinished"]
+"""`not played`: the agent cannot be changed in that way; `unfinished`: another time it could be played."""
 _COLUMNS = 3
 
 
@@ -77,7 +80,7 @@ class MutantResult(Struct, frozen=True, kw_only=True):
     ) -> "MutantResult":
         """The same with what its run has shown."""
         measured = {
-            case_id: [result for result in results if _is_measured(result)]
+            case_id: [result for result in results if is_measured(result)]
             for case_id, results in by_case.items()
         }
         killers = [
@@ -93,13 +96,15 @@ class MutantResult(Struct, frozen=True, kw_only=True):
             if not score.passed
         }
         is_played = any(results for case_id, results in measured.items() if case_id in passing)
-        problems = [result.error.headline for result in report.errors if result.error is not None]
+        is_cut = any(map(_was_cut, (one for c in passing for one in by_case.get(c, ()))))
+        problems = [] if passing else ["the agent passes no case"]
+        problems += [result.error.headline for result in report.errors if result.error is not None]
         problems += [note for result in report.results for note in result.notes]
         why = problems[0] if problems else "none of its trials has a verdict"
         return structs.replace(
             self,
-            end="killed" if killers else "survived" if is_played else "not played",
-            why="" if is_played else on_one_line(why),
+            end=_end(bool(killers), is_played, is_cut),
+            why="" if killers or (is_played and not is_cut) else on_one_line(why),
             killed_by=tuple(killers),
             passed=tuple(c for c, found in measured.items() if any(one.passed for one in found)),
             metrics=tuple(metrics),
@@ -109,7 +114,24 @@ class MutantResult(Struct, frozen=True, kw_only=True):
         )
 
 
-def _is_measured(result: CaseResult) -> bool:
+def _end(is_killed: bool, is_played: bool, is_cut: bool) -> End:
+    if is_killed:
+        return "killed"
+    # What was left out might have noticed it.
+    return "unfinished" if is_cut else "survived" if is_played else "not played"
+
+
+def _was_cut(result: CaseResult) -> bool:
+    """Whether a trial was left out, or broke because a model could not be asked."""
+    if result.status == "skipped":
+        return True
+    if result.error is None or result.error.type == ScriptExhausted.__name__:
+        return False
+    ledger = result.ledger_or_none
+    return ledger is not None and bool(ledger.of(ModelFailed))
+
+
+def is_measured(result: CaseResult) -> bool:
     """Whether a trial has a verdict that rests on a measurement, or on the user's last turn.
 
     One that ran out of time says more of the machine than of the agent.
@@ -151,7 +173,7 @@ class MutationScore(Struct, frozen=True, kw_only=True):
         steady = [c for c, found in trials.items() if all(one.passed for one in found)]
         broken: dict[str, str] = {}
         for case_id, found in trials.items():
-            if not any(_is_measured(one) for one in found):
+            if not any(is_measured(one) for one in found):
                 error = next((one.error for one in found if one.error is not None), None)
                 broken[case_id] = error.headline if error else found[0].status
         never = [c for c, found in trials.items() if not any(one.passed for one in found)]
@@ -187,6 +209,11 @@ class MutationScore(Struct, frozen=True, kw_only=True):
     def survived(self) -> tuple[MutantResult, ...]:
         """The mutants that no case noticed."""
         return tuple(one for one in self.mutants if one.end == "survived")
+
+    @property
+    def unfinished(self) -> tuple[MutantResult, ...]:
+        """The mutants that a budget, a signal or a model that could not be asked left without a verdict."""
+        return tuple(one for one in self.mutants if one.end == "unfinished")
 
     @property
     def played(self) -> int:
@@ -246,9 +273,11 @@ class MutationScore(Struct, frozen=True, kw_only=True):
     @property
     def summary(self) -> str:
         """The score with its counts, in one line."""
-        left = len(self.mutants) - self.played
+        cut = len(self.unfinished)
+        left = len(self.mutants) - self.played - cut
         apart = f"; {left} could not be played" if left else ""
+        apart += f"; {cut} unfinished" if cut else ""
         if self.score is None:
-            return f"no mutation score: no mutant could be played{apart and f' ({left} tried)'}"
+            return f"no mutation score: no mutant has a verdict{apart}"
         share = f"{len(self.killed)} of {number_of(self.played, 'mutant')} killed"
         return f"mutation score {self.score:.2f}: {share}{apart}"

@@ -20,7 +20,12 @@ from greenroom.suite.inputs.references import load_agent
 from greenroom.suite.inputs.sources import as_evalset, as_model_given
 from greenroom.suite.mutation.mutant_models import MUTANT
 from greenroom.suite.mutation.mutants import MOST_RULES, Mutant, Original, mutants_of, rules_in
-from greenroom.suite.mutation.mutation_results import MutantResult, MutationEstimate, MutationScore
+from greenroom.suite.mutation.mutation_results import (
+    MutantResult,
+    MutationEstimate,
+    MutationScore,
+    is_measured,
+)
 from greenroom.suite.options import OPTIONS, Options, check
 from greenroom.suite.plan import Cases, backend_of
 
@@ -79,8 +84,10 @@ async def mutation_score(
     played: list[MutantResult] = []
     for mutant in mutants:
         if cancel is not None and cancel.reason:
-            mutant = Mutant(name=mutant.name, about=mutant.about, cannot=cancel.reason)
-        played.append(await _play(mutant, evalset, original, given))
+            left = MutantResult(name=mutant.name, about=mutant.about)
+            played.append(left.concluded("unfinished", cancel.reason))
+        else:
+            played.append(await _play(mutant, evalset, original, given))
     return MutationScore.of(evalset.id, real, played, notes)
 
 
@@ -144,11 +151,13 @@ async def _original(
         rules |= dict.fromkeys(_authors(found, backends[result.case_id]))
     passed = {result.case_id for result in real.results if result.passed}
     unsure = {result.case_id for result in real.results if not result.passed}
+    known = {result.case_id for result in real.results if is_measured(result)}
     return Original(
         agent=agent,
         cases=tuple(evalset.cases),
         backends=backends,
         passing=frozenset(passed - unsure),
+        broken=frozenset(evalset.ids) - known,
         called=called,
         rules=tuple(rules),
         model=as_model_given(given.get("model")),
@@ -180,10 +189,12 @@ async def _play(
 ) -> MutantResult:
     """What came of one mutant."""
     base = MutantResult(name=mutant.name, about=mutant.about, does_nothing=mutant.does_nothing)
+    if mutant.cannot:
+        return base.concluded("not played", mutant.cannot)
     if mutant.missed:
         return base.concluded("survived", mutant.missed)
-    if mutant.cannot or not mutant.cases:
-        return base.concluded("not played", mutant.cannot or "the agent passes no case")
+    if not mutant.cases:
+        return base.concluded("not played", "the agent passes no case")
     # A set of its own, so that a store never takes a run of it for one of the agent.
     ending = re.sub(r"\W+", "-", mutant.name)
     name = f"{evalset.name or evalset.id}, mutant: {mutant.name}"
@@ -204,7 +215,8 @@ async def _play(
 
 async def _evaluated(mutant: Mutant, cases: EvalSet, given: Mapping[str, Any]) -> Report:
     """The mutant's run, with what is left of the budget."""
-    options: Any = {**given, "keep_ledgers": False}
+    # Whether a model could not be asked is in the ledger.
+    options: Any = {**given, "keep_ledgers": mutant.asks}
     whole: Budget | None = given.get("budget")
     if whole is None or mutant.asks:
         return await evaluate(mutant.agent, cases, **options)
