@@ -3,6 +3,8 @@
 import asyncio
 from typing import Annotated, Any
 
+import pytest
+
 from greenroom import (
     Agent,
     Case,
@@ -17,7 +19,7 @@ from greenroom import (
     tool,
 )
 from greenroom.agents import resource
-from greenroom.ledger import RunStarted, coverage
+from greenroom.ledger import RunStarted, ToolCall, coverage
 from greenroom.world import Context
 
 
@@ -70,6 +72,17 @@ def test_more_runs_cover_more() -> None:
     assert found.untried("arguments") == ["look.deep", "refund.order"]
     assert found.personas == {"A man in a hurry.": 2}
     assert found.data()["trials"] == 2
+
+
+@pytest.mark.parametrize(
+    "made", [call("find", order=7), call("look", order="x"), call("look", of=7)]
+)
+def test_a_call_that_never_came_to_a_tool_exercises_nothing(made: ToolCall) -> None:
+    agent = Agent("looks", model=Scripted(made, "Paid."), tools=[look])
+    found = coverage([asyncio.run(simulate(Case("c", says="?", mocks={"look": "paid"}), agent))])
+    assert found.tools == {"look": 0}
+    assert found.arguments == {"look.order": 0, "look.deep": 0}
+    assert found.failures == {}
 
 
 def test_snapshots_of_other_frameworks_are_read_too() -> None:

@@ -73,7 +73,13 @@ def coverage(ledgers: Iterable[Iterable[Event]]) -> Coverage:
     trials = 0
     for ledger in ledgers:
         trials += 1
-        visited = {place for event in ledger if (place := _counted(event, counts))}
+        events = [*ledger]
+        # They never came to a tool: there is none of that name, or their arguments do not fit.
+        refused = {
+            one.call_id for one in events if isinstance(one, ToolFailed) and one.source == "refused"
+        }
+        made = (one for one in events if getattr(one, "call_id", "") not in refused)
+        visited = {place for event in made if (place := _counted(event, counts))}
         counts["nodes"].update(visited & counts["nodes"].keys())
     return Coverage(trials, **{name: dict(found) for name, found in counts.items()})
 
