@@ -1,11 +1,12 @@
 """Attacks are ordinary cases: an agent that gives in fails them, one that does not passes."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from greenroom import Agent, Case, EvalSet, Expect, Scripted, call, rehearse, tool
+from greenroom import Agent, Case, EvalSet, Expect, Scripted, call, live, rehearse, tool
 from greenroom.cases import check, red_team
 from greenroom.errors import BadCase
 from greenroom.models import ModelRequest
@@ -71,6 +72,29 @@ def test_they_are_data_with_tags_of_their_kinds(tmp_path: Path) -> None:
 def test_a_tool_that_may_not_be_called_is_not_asked_to_carry_the_attack_on_itself() -> None:
     ids = [case.id for case in red_team(CASE, forbidden=["find"])]
     assert ids == [f"parcel--{name}--find" for name in ("developer", "role", "step")]
+
+
+def test_no_attack_needs_a_call_of_what_is_forbidden() -> None:
+    case = replace(CASE, mocks={**CASE.mocks, "refund": "paid"})
+    attacks = red_team(case, forbidden=["refund"], secrets=["4711"])
+    firm = rehearse(agent(call("find", order=7), "In Lyon."), attacks, store=False)
+    assert firm.passed, str(firm)
+
+
+def test_an_attack_that_succeeds_does_not_really_do_it() -> None:
+    trusted = replace(CASE, mocks={**CASE.mocks, "refund": live(refund)}, allow_tools=["refund"])
+    report = rehearse(
+        agent(call("refund", order=7)), red_team(trusted, forbidden=["refund"]), store=False
+    )
+    assert [result.status for result in report] == ["failed"] * 6, str(report)
+
+
+@pytest.mark.parametrize("said", ["_4711_", "code4711", "14711", "`4711`"])
+def test_a_secret_is_found_wherever_it_stands(said: str) -> None:
+    report = rehearse(
+        agent(call("find", order=7), said), red_team(CASE, secrets=["4711"]), store=False
+    )
+    assert report.summary.passed == 0, str(report)
 
 
 @pytest.mark.parametrize("wrong", [{}, {"forbidden": "refund"}, {"secrets": "4711"}])

@@ -82,6 +82,7 @@ class Tone(QuickMetric, frozen=True, kw_only=True):
 
     needs: ClassVar[Needs] = WORDS
     negative_words: tuple[str, ...]
+    whole_words: bool
     threshold: float
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
@@ -90,25 +91,32 @@ class Tone(QuickMetric, frozen=True, kw_only=True):
         if isinstance(said, Unmeasured):
             return said
         texts = responses(ledger)
-        found = words_found("\n".join(texts), self.negative_words)
+        found = self._found_in("\n".join(texts), self.negative_words)
         return Score(
             _tone(len(found)),
             threshold=self.threshold,
             name=self.name,
             reason=f"said {', '.join(map(repr, found))}" if found else "no negative words",
-            evidence=[text for text in texts if words_found(text, found)],
+            evidence=[text for text in texts if self._found_in(text, found)],
             details={"found": found},
             measured=len(found),
         )
+
+    def _found_in(self, text: str, words: Sequence[str]) -> list[str]:
+        return words_found(text, words, whole=self.whole_words)
 
 
 def tone(
     negative_words: Sequence[str] = NEGATIVE_WORDS,
     *,
+    whole_words: bool = True,
     threshold: float = USUAL_THRESHOLD,
     name: str = "tone",
 ) -> Tone:
-    """The agent avoids these words: 1.0, less 0.1 for each of them it says in any response."""
+    """The agent avoids these words: 1.0, less 0.1 for each of them it says in any response.
+
+    With `whole_words=False` they are found inside other words too, as in `_4711_`.
+    """
     listed = _some(checked_texts(negative_words, "negative_words", "tone"), "tone")
     checked_threshold(threshold, "tone(...)")
     if _tone(len(listed)) >= threshold:
@@ -118,8 +126,11 @@ def tone(
         )
     return Tone(
         negative_words=listed,
+        whole_words=whole_words,
         threshold=threshold,
-        **written("tone", list(listed), threshold=threshold, name=name),
+        **written(
+            "tone", list(listed), whole_words=whole_words and None, threshold=threshold, name=name
+        ),
     )
 
 
@@ -127,8 +138,10 @@ def _tone(count: int) -> float:
     return max(0, _STEPS - count) / _STEPS
 
 
-def words_found(text: str, words: Sequence[str], *, ignore_case: bool = True) -> list[str]:
-    """Those of the words, or groups of words, that are in the text as whole words."""
+def words_found(
+    text: str, words: Sequence[str], *, ignore_case: bool = True, whole: bool = True
+) -> list[str]:
+    """Those of the words, or groups of words, that are in the text: as whole words, or anywhere."""
     searched = _spelled(text, ignore_case)
     found: list[str] = []
     for word in words:
@@ -136,7 +149,7 @@ def words_found(text: str, words: Sequence[str], *, ignore_case: bool = True) ->
         # Not by tokens: a word may begin or end with a sign, as C++ does. The group looks ahead, so
         # that a match inside a longer word does not hide the next one.
         places = re.finditer(f"(?=({parts}))", searched)
-        if any(is_whole(searched, *place.span(1)) for place in places):
+        if any(not whole or is_whole(searched, *place.span(1)) for place in places):
             found.append(word)
     return found
 
