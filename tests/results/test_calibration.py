@@ -9,6 +9,7 @@ from greenroom import Score
 from greenroom.errors import BadInput
 from greenroom.results import Calibration, CaseResult, Interval, LabelSet, Report
 from greenroom.results.labels import Drawn, draw_labels
+from greenroom.results.statistics.intervals import Tally, of_cases
 from results.test_labels import said
 
 JUDGE = "polite('very')"
@@ -120,6 +121,32 @@ def test_a_changed_judge_is_another_one(tmp_path: Path) -> None:
         Calibration.of(labels, {JUDGE: "c"})
     with pytest.raises(BadInput, match="no metric 'polite'"):
         Calibration.of(labels, {"length": "x"})
+
+
+@pytest.mark.parametrize("passed", [0, 50])
+def test_no_interval_is_surer_than_the_verdicts_alone(passed: int) -> None:
+    # A judge that passes 3 of 10 which people fail would have passed some of 50.
+    known, tallies = Calibration((38, 40), (7, 10)), [(int(n < passed), 1) for n in range(50)]
+    found, alone = known.corrected(tallies), of_cases(tallies)
+    assert found is not None
+    assert alone is not None
+    assert found.low <= alone.low
+    assert found.high >= alone.high
+
+
+@pytest.mark.parametrize(
+    "passed, failed, tally",
+    [
+        ((0, 0), (9, 10), (1, 1)),
+        ((9, 10), (0, 0), (1, 1)),
+        ((11, 10), (9, 10), (1, 1)),
+        ((9, 10), (-1, 10), (1, 1)),
+        ((9, 10), (9, 10), (2, 1)),
+    ],
+)
+def test_counts_that_are_none_are_refused(passed: Tally, failed: Tally, tally: Tally) -> None:
+    with pytest.raises(BadInput, match=r"people have|is no count of trials"):
+        Calibration(passed, failed).corrected([tally, (1, 1)])
 
 
 DESIGNS = [(0.8, 0.9, 0.8, 100, 50), (0.6, 0.95, 0.9, 50, 50), (0.5, 0.8, 0.7, 100, 40)]

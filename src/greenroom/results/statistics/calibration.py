@@ -15,7 +15,7 @@ from greenroom.results.facts import Facts
 from greenroom.results.labels import Item, LabelSet
 from greenroom.results.report import Report
 from greenroom.results.statistics.agreement import FEWEST
-from greenroom.results.statistics.intervals import Interval, Tally, Z, as_sure_as, of_cases
+from greenroom.results.statistics.intervals import Interval, Tally, Z, as_sure_as, of_cases, wilson
 from greenroom.results.totals import cases_of
 
 
@@ -61,11 +61,15 @@ class Calibration(Struct, frozen=True):
                 f"people agree on {graded} trials of this judge; it takes {FEWEST} to say how often it is "
                 f"right. Grade more."
             )
-        for (_, count), which, what in (
+        self._check_sides()
+
+    def _check_sides(self) -> None:
+        """Refuse counts that say nothing of one side; BadInput."""
+        for tally, which, what in (
             (self.passed, "passed", "fails wrongly"),
             (self.failed, "failed", "lets pass"),
         ):
-            if not count:
+            if not _counted(tally)[1]:
                 raise BadInput(
                     f"people have {which} none of these trials, so that nothing is known of what the judge {what}. "
                     f"Draw more trials, or from a run with others."
@@ -81,7 +85,8 @@ class Calibration(Struct, frozen=True):
         The estimate is that of Rogan and Gladen, its 95 % interval that of Lang and Reiczigel: it holds what
         chance does to the run, and to the grades that the judge was measured by.
         """
-        found = [tally for tally in tallies if tally[1]]
+        found = [_counted(tally) for tally in tallies if tally[1]]
+        self._check_sides()
         if (seen := of_cases(found)) is None:
             return None
         count = as_sure_as(found)
@@ -101,13 +106,25 @@ class Calibration(Struct, frozen=True):
         spread += middle**2 * of_hits + (1 - middle) ** 2 * of_holds
         middle += 2 * Z * Z * (middle * of_hits - (1 - middle) * of_holds)
         half = Z * sqrt(spread) / (hits + holds - 1)
+        # Verdicts that the grades can hardly explain push all of it to an edge; it is not surer for that.
+        alone = wilson(share, count)
         low, high = max(middle - half, 0.0), min(middle + half, 1.0)
-        return Interval(share, min(low, share), max(high, share))
+        return Interval(share, min(low, alone.low), max(high, alone.high))
 
     def __str__(self) -> str:
         (right, good), (wrong, bad) = self.passed, self.failed
         apart = f"; they are divided on {self.divided}" if self.divided else ""
         return f"passes {right} of {good} that people pass, and {bad - wrong} of {bad} that they fail{apart}"
+
+
+def _counted(tally: Tally) -> Tally:
+    """Counts of trials as they are; BadInput if they are none."""
+    some, of = tally
+    if not 0 <= some <= of:
+        raise BadInput(
+            f"{some!r} of {of!r} is no count of trials. Give how many of them, and of how many."
+        )
+    return tally
 
 
 def _of_this_judge(labels: LabelSet, judges: Mapping[str, str] | None) -> Mapping[str, Item]:
