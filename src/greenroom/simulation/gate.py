@@ -309,7 +309,8 @@ class RehearsalWorld(FencedWorld):
     def check_direct_call(self, origin: object, name: str) -> None:
         """Refuse a tool body called past the World, unless its author named that tool."""
         mock = self._case.mocks.get(name, ABSENT)
-        if not self._is_allowed(name, origin) and not is_the_tool(mock, origin):
+        is_named = isinstance(mock, Live) and names_tool(mock, name, origin)
+        if not (is_named or is_the_tool(mock, origin) or self._is_allowed(name, origin)):
             raise self.refusals.set(self._refused_directly(name))
         if _ACTING.get() is not self.ledger:
             # What a named body calls is part of its own call; this stands alone.

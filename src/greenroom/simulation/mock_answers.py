@@ -6,11 +6,12 @@ from collections.abc import Callable, Collection
 from copy import deepcopy
 from typing import Any
 
-from greenroom.cases.mocks import NOTHING, ByArgs, Fault, InTurn, Simulated
+from greenroom.cases.mocks import NOTHING, ByArgs, Fault, InTurn, Live, Simulated
 from greenroom.errors import GreenroomError, MockBroke
 from greenroom.ledger.changes import unwrapped
 from greenroom.ledger.origin import summarize_error, words_of
 from greenroom.ledger.plain import JSON_TYPES
+from greenroom.simulation.handed_over import is_origin
 from greenroom.world.records import AnswerLost, ToolError
 from greenroom.world.world import CallPaused, Context, ToolRequest
 
@@ -21,6 +22,12 @@ def mocked(mock: Any, request: ToolRequest, context: Context) -> Any:
     """The mock's answer to this call, or something to await for it."""
     if type(mock) in JSON_TYPES:
         return mock
+    if is_origin(mock, request):
+        # The gate has let none pass that stands alone; here nothing would keep it from acting twice.
+        raise MockBroke(
+            f"the mock of tool {request.tool!r} has the real tool inside it, so that it was not run. A real tool "
+            f"is handed over whole: mocks={{{request.tool!r}: {request.tool}}}."
+        )
     match mock:
         case Fault():
             return _fail(mock, request, context)
@@ -90,7 +97,7 @@ def _run(work: Callable[[], Any], request: ToolRequest, context: Context) -> Any
         return _sorted(error, request, context)
     if inspect.isawaitable(value):
         return _awaited(value, request, context)
-    return _fail(value, request, context) if isinstance(value, Fault) else value
+    return mocked(value, request, context) if isinstance(value, Fault | Live) else value
 
 
 async def _awaited(value: Any, request: ToolRequest, context: Context) -> Any:
@@ -98,8 +105,8 @@ async def _awaited(value: Any, request: ToolRequest, context: Context) -> Any:
         value = await value
     except Exception as error:  # noqa: BLE001 - sorted into faults, ours and theirs
         value = _sorted(error, request, context)
-    if isinstance(value, Fault):
-        value = _fail(value, request, context)
+    if isinstance(value, Fault | Live):
+        value = mocked(value, request, context)
     return await value if inspect.isawaitable(value) else value
 
 

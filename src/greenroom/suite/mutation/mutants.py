@@ -13,7 +13,7 @@ from greenroom.backends.backend import Backend, ToolFacts
 from greenroom.backends.native import NativeBackend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
-from greenroom.cases.mocks import ByArgs, InTurn, Live, fault
+from greenroom.cases.mocks import ByArgs, Live, fault
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json
 from greenroom.ledger.query import has_operators
@@ -156,18 +156,10 @@ def _eager(original: Original, case: Case) -> Case:
 
 def _really_runs(mock: Any, facts: ToolFacts | None) -> bool:
     """Whether a mock may be the tool itself, which its author lets run."""
-    match mock:
-        case Live():
-            return True
-        case InTurn():
-            return any(_really_runs(answer, facts) for answer in mock.answers)
-        case ByArgs():
-            answers = [*(answer for _, answer in mock.answers), mock.otherwise]
-            return any(_really_runs(answer, facts) for answer in answers)
-        case _ if callable(mock) or hasattr(mock, "name"):
-            return facts is None or names_tool(mock, facts.name, facts.origin)
-        case _:
-            return False
+    if isinstance(mock, Live):
+        return True
+    is_code = callable(mock) or hasattr(mock, "name")
+    return is_code and (facts is None or names_tool(mock, facts.name, facts.origin))
 
 
 def _meant(mock: Any) -> Mapping[str, Json]:
