@@ -120,4 +120,5 @@ def test_what_recorded_runs_have_not_exercised_is_named(desk: str, greenroom: An
     assert "nodes      2 of 3   never visited: seq.1/route.b/first" in result.stdout.splitlines()
     data = json.loads(greenroom("runs", "coverage", desk, "--json").stdout)
     assert data["nodes"]["seq.0/first"] == 2
+    assert greenroom("runs", "coverage", desk, desk).stdout == result.stdout
     assert greenroom("runs", "coverage", "nope").exit_code == 3

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from greenroom import Agent, Case, Expect, Scripted, rehearse
 from greenroom.apps.cli import main
-from greenroom.metrics import contains
+from greenroom.metrics import contains, metric
 from greenroom.results import LabelSet
 
 
@@ -102,6 +102,22 @@ def test_what_the_verdicts_on_a_run_are_worth_is_told_in_words_and_as_json():
     assert data["by_people"]["share"] < 0.5
     right, all_of_them = data["judge_right_of_passed"]
     assert right == all_of_them
+    assert data["left_out"] == 0
+
+
+def test_trials_without_a_verdict_are_counted_where_they_are_left_out():
+    labelled("labels/polite", wrong=6)
+
+    @metric
+    def some(response: str, case: Case) -> bool:
+        if case.id == "c0":
+            raise RuntimeError("no idea")
+        return case.id == "c1"
+
+    agent = Agent("clerk", model=Scripted(then="Your money."))
+    cases = [Case(f"c{n}", says="Hello") for n in range(3)]
+    run = rehearse(agent, cases, metrics=[some], store="runs")
+    assert "1 trial without a verdict left out" in calibrated("labels/polite", run.id).stdout
 
 
 def test_grades_of_a_judge_that_has_changed_are_refused():

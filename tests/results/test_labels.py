@@ -197,6 +197,18 @@ def test_a_line_that_somebody_broke_is_named(tmp_path: Path) -> None:
         labels.grades()
 
 
+def test_two_verdicts_on_one_item_are_not_chosen_from(tmp_path: Path) -> None:
+    labels = drawn(tmp_path)
+    file = labels.folder / "items.jsonl"
+    first = file.read_text().splitlines()[0]
+    file.write_text(f"{file.read_text()}{first}\n")
+    assert LabelSet(labels.folder).items == labels.items
+    data = json.loads(first)
+    file.write_text(f"{file.read_text()}{json.dumps({**data, 'passed': not data['passed']})}\n")
+    with pytest.raises(BadFile, match="differ"):
+        LabelSet(labels.folder)
+
+
 def test_an_item_cannot_name_a_file_elsewhere(tmp_path: Path) -> None:
     labels = drawn(tmp_path)
     file = labels.folder / "items.jsonl"

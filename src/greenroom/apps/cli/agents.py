@@ -154,7 +154,8 @@ def show_coverage(runs: Sequence[str], store: str, as_json: bool) -> int:
 def ledgers_of(runs: Sequence[str], store: str) -> Iterator[Ledger]:
     """The conversations of all trials of these runs."""
     place = open_store(store)
-    for name in runs:
+    # A run that is named twice has not run twice.
+    for name in dict.fromkeys(place.run(name).id for name in runs):
         found = [result.ledger for result in place.report(name) if result.kept is not None]
         if not found:
             raise BadInput(f"run {name!r} has recorded no conversation to learn from.")

@@ -119,14 +119,18 @@ def calibrate(folder: str, runs: Sequence[str], store: str, as_json: bool, verbo
         for given in runs:
             run = place.run(given)
             known = Calibration.of(labels, run.plan.metrics)
-            tallies = judged_tallies(place.report(run.id), known.metric)
+            report = place.report(run.id)
+            tallies = judged_tallies(report, known.metric)
+            left = len(report.results) - sum(measured for _, measured in tallies)
             by_judge, by_people = of_cases(tallies), known.corrected(tallies)
             if by_judge is None or by_people is None:
                 raise BadInput(f"run {run.id!r} has fewer than two cases with a verdict.")
-            found.append(_calibrated(run.id, known, by_judge, by_people))
+            found.append({**_calibrated(run.id, known, by_judge, by_people), "left_out": left})
             if not as_json:
                 put_out(f"run {run.id}: {by_judge} pass by the judge, {by_people} by people")
                 put_out(f"the judge {known}")
+                if left:
+                    put_out(f"{number_of(left, 'trial')} without a verdict left out")
         if as_json:
             put_out_json(json.dumps(redactor().value(found), indent=2))
         elif not labels.settings.metric:
@@ -136,7 +140,7 @@ def calibrate(folder: str, runs: Sequence[str], store: str, as_json: bool, verbo
     return PASSED
 
 
-def _calibrated(run: str, known: Calibration, judge: Interval, people: Interval) -> Json:
+def _calibrated(run: str, known: Calibration, judge: Interval, people: Interval) -> dict[str, Json]:
     return {
         "run": run,
         "by_judge": msgspec.to_builtins(judge),
