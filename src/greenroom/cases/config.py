@@ -17,14 +17,14 @@ from greenroom.cases.criteria import (
     counted_as_adk,
     criterion_data,
     criterion_from,
-    is_adk_judge,
 )
+from greenroom.cases.criteria_map import mapped_criterion, read_criteria_map
 from greenroom.cases.fields import Fields, ProblemList
 from greenroom.cases.files.documents import Document, parsed, parsed_text
 from greenroom.cases.files.kept import put_back
 from greenroom.cases.files.save import json_or_yaml, save_text
 from greenroom.cases.files.shapes import CASE_LISTS
-from greenroom.cases.problems import at, invalid, problems_of, shown, wrong
+from greenroom.cases.problems import invalid, problems_of, shown, wrong
 from greenroom.cases.reader import extra_from, metrics_from
 from greenroom.errors import BadFile, BadInput, BadMetric
 from greenroom.ledger.choices import choice_problem
@@ -33,10 +33,6 @@ from greenroom.ledger.plain import Json, as_object, is_object, plain
 VERSION = 1
 MAX_INVOCATIONS = 10
 ADK_INVOCATIONS = 20
-_MATCH_TYPES = ("EXACT", "IN_ORDER", "ANY_ORDER")
-_JUDGE = ("judge_model", "num_samples")
-_JUDGE_OPTIONS = (*_JUDGE, "judge_model_config", "parallelism_limit")
-_CRITERION = ("threshold", "judge_model_options", "match_type", "ignore_args")
 _CRITERIA = (
     "criteria",
     "custom_metrics",
@@ -134,7 +130,9 @@ _ONE_BY_ONE = (
 def _criteria_from(given: object) -> tuple[Criterion, ...]:
     """Criteria from a list of them, of names or of mappings, or from a mapping by name."""
     if isinstance(given, Mapping):
-        return tuple(_read_map(cast("Mapping[str, Json]", given), ProblemList(), settle=True))
+        return tuple(
+            read_criteria_map(cast("Mapping[str, Json]", given), ProblemList(), settle=True)
+        )
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise BadMetric(f"EvalConfig(criteria={given!r}) wants a list, or a mapping by name.")
     listed = enumerate(cast("Iterable[Any]", given))
@@ -292,7 +290,7 @@ def _simulator_data(simulator: UserSimulator) -> dict[str, Json]:
 
 def _read_criteria(data: Json, shape: str) -> EvalConfig:
     fields = Fields(data, "", _CRITERIA)
-    criteria = _read_map(fields.mapping("criteria"), fields.problems)
+    criteria = read_criteria_map(fields.mapping("criteria"), fields.problems)
     simulator = fields.read(
         "user_simulator_config", _adk_simulator if shape == "adk" else _agentflow_simulator, None
     )
@@ -305,73 +303,8 @@ def _read_criteria(data: Json, shape: str) -> EvalConfig:
     )
 
 
-def _read_map(
-    given: Mapping[str, Json], problems: ProblemList, *, settle: bool = False
-) -> list[Criterion]:
-    """The criteria of a mapping by name; what is wrong with any is remembered."""
-    found = [
-        problems.part(at("criteria", name), partial(_criterion, name, one), None)
-        for name, one in given.items()
-    ]
-    if settle:
-        problems.settle()
-    return [criterion for criterion in found if criterion is not None]
-
-
-def _criterion(name: str, given: Json) -> Criterion:
-    """A criterion from a bare threshold, or from a mapping; judges may have options apart."""
-    place = at("criteria", name)
-    if not is_object(given):
-        return Criterion(name, threshold=_threshold(given, place))
-    # Options are the metric's to know, all of them: who measures looks at those.
-    fields = Fields(given, place, (*_CRITERION, *given))
-    threshold = fields.take("threshold")
-    judge = fields.inner("judge_model_options", _JUDGE_OPTIONS)
-    options: dict[str, Json] = {
-        name: value for name in _JUDGE if (value := judge.take(name)) is not None
-    }
-    if rest := judge.rest():
-        options["judge_model_options"] = rest
-    judge.refuse_others()
-    if fields.has("match_type"):
-        options["match_type"] = fields.part(
-            lambda: _match_type(fields.take("match_type"), place), ""
-        )
-    if isinstance(ignored := fields.take("ignore_args"), bool):
-        options |= {"args": "ignore"} if ignored else {}
-    elif ignored is not None:
-        options["ignore_args"] = ignored
-    for key, value in fields.rest().items():
-        if key in options:
-            fields.remember(at(place, key), "it is given twice, the other time for the judge")
-        options[key] = value
-    where = at(place, "threshold")
-    checked = None
-    if threshold is not None:
-        checked = fields.problems.part(where, lambda: _threshold(threshold, where), None)
-    critical = cast(bool, options.pop("critical", False))  # a criterion looks itself
-    fields.settle()
-    return Criterion(name, threshold=checked, options=options, critical=critical)
-
-
-def _threshold(value: Json, place: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise wrong(place, f"{shown(value)} should be a number, or a mapping with `threshold`")
-    return value
-
-
-def _match_type(given: Json, place: str) -> str:
-    """The name of a way to match; ADK also counts its three."""
-    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(_MATCH_TYPES):
-        return _MATCH_TYPES[given]
-    if isinstance(given, str):
-        return given
-    message = f"{shown(given)} should be a name, such as {', '.join(_MATCH_TYPES)}"
-    raise wrong(at(place, "match_type"), message)
-
-
 def _criteria_data(config: EvalConfig, shape: str) -> Json:
-    criteria = {c.name: _criterion_data(c, shape) for c in config.criteria}
+    criteria = {c.name: mapped_criterion(c, shape) for c in config.criteria}
     data: dict[str, Json] = {"criteria": criteria}
     data |= {"fail_fast": True} if config.fail_fast else {}
     if (simulator := config.user_simulator) is not None:
@@ -383,25 +316,6 @@ def _criteria_data(config: EvalConfig, shape: str) -> Json:
         }
     put_back(data, config.extra, _CRITERIA)
     return data
-
-
-def _criterion_data(criterion: Criterion, shape: str) -> Json:
-    options: dict[str, Json] = as_object(plain(criterion.options))
-    if shape == "adk":
-        if is_adk_judge(criterion):
-            options.setdefault(COUNTS, "greenroom")
-        if not options and not criterion.critical and criterion.threshold is not None:
-            return criterion.threshold
-        judge = {name: options.pop(name) for name in _JUDGE if name in options}
-        if options.get("args") == "ignore":
-            options = {key: value for key, value in options.items() if key != "args"}
-            options["ignore_args"] = True
-        if judge:
-            judge |= as_object(options.get("judge_model_options") or {})
-            options["judge_model_options"] = judge
-    threshold = {} if criterion.threshold is None else {"threshold": criterion.threshold}
-    critical: dict[str, Json] = {"critical": True} if criterion.critical else {}
-    return {**threshold, **critical, **options}
 
 
 # Writing

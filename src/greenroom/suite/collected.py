@@ -1,14 +1,21 @@
-"""The results of a run as they come: kept for its report, or handed to the caller of a stream."""
+"""What a run collects from its trials: their results, kept or handed to the caller of a stream, and common notes."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
+from dataclasses import dataclass, field
 
-from msgspec import Struct, field
-
+from greenroom.cases.scores import NotApplicable
+from greenroom.ledger.simulated import SIMULATED
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
-from greenroom.suite.common_notes import CommonNotes
+from greenroom.results.text import listed, number_of
+from greenroom.results.trial_verdict import REPLAYED, UNSEEN
+from greenroom.world.rates import Rates
 
+_LEFT_OUT = "not measured:"
+"""How it is said that a critical metric made this one needless."""
+_SCRIPT = "scripted"
+"""A script that answers for the agent and for its judge is two scripts."""
 _AHEAD = 16
 """How many results of a stream may wait for the caller."""
 
@@ -47,7 +54,74 @@ class ResultQueue:
             await asyncio.gather(whole, return_exceptions=True)
 
 
-class CollectedResults(Struct):
+@dataclass(slots=True)
+class CommonNotes:
+    """What a report says once of all its trials, noted as they end: a large run keeps none of them."""
+
+    _said: set[str] = field(default_factory=set[str])
+    _replaced: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """The trials in which hooks replaced what a metric found, by the metric."""
+    _simulated: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    """The tools that models answered for, by the beginning of the note that says so."""
+    _models: set[str] = field(default_factory=set[str])
+    _own_judges: set[str] = field(default_factory=set[str])
+    """The models that judged what they had answered themselves."""
+    _inapplicable: dict[str, str | None] = field(default_factory=dict[str, str | None])
+    """Why metrics did not apply, by their names; None once they have measured something, or broke."""
+
+    def add(self, result: CaseResult) -> None:
+        """One more trial."""
+        # What is true of every case whose calls were not all seen, or were replayed, is said once.
+        for note in result.notes:
+            if note in UNSEEN.values() or note.startswith(f"{REPLAYED}:"):
+                self._said.add(note)
+            elif note.startswith(SIMULATED):
+                whose, _, tools = note.partition(": ")
+                self._simulated.setdefault(whose, set()).update(tools.split(", "))
+        for name in result.replaced:
+            self._replaced.setdefault(name, []).append(result.label)
+        self._models.update(result.models, result.user_models, result.judge_models)
+        judges = {name.removesuffix(" (cached)") for name in result.judge_models}
+        self._own_judges |= judges & result.models.keys()
+        for name, outcome in result.scores.items():
+            if not isinstance(outcome, NotApplicable):
+                self._inapplicable[name] = None
+            elif not outcome.why.startswith(_LEFT_OUT):
+                self._inapplicable.setdefault(name, outcome.why)
+
+    def notes(self, rates: Rates, asked: Iterable[str] = ()) -> list[str]:
+        """A line for each: what was not seen, was replayed or replaced; a rate that held nothing back.
+
+        `asked` are the metrics that were asked for of all cases.
+        """
+        idle = [
+            f"{name} was asked for, but applied to no case: {why}"
+            for name in asked
+            if (why := self._inapplicable.get(name))
+        ]
+        partial = [
+            f"{name!r} judged its own answers; models favour their own words, so let another one judge"
+            for name in sorted(self._own_judges - {_SCRIPT})
+        ]
+        replaced = [
+            f"a hook replaced what {name!r} found in {number_of(len(labels), 'trial')}: {listed(labels)}"
+            for name, labels in self._replaced.items()
+        ]
+        simulated = [
+            f"{whose}: {', '.join(sorted(tools))}" for whose, tools in self._simulated.items()
+        ]
+        # Most likely the name of the model is misspelt.
+        unused = [
+            f"the rate of {model!r} held nothing back: no model of that name answered, only "
+            f"{', '.join(sorted(self._models))}"
+            for model in rates
+            if self._models and model not in self._models
+        ]
+        return [*sorted(self._said), *simulated, *replaced, *idle, *partial, *unused]
+
+
+@dataclass(slots=True)
+class CollectedResults:
     """What came of the trials of a run, by position."""
 
     keeps: bool = True

@@ -29,9 +29,9 @@ from greenroom.suite.inputs.sources import as_middleware, as_model_given, as_res
 from greenroom.suite.measurement import Measurement
 from greenroom.suite.options import Values
 from greenroom.suite.storage.resume import before_calls, reason_for_doubt, up_to_last_pause
+from greenroom.world.presence import stored_as
 from greenroom.world.rates import Rates, read_rates
 from greenroom.world.resources import Factories
-from greenroom.world.stored_run import stored_as
 
 if TYPE_CHECKING:
     from greenroom.suite.recordings import RecordedTrial, Tape
@@ -225,7 +225,11 @@ async def run_trial(agent: Any, state: TrialState, settings: Settings) -> CaseRe
 
 async def _simulated(agent: Any, state: TrialState, settings: Settings) -> Ledger:
     """The conversation of a trial; one that left the recorded path begins again from there."""
-    case, recorded = _played(state), state.recorded
+    case, number, recorded = state.trial.case, state.trial.number, state.recorded
+    if case.seed is not None and number > 1:
+        case = replace(case, seed=case.seed + number - 1)
+    if case.now is None and state.now is not None:
+        case = replace(case, now=state.now)
     while True:
         if state.doubt:
             raise InDoubt(state.doubt)
@@ -238,7 +242,7 @@ async def _simulated(agent: Any, state: TrialState, settings: Settings) -> Ledge
             allow_opaque=settings.allow_opaque,
             on_event=observer(state.on_event, state, settings),
             before_live=state.before_live,
-            trial=state.trial.number,
+            trial=number,
             stream=settings.measuring.listens(case),
             resources=settings.resources,
             omit_questions=settings.omit_questions,
@@ -268,14 +272,6 @@ async def _measured(
     if would_fail_again(result, agent, case, ledger, measuring.metrics):
         return replace(result, fixed=True)
     return result
-
-
-def _played(state: TrialState) -> Case:
-    """The case as this trial runs it: with its own seed, and a clock that can be repeated."""
-    case, number = state.trial.case, state.trial.number
-    if case.seed is not None and number > 1:
-        case = replace(case, seed=case.seed + number - 1)
-    return case if state.now is None or case.now is not None else replace(case, now=state.now)
 
 
 def observer(recorded: OnEvent | None, state: TrialState, settings: Settings) -> OnEvent | None:

@@ -117,21 +117,16 @@ def _at(world: World, index: VoiceIndex, path: str, n: int | None) -> _Asked | N
     return found
 
 
-def _reply_to(index: VoiceIndex, before: _Asked) -> ModelReplied | None:
-    for step in reversed(index.steps.get(before.path, ())):
-        if isinstance(step, ModelReplied) and step.n == before.n:
-            return step
-    return None
-
-
 def _after(
     index: VoiceIndex, messages: tuple[Message, ...], before: _Asked
 ) -> tuple[Message | str, ...]:
     """The messages of a question as far as those of the one before and its reply do not say them."""
-    known = before.messages
-    count, reply = len(known), _reply_to(index, before)
+    known, count = before.messages, len(before.messages)
     if messages[:count] == known:
         found, rest = [f"kept:0-{count}"] if count else [], messages[count:]
+        steps = reversed(index.steps.get(before.path, ()))
+        replies = (step for step in steps if isinstance(step, ModelReplied) and step.n == before.n)
+        reply = next(replies, None)
         if reply is not None and rest and rest[0] == reply_message(reply):
             found, rest = [*found, "reply"], rest[1:]
         return (*found, *_referring(index, rest)) if rest else tuple(found)
@@ -207,5 +202,5 @@ def _json(value: Mapping[str, Any]) -> Json:
     try:
         return plain(value)
     except BadValue as error:
-        # Nobody was promised that only JSON is asked; what was asked must not fail for its record.
+        # A model may be asked in more than JSON, and no question may fail for its record.
         return {"not JSON": str(error)}

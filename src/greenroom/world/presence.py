@@ -186,3 +186,18 @@ def watch_everywhere(guard: Guard) -> None:
     """Ask `guard` in every context that has none of its own, threads without context included."""
     if guard not in _everywhere:
         _everywhere.append(guard)
+
+
+# Of which run
+
+_STORED: ContextVar[str] = ContextVar("greenroom_stored_run", default="")
+
+
+def stored_run() -> str:
+    """The run of the store that the trial under way belongs to; empty if nothing is stored."""
+    return _STORED.get()
+
+
+def stored_as(run_id: str) -> "ContextSetting[str]":
+    """Let what runs in this context be a trial of this run of the store."""
+    return ContextSetting(_STORED, run_id)

@@ -51,14 +51,14 @@ def check_cases(backend: Backend | None, cases: EvalSet, checking: Checking) -> 
             known[key] = check(graph, given=given)
         for issue in known[key].errors:
             found.setdefault(str(issue), []).append(case.id)
-    told = [f"{issue}{_in_cases(ids, len(cases))}" for issue, ids in found.items()]
-    if told and checking == "error":
-        listed = "\n".join(f"  {line}" for line in told)
+    lines = [f"{issue}{_in_cases(ids, len(cases))}" for issue, ids in found.items()]
+    if lines and checking == "error":
+        listed = "\n".join(f"  {line}" for line in lines)
         raise BadAgent(
             f"the agent does not keep its contracts, so no case was run:\n{listed}\n"
             f'Fix that, or run with check="warn" (--check warn).'
         )
-    return [f"contracts: {line}" for line in told]
+    return [f"contracts: {line}" for line in lines]
 
 
 def _graph(backend: Backend | None, case: Case) -> Graph | None:
