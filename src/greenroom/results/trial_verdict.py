@@ -13,7 +13,6 @@ from greenroom.ledger.events import EndReason, ModelReplied, RunEnded, RunStarte
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.origin import place_of, words_of
-from greenroom.ledger.questions import Spending
 from greenroom.ledger.simulated import SIMULATED, simulated_tools
 from greenroom.ledger.trajectory import trajectory
 from greenroom.results.blame import blame
@@ -122,22 +121,19 @@ def _simulated(ledger: Ledger) -> list[str]:
 
 def _spent(ledger: Ledger, judging: Ledger | None, *, models_seen: bool) -> dict[str, Any]:
     """Tokens, cost and models of the agent, the user and the judges, by the names of a result's fields."""
-    agent = questions.spending_on(ledger.indexes["agent"].replied, is_whole=models_seen)
+    replies = ledger.indexes["agent"].replied
+    agent = questions.spending_on(replies, is_whole=models_seen)
     user = questions.spending(ledger, "user") if "user" in ledger.indexes else _NOTHING_SPENT
     judges = questions.spending(judging) if judging is not None and len(judging) else _NOTHING_SPENT
-    found: dict[str, Any] = {"nodes": _by_node(ledger, agent, models_seen)}
+    nodes = {reply.node for reply in replies}
+    # Most agents have one node, which spent it all.
+    is_one = models_seen and len(nodes) < 2
+    by_node = dict.fromkeys(nodes, agent) if is_one else questions.spending_by_node(ledger)
+    found: dict[str, Any] = {"nodes": by_node}
     for role, spent in (("", agent), ("user_", user), ("judge_", judges)):
         found[f"{role}usage"], found[f"{role}cost"] = spent.usage, spent.cost
         found[f"{role}models"] = {**spent.models}
     return found
-
-
-def _by_node(ledger: Ledger, agent: Spending, models_seen: bool) -> dict[str, Spending]:
-    """What each node spent; most agents have one, which spent it all."""
-    nodes = {reply.node for reply in ledger.indexes["agent"].replied}
-    if models_seen and len(nodes) < 2:
-        return dict.fromkeys(nodes, agent)
-    return questions.spending_by_node(ledger)
 
 
 def can_be_rejudged(result: CaseResult) -> bool:

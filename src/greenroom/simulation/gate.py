@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from contextlib import nullcontext
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from msgspec.structs import replace
 
@@ -22,7 +22,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.mocks import Live, Simulated
 from greenroom.cases.problems import as_yaml_line
 from greenroom.errors import GreenroomError, ReplayDrifted, ToolRefused
-from greenroom.ledger.events import Event, Noted, Source, ToolBlocked
+from greenroom.ledger.events import Noted, Source, ToolBlocked
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import JSON_TYPES, Json
@@ -33,11 +33,10 @@ from greenroom.simulation.mock_answers import is_simulated, mocked
 from greenroom.simulation.refusals import Refusals
 from greenroom.simulation.remedies import run_by_name, run_with_hosts
 from greenroom.simulation.simulated_tools import SimulatedTools
-from greenroom.world.live import LiveWorld, cannot_wait
+from greenroom.world.live import LiveWorld, WorldOptions, cannot_wait
 from greenroom.world.presence import ContextSetting
 from greenroom.world.records import answer_constant, answer_model, answer_tool, begin_call
-from greenroom.world.resources import Resources
-from greenroom.world.world import Clock, FixedClock, Pending, Returned, ToolBody, ToolRequest
+from greenroom.world.world import FixedClock, Pending, Returned, ToolBody, ToolRequest
 
 if TYPE_CHECKING:
     from greenroom.world.known_answers import KnownAnswers
@@ -72,25 +71,8 @@ class FencedWorld(LiveWorld):
     starting_processes = staticmethod(partial(opening_for, processes=True))
     """Opens the fence for a process in which code of the case runs, itself inside the fence."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        refusals: Refusals,
-        *,
-        voice: Voice = "agent",
-        run_id: str = "run",
-        clock: Clock | None = None,
-        on_event: Callable[[Event], None] | None = None,
-        resources: Resources | None = None,
-    ) -> None:
-        super().__init__(
-            ledger,
-            voice=voice,
-            run_id=run_id,
-            clock=clock,
-            on_event=on_event,
-            resources=resources,
-        )
+    def __init__(self, ledger: Ledger, refusals: Refusals, **options: Unpack[WorldOptions]) -> None:
+        super().__init__(ledger, **options)
         self.refusals = refusals
         self.listens = False
         """Whether models are asked for their words as they come though nothing takes them."""
@@ -134,21 +116,9 @@ class RehearsalWorld(FencedWorld):
         case: Case,
         tools: Mapping[str, ToolFacts] | None,
         allowed: Collection[Any] = (),
-        run_id: str = "run",
-        clock: Clock | None = None,
-        on_event: Callable[[Event], None] | None = None,
-        voice: Voice = "agent",
-        resources: Resources | None = None,
+        **options: Unpack[WorldOptions],
     ) -> None:
-        super().__init__(
-            ledger,
-            refusals,
-            voice=voice,
-            run_id=run_id,
-            clock=clock,
-            on_event=on_event,
-            resources=resources,
-        )
+        super().__init__(ledger, refusals, **options)
         self.before_live: BeforeLive | None = None
         self.simulated = SimulatedTools(case)
         self._user_world: FencedWorld | None = None
@@ -159,41 +129,35 @@ class RehearsalWorld(FencedWorld):
 
     def with_voice(self, voice: Voice) -> "RehearsalWorld":
         """The same gate for the other side of the conversation."""
-        twin = RehearsalWorld(
-            self.ledger,
-            self.refusals,
-            self._case,
-            self._tools,
-            self.allowed,
-            self.run_id,
-            self._clock,
-            self.on_event,
-            voice,
-            self.resources,
-        )
-        twin.deadline = self.deadline
+        gate = self.refusals, self._case, self._tools, self.allowed
+        twin = RehearsalWorld(self.ledger, *gate, **self._options(voice))
+        self._share_with(twin)
         twin.before_live = self.before_live
-        twin.captures, twin.redact = self.captures, self.redact
-        twin.recording, twin.seed = self.recording, self.seed
         twin.simulated, twin._user_world = self.simulated, self.user_world
         return twin
+
+    def _options(self, voice: Voice) -> WorldOptions:
+        """Those of this world, for another voice."""
+        return {
+            "voice": voice,
+            "run_id": self.run_id,
+            "clock": self._clock,
+            "on_event": self.on_event,
+            "resources": self.resources,
+        }
+
+    def _share_with(self, other: FencedWorld) -> None:
+        """Let another world of this trial have what was set for this one after it was made."""
+        other.deadline = self.deadline
+        other.captures, other.redact = self.captures, self.redact
+        other.recording, other.seed = self.recording, self.seed
 
     @property
     def user_world(self) -> FencedWorld:
         """The World of the simulation, which speaks for the user and for simulated tools."""
         if self._user_world is None:
-            world = FencedWorld(
-                self.ledger,
-                self.refusals,
-                voice="user",
-                run_id=self.run_id,
-                clock=self._clock,
-                on_event=self.on_event,
-                resources=self.resources,
-            )
-            world.deadline = self.deadline
-            world.captures, world.redact = self.captures, self.redact
-            world.recording, world.seed = self.recording, self.seed
+            world = FencedWorld(self.ledger, self.refusals, **self._options("user"))
+            self._share_with(world)
             if self.middleware is not None:
                 # Loaded where it is used: most trials have none.
                 from greenroom.world.middleware.attachment import observe_user

@@ -146,7 +146,7 @@ class Rehearsal:
         first = started(self.ledger)
         if first is None or not 0 < at <= len(self.ledger):
             raise BadInput(f"at={at} should be one of the events 1 to {len(self.ledger)}.")
-        backend = set_up(self.case, self._agent, None, (), None, "", model=self._model).backend
+        backend = set_up(self.case, self._agent, model=self._model).backend
         if at < len(self.ledger):
             check_place(self.ledger, at, backend)
         changed = tuple(f"mocks.{tool}" for tool in mocks or ())
@@ -177,7 +177,12 @@ class Rehearsal:
         ledger = Ledger(self.ledger[:])
         ledger.loaded_count = len(ledger)
         trial = set_up(
-            self.case, self._agent, ledger, (), self._on_event, "rehearsal", model=self._model
+            self.case,
+            self._agent,
+            ledger,
+            on_event=self._on_event,
+            run_id="rehearsal",
+            model=self._model,
         )
         check_opaque(trial.backend, allowed=False)
         reached: list[Advance] = []

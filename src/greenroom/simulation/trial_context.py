@@ -135,10 +135,11 @@ class TrialContext(Struct, eq=False):
 def set_up(
     case: Case,
     agent: Any,
-    ledger: Ledger | None,
-    allow_tools: Collection[Any],
-    on_event: Callable[[Event], None] | None,
-    run_id: str,
+    ledger: Ledger | None = None,
+    *,
+    allow_tools: Collection[Any] = (),
+    on_event: Callable[[Event], None] | None = None,
+    run_id: str = "",
     resources: Resources | None = None,
     world_kind: type[RehearsalWorld] = RehearsalWorld,
     approved: Collection[str] = (),
@@ -148,22 +149,21 @@ def set_up(
     backend, mocks = _made(case, agent, model)
     if mocks:
         case = replace(case, mocks={**mocks, **case.mocks})
-    tools, allowed = backend.tools, (*case.allow_tools, *allow_tools)
+    allowed = (*case.allow_tools, *allow_tools)
     user = user_of(case.user, case.id)
     if case.mocks or allowed or answered_by_user(case):
         check_names(case, backend, allowed, approved)
     ledger = Ledger() if ledger is None else ledger
     refusals = Refusals()
-    clock = None if case.now is None else FixedClock(case.now)
     world = world_kind(
         ledger,
         refusals,
         case,
-        tools,
+        backend.tools,
         allowed,
-        run_id or case.id,
-        clock,
-        on_event,
+        run_id=run_id or case.id,
+        clock=None if case.now is None else FixedClock(case.now),
+        on_event=on_event,
         resources=resources,
     )
     world.seed = case.seed

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from hashlib import blake2b
 from threading import RLock
 from time import time
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
 from msgspec import structs
 
@@ -25,6 +25,16 @@ E = TypeVar("E", bound=Event)
 
 _SYSTEM_CLOCK = SystemClock()
 _RECORDING = RLock()
+
+
+class WorldOptions(TypedDict, total=False):
+    """What a world of its own kind hands on to `LiveWorld`."""
+
+    voice: Voice
+    run_id: str
+    clock: Clock | None
+    on_event: Callable[[Event], None] | None
+    resources: Resources | None
 
 
 class LiveWorld:

@@ -18,11 +18,10 @@ from greenroom.backends.backend import (
 )
 from greenroom.backends.native.kinds import KINDS
 from greenroom.backends.native.listeners import Door, ToUser
-from greenroom.backends.native.walk import Done, GraphWalk
+from greenroom.backends.native.walk import GraphWalk, Paused
 from greenroom.backends.tool_facts import by_name, own_facts
 from greenroom.errors import AgentFailed, FailedBefore, GreenroomError, Refusal
 from greenroom.ledger.events import InvocationEnded, InvocationStarted, agent_words
-from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.plain import Json
@@ -127,17 +126,14 @@ class NativeBackend:
             raise
         except Exception as error:  # noqa: BLE001 - a failed agent is an outcome, not a crash
             return self._failed(world, root, error)
-        if isinstance(walked, Done):
-            return self._ended(index, world, root, walked.output)
-        return Waiting(walked.yields)
-
-    def _ended(self, index: VoiceIndex, world: World, root: str, output: Json) -> Advance:
+        if isinstance(walked, Paused):
+            return Waiting(walked.yields)
+        output, is_over = walked.output, self.graph.awaits_input
         if output is not None and root not in index.spoken:
             world.record(agent_words(root, output))
-        over = self.graph.awaits_input
-        outcome = "finished" if over else "turn_over"
+        outcome = "finished" if is_over else "turn_over"
         world.record(InvocationEnded(path=root, outcome=outcome, output=output))
-        return Finished(output) if over else TurnOver(output)
+        return Finished(output) if is_over else TurnOver(output)
 
     def _recorded(self, end: InvocationEnded) -> Advance:
         if end.outcome == "failed":

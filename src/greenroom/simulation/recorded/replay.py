@@ -74,9 +74,7 @@ async def replay(
     check_fence()
     first = check_recorded(ledger)
     stack = as_stack(middleware) if middleware else None
-    trial = set_up(
-        case or _case_of(first), agent, None, (), None, first.run_id, world_kind=ReplayedWorld
-    )
+    trial = set_up(case or _case_of(first), agent, run_id=first.run_id, world_kind=ReplayedWorld)
     world = trial.world
     assert isinstance(world, ReplayedWorld)
     world.recording = recording = Recording(ledger, asks_live=on_drift == "live")
