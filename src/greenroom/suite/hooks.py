@@ -169,7 +169,7 @@ class Hooks:
         except Overdue:
             self._count_cut(moment, listener)
         except (Exception, asyncio.CancelledError, GeneratorExit) as error:  # noqa: BLE001 - kept from the results
-            # Nothing is awaited here, so nobody has cancelled or closed it: the hook raised that itself.
+            # Nothing is awaited here, so it was neither cancelled nor closed: the hook raised that itself.
             self.note(f"{name} raised {error!r}")
         else:
             if not inspect.iscoroutine(returned):

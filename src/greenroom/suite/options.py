@@ -5,7 +5,6 @@ help and completion, the pytest plug-in, worker processes and the printed comman
 A new option is one entry in `Options`. Nothing heavy is imported: `greenroom --help` loads this too.
 """
 
-import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast
@@ -599,12 +598,7 @@ def complete(options: Options) -> Values:
     return values
 
 
-def usual_workers() -> int:
-    """How many processes run trials where there must be some and no number was given."""
-    return min(CONCURRENCY, os.cpu_count() or 1)
-
-
 def _bad_input(message: str) -> Exception:
-    from greenroom.errors import BadInput
+    from greenroom.errors import BadInput  # a pytest run without rehearsals loads no room
 
     return BadInput(message)

@@ -15,7 +15,7 @@ from greenroom.ledger.plain import Json
 from greenroom.simulation.fence import opening_for
 from greenroom.store.configuration import without
 from greenroom.suite.option_types import MOST_HERE
-from greenroom.suite.options import usual_workers
+from greenroom.suite.options import CONCURRENCY
 from greenroom.suite.workers.closed_in import ClosedIn
 from greenroom.suite.workers.wire import LONGEST, packed
 from greenroom.suite.workers.workplace import Presence
@@ -41,7 +41,7 @@ class ThisMachine:
 
     async def connect(self, count: int | None) -> int:
         """How many workers to start, of `count` or the usual number."""
-        found = usual_workers() if count is None else count
+        found = min(CONCURRENCY, os.cpu_count() or 1) if count is None else count
         if found > MOST_HERE:
             raise BadInput(
                 f"workers={found} should be a whole number from 1 to {MOST_HERE} on one machine."
