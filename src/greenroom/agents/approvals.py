@@ -1,4 +1,4 @@
-"""Approvals: a part of a flow that begins only when somebody said yes."""
+"""Approvals: a part of a flow that begins only when the user said yes."""
 
 import inspect
 from collections.abc import Callable, Mapping

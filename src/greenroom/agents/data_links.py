@@ -70,7 +70,7 @@ def _parts(
             tried = _united([tried, ends[-1]])
         return _united(ends) if ends else before
     if kind == "team":
-        # Whoever gets the conversation comes behind any of the others.
+        # The agent that gets the conversation comes behind any of the others.
         behind = _united([before, *(_walk(part, before, found, later=later) for part in parts)])
         return _united([_walk(part, behind, found, later=later) for part in parts])
     if kind == "loop":

@@ -98,7 +98,7 @@ def team_of(agent: "Agent") -> "dict[str, Agent]":
 
 
 def check_team(team: "Mapping[str, Agent]") -> None:
-    """Refuse a name that is not an agent's of the team, whoever hands over to it."""
+    """Refuse a name that is not an agent's of the team, whichever agent hands over to it."""
     for one in team.values():
         for name in map(receiver_name, one.handoffs):
             if name not in team:

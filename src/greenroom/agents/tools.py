@@ -88,7 +88,7 @@ class Tool:
                 f"{self.name}() takes {len(names)} arguments, but {len(args)} were given"
             )
         given = {**dict(zip(names, args, strict=False)), **kwargs}
-        # Where a run answers, it is the run that lends resources and the state, whoever calls.
+        # Where a run answers, it is the run that lends resources and the state, whatever code calls.
         return self.checked({n: v for n, v in given.items() if n not in self._lent})
 
     async def visit(self, host: Host, args: Mapping[str, Json]) -> Any:

@@ -147,8 +147,8 @@ def merge(*places: object, into: object, by: ByName | None = None) -> Transform:
         whole: Any = dict(zip(names, found, strict=True)) if by is None else by(*found)
         return [Change(*split_place(new), "set", plain(whole, f"merge(..., into={new!r})"))]
 
-    told = {} if by is None else {"by": code_identity(by)}
-    return Transform("merge", changes, olds, (new,), details=told, is_code=by is not None)
+    details = {} if by is None else {"by": code_identity(by)}
+    return Transform("merge", changes, olds, (new,), details=details, is_code=by is not None)
 
 
 # Places and values as they were given

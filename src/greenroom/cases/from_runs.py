@@ -76,7 +76,7 @@ def harvest_scenario(
     """The case whose simulated user wants what the user of a recorded session wanted.
 
     The first message is said as it was; the others become the plan of a person that a model plays. Read it
-    before you trust it: what somebody wanted is more than what they said.
+    before you trust it: what a user wanted is more than what they said.
     """
     _check(ledger, id, expect=False)
     said = [text for _, messages in _spoken(ledger) for text, _ in messages if text.strip()]

@@ -149,7 +149,7 @@ class Simulated:
 def simulated(
     world: str, *, model: Anything, state: Mapping[str, Anything] | None = None, name: str = WORLD
 ) -> Simulated:
-    """Let a model answer for tools that nobody wants to mock by hand: `simulated("A shop.", model=...)`.
+    """Let a model answer for tools that are not mocked by hand: `simulated("A shop.", model=...)`.
 
     `world` says in words what the tools work on, `state` what is the case at first. All tools of a case
     with equal worlds share one memory, which every trial begins anew. Worlds that differ have names.

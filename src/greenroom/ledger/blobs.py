@@ -57,7 +57,7 @@ _SIGNED = {
     "audio/flac": re.compile(rb"fLaC"),
     "application/pdf": re.compile(rb"%PDF-"),
 }
-"""How files of these types begin, whoever wrote them."""
+"""How files of these types begin, whatever wrote them."""
 
 _known: dict[str, bytes | Path] = {}
 """What was made known in this process, in that order: bytes, or the file that holds them."""
@@ -224,7 +224,7 @@ class BlobFolder:
         for digest in digests:
             target = _place(self.path, digest)
             try:
-                os.utime(target)  # so that nobody takes them for left over
+                os.utime(target)  # so that they are not taken for left over
             except FileNotFoundError:
                 try:
                     data = data_of(Attachment("", digest, 0, digest[:8]))

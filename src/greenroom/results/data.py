@@ -203,10 +203,10 @@ def report_from(data: Json, where: str) -> Report:
 
 def _check_whole(results: Sequence[CaseResult], summary: Json, where: str) -> None:
     """Refuse a report in which trials are missing or given twice: it would be counted as if it were whole."""
-    told = summary.get("total") if is_object(summary) else None
-    if told is not None and told != len(results):
+    total = summary.get("total") if is_object(summary) else None
+    if total is not None and total != len(results):
         raise BadFile(
-            f"{where}: its summary counts {short_repr(told)} results, but it holds {len(results)}. Save "
+            f"{where}: its summary counts {short_repr(total)} results, but it holds {len(results)}. Save "
             f"the whole report again: report.save(path)."
         )
     twice = [

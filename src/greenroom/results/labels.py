@@ -383,7 +383,7 @@ def _whole(data: bytes) -> bytes:
 
 
 def _append(place: Path, line: bytes) -> None:
-    """Put a line at the end of a file, whole and on disk, whoever else writes to it."""
+    """Put a line at the end of a file, whole and on disk, even if other processes write to it."""
     is_new = not place.exists()
     with os.fdopen(os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), "r+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Reports rendered by whoever is asked for by name: ours and a plug-in's, by the same door."""
+"""Reports rendered by the reporter that is asked for by name, ours or a plug-in's."""
 
 import inspect
 from collections.abc import Callable, Iterable

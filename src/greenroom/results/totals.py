@@ -251,7 +251,7 @@ class Totals(Counted):
 def by_case(report: Report) -> Iterator[Sequence[Facts]]:
     """The trials of each case, as far as figures need them.
 
-    Whoever goes through all of them has the report's totals counted on the way.
+    Going through all of them counts the report's totals on the way.
     """
     if report.has_totals:
         yield from cases_of(report)

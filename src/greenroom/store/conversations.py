@@ -262,5 +262,5 @@ class OpenConversation:
 
 
 def new_conversation_id() -> str:
-    """Sorts by the time it was made; nobody can guess another one from it."""
+    """Sorts by the time it was made; no other one can be guessed from it."""
     return f"{strftime('%Y%m%d-%H%M%S')}-{urandom(4).hex()}"

@@ -42,7 +42,7 @@ _AHEAD = 64
 _AHEAD_BYTES = 2_000_000
 """So many ledgers are read together with the one that is asked for: the next will be soon."""
 _AT_ONCE = 1_000
-"""The results of smaller runs are read together and kept: whoever asks for them asks again."""
+"""The results of smaller runs are read together and kept: they are asked for more than once."""
 _SPREAD = 10
 """The trials of a run lie together if so many positions for each of them hold all."""
 _LAST = 2**63 - 1

@@ -57,7 +57,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     fence: str = ""
     """Who holds the fence besides each process: `kernel`, perhaps with hosts."""
     called: str = ""
-    """What the run is called by whoever resumes it or begins it: `--resume-or-new nightly`."""
+    """The name by which the run is begun or resumed: `--resume-or-new nightly`."""
     shards: int = 0
     """How many processes share the run, each with a part of the cases; 0 if it is one's own."""
     by: str = ""

@@ -7,7 +7,7 @@ from greenroom.store.runs import Run, notes_from
 
 
 def take_shard(run_id: str, shard: str, connection: Connection) -> int:
-    """Take a part of a run over from whoever had it; which attempt at it this is."""
+    """Take a part of a run over from the process that had it; which attempt at it this is."""
     connection.execute(
         "insert into shards (run_id, shard, attempt, status) values (?, ?, 1, 'running') "
         "on conflict (run_id, shard) do update set attempt = shards.attempt + 1, status = 'running'",

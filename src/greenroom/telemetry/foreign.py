@@ -32,7 +32,7 @@ def scope_of(span: Span) -> str:
 
 
 def is_foreign(span: Span) -> bool:
-    """Whether a span is somebody else's, and is being written."""
+    """Whether a span was opened by another tracer, and is being written."""
     return span.is_recording() and scope_of(span) != OURS
 
 

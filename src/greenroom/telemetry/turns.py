@@ -61,7 +61,7 @@ class Turn:
         )
 
     def settle(self, is_traced: bool) -> None:
-        """Open a span for the turn, unless somebody else writes its spans."""
+        """Open a span for the turn, unless another tracer writes its spans."""
         if is_traced and self.span is None:
             self._is_traced = True
         elif self.span is None and not self._is_traced:

@@ -228,8 +228,8 @@ def _conventions(had: Mapping[str, Json]) -> Told:
     asked, answered = had.get("gen_ai.input.messages"), had.get("gen_ai.output.messages")
     heard = None if asked is None or is_hollow(asked) else messages_in(asked)
     said = None if answered is None or is_hollow(answered) else _reply(messages_in(answered))
-    told = parsed(had.get("gen_ai.system_instructions"))
-    return heard, said, text_in(told) if told is not None else ""
+    instructions = parsed(had.get("gen_ai.system_instructions"))
+    return heard, said, text_in(instructions) if instructions is not None else ""
 
 
 def _google(had: Mapping[str, Json]) -> Told:
@@ -240,8 +240,8 @@ def _google(had: Mapping[str, Json]) -> Told:
     if is_object(response) and is_object(content := response.get("content")):
         said = _reply(message_of({"role": "model", **content}))
     config = request.get("config") if is_object(request) else None
-    told = config.get("system_instruction") if is_object(config) else None
-    return heard, said, told if isinstance(told, str) else ""
+    instructions = config.get("system_instruction") if is_object(config) else None
+    return heard, said, instructions if isinstance(instructions, str) else ""
 
 
 def _indexed(had: Mapping[str, Json]) -> tuple[list[Message] | None, Message | None]:

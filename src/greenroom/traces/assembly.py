@@ -211,7 +211,7 @@ def _write(writer: LedgerWriter, turn: Turn) -> None:
     if turn.top.failed:
         kind = turn.top.attributes.get("error.type")
         writer.broke(turn.top.error, kind if isinstance(kind, str) else "")
-    told, is_known = calls_of(turn)
+    tools, is_known = calls_of(turn)
     if not is_known:
         writer.miss("tools")
     for span in spans_of(turn):
@@ -223,9 +223,9 @@ def _write(writer: LedgerWriter, turn: Turn) -> None:
     if any(act.said is None and not act.span.failed for act in turn.models):
         writer.miss("words")
     moments: list[tuple[_Moment, ModelAct | ToolAct]] = []
-    for number, act in enumerate((*turn.models, *told)):
+    for number, act in enumerate((*turn.models, *tools)):
         start = act.span.start
-        end = _reply_time(act, told) if isinstance(act, ModelAct) else end_of(act.span)
+        end = _reply_time(act, tools) if isinstance(act, ModelAct) else end_of(act.span)
         moments.append((_Moment(start, start, number, 0), act))
         moments.append((_Moment(max(start, end), start, number, 1), act))
     moments.sort(key=lambda one: structs.astuple(one[0]))

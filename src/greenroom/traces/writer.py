@@ -268,8 +268,8 @@ class LedgerWriter:
             Noted(name=ORIGIN, data=origin, at=began),
         )
         if verdicts:
-            told: dict[str, Json] = {name: plain(value) for name, value in verdicts.items()}
-            self.note(VERDICTS, told, at)
+            data: dict[str, Json] = {name: plain(value) for name, value in verdicts.items()}
+            self.note(VERDICTS, data, at)
         if reason is not None:
             self._close(at)
             self._events.append(self._ended(reason, at))

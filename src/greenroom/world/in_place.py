@@ -1,4 +1,4 @@
-"""A model that answers in place of all models of an agent, whoever of its parts asks.
+"""A model that answers in place of all models of an agent, whichever of its parts asks.
 
 It answers in the order in which the run asks, so that one script tells a whole conversation, hand-overs
 included.

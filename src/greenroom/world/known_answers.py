@@ -25,7 +25,7 @@ from greenroom.world.world import Returned, ToolRequest, World
 class KnownAnswers:
     """The answers of several trials, by question: the n-th time one is asked, the n-th answer.
 
-    What nobody has answered yet is asked, unless `before_asking` raises.
+    What has no answer yet is asked, unless `before_asking` raises.
     """
 
     asks_live = True

@@ -52,7 +52,7 @@ class Resources:
                 )
 
     async def open(self, name: str, tool: str) -> Any:
-        """The resource, opened if it is not open yet; whoever wants it meanwhile waits."""
+        """The resource, opened if it is not open yet; other calls that want it meanwhile wait."""
         self.check((name,), tool)
         while True:
             with self._lock:

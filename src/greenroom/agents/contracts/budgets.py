@@ -11,7 +11,7 @@ from greenroom.agents.routes import Loop
 
 
 def check_budgets(graph: Graph, schema: object, given: Given) -> Iterator[Issue]:  # noqa: ARG001
-    """Loops without a limit of their own, and models chosen by a budget that nobody gave."""
+    """Loops without a limit of their own, and models chosen by a budget that was not given."""
     for node in graph.nodes():
         flow = node.flow
         if isinstance(flow, Loop) and flow.until is not None and flow.max_rounds is None:

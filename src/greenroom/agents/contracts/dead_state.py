@@ -29,7 +29,7 @@ def check_dead_state(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]
         return
     read = {visit.read.place for visit in data_flow(graph, given).visits}
     last = {node.id for node in _last(graph.root)}
-    # Whoever reads a place reads what lies in it, and looks into those that hold it.
+    # Reading a place reads what lies in it, and looks into the places that hold it.
     read |= {above for place in read for above in above_place(place)}
     for node in graph.nodes():
         for place in getattr(node.flow, "writes", ()):

@@ -11,7 +11,7 @@ from greenroom.agents.graph import Graph, Node
 from greenroom.agents.routes import Loop
 
 Flowing = Mapping[str, str]
-"""The modalities that may arrive somewhere, each with who gives it; what nobody declares is not in it."""
+"""The modalities that may arrive somewhere, each with who gives it; what is not declared is not in it."""
 
 _IN_TURN = ("sequence", "loop")
 _PASSING = ("transform", "tap")

@@ -282,7 +282,7 @@ class TeamRule(Rule):
     """One agent after another has the conversation, in any order; one of them answers."""
 
     def outcome(self, at: Site) -> Outcome:
-        """Whoever hands over leaves only what its tools did; who answers writes."""
+        """The agent that hands over leaves only what its tools did; the one that answers writes."""
         tools = self.tools(at)
         return Outcome(tools.then(either(part.done for part in at.parts.values())), tools)
 

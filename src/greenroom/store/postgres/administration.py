@@ -1,4 +1,4 @@
-"""What `greenroom store` does on a server: tables made and changed by whoever may, and looked at."""
+"""What `greenroom store` does on a server: tables made, changed and looked at by users with the right to do so."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -44,7 +44,7 @@ _SETTINGS = (
     "set_config('tcp_keepalives_interval', '5', false), "
     "set_config('tcp_keepalives_count', '3', false), "
     "set_config('tcp_user_timeout', '30000', false), "
-    # Whoever set it otherwise did not mean that a tool may act twice.
+    # A server that is set otherwise was not meant to let a tool act twice.
     "case current_setting('synchronous_commit') "
     "when 'off' then set_config('synchronous_commit', 'on', false) end"
 )
@@ -340,7 +340,7 @@ class PostgresDatabase:
 
 
 def _asking(database: "ref[PostgresDatabase]") -> Callable[[str], bytes | None]:
-    """Asks a store for bytes for as long as somebody uses it."""
+    """Asks a store for bytes for as long as it is used."""
 
     def ask(digest: str) -> bytes | None:
         found = database()
@@ -350,7 +350,7 @@ def _asking(database: "ref[PostgresDatabase]") -> Callable[[str], bytes | None]:
 
 
 def _close_all(idle: list[tuple[PostgresConnection, float]], locks: SharedLocks) -> None:
-    """Close what is open when nobody uses the store any more."""
+    """Close what is open when the store is no longer used."""
     locks.close()
     while idle:
         idle.pop()[0].close()

@@ -228,7 +228,7 @@ class TableJournal:
             is_open = None not in jobs
             try:
                 self._do(jobs, is_last=not is_open)
-            except Exception as error:  # noqa: BLE001 - whoever waits gets it
+            except Exception as error:  # noqa: BLE001 - the one that waits gets it
                 self._fail(error)
             for job in jobs:
                 if isinstance(job, _Settling):
@@ -238,7 +238,7 @@ class TableJournal:
         self._database.close()
 
     def _gathered(self) -> list[_Job]:
-        """What waits, at least one; a little longer if nobody waits for it."""
+        """What waits, at least one; a little longer if nothing waits for it."""
         jobs = [self._jobs.get()]
         if isinstance(jobs[0], _Chunk | _Removal) and self._jobs.empty():
             sleep(_GATHERING)

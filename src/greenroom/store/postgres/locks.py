@@ -30,7 +30,7 @@ def check_session(
     tried = number or int.from_bytes(urandom(7))
     if not number:
         one.execute("select pg_advisory_lock(?)", (tried,))
-    # Who has a lock can take it again; nobody else can.
+    # The connection that has a lock can take it again; no other can.
     [got] = other.execute("select pg_try_advisory_lock(?)", (tried,)).fetchone() or [False]
     if got:
         other.execute("select pg_advisory_unlock(?)", (tried,))
@@ -79,7 +79,7 @@ class SharedLocks:
                 self._connection.raw.execute("select 1")
                 return
         database = self._database()
-        assert database is not None, "whoever holds something has the store"
+        assert database is not None, "what holds a lock has the store"
         self._connection = database.open()
         for number in tuple(self._held):
             if not self._lock(number):

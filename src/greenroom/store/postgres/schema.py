@@ -1,6 +1,6 @@
 """The tables of a store on a server: those of SQLite, and those that only many machines need.
 
-Whoever may, makes and changes them by `greenroom store init` and `greenroom store migrate`; a run never does.
+A user with the right to do so makes and changes them by `greenroom store init` and `greenroom store migrate`; a run never does.
 """
 
 import re

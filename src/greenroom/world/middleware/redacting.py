@@ -28,7 +28,7 @@ _KEPT: Final = frozenset(
 
 
 def redaction_by(hooks: "RunMiddleware") -> Callable[[Event], Event] | None:
-    """What makes of an event the one that is recorded; None if nobody changes texts."""
+    """What makes of an event the one that is recorded; None if no middleware changes texts."""
     listeners = hooks.listeners("redact")
     if not listeners:
         return None

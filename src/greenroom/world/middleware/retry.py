@@ -53,8 +53,8 @@ class Retry(Middleware):
                 if before >= self._times:
                     raise
                 data = {"model": request.model, "n": request.n, "attempt": before + 1}
-                told = {"error": str(error), "error_type": type(error).__name__}
-                current_run().note(RETRIED, {**data, **told}, request.path)
+                failed = {"error": str(error), "error_type": type(error).__name__}
+                current_run().note(RETRIED, {**data, **failed}, request.path)
                 await asyncio.sleep(self._wait * 2**before)
 
     def _passes(self, error: Exception) -> bool:
