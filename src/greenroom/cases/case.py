@@ -1,12 +1,11 @@
 """What is asked of an agent: cases, their turns, what is expected, and when to stop."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field
 from math import inf
-from operator import attrgetter
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, cast
 
+from greenroom.cases.field_types import BY_SCOPE, KINDS, FieldTypes, checked_scopes
 from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadCase
 from greenroom.ledger.attachments import Attachment, message_value
@@ -14,72 +13,13 @@ from greenroom.ledger.functions import Anything
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.places import by_scope
 from greenroom.ledger.plain import Json
-from greenroom.ledger.query import check_places, check_query
+from greenroom.ledger.query import check_query
 
 if TYPE_CHECKING:
     from greenroom.ledger.ledger import Ledger
 
 MAX_TURNS = 20
 MAX_SECONDS = 300.0
-
-
-_KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
-    str: ((str,), "a text"),
-    bool: ((bool,), "true or false"),
-    int: ((int,), "a whole number"),
-    float: ((int, float), "a number"),
-    Sequence: ((list, tuple, Sequence), "a list"),
-    Mapping: ((dict, Mapping), "a mapping"),
-    NoneType: ((NoneType,), ""),
-}
-_ABSTRACT = (Sequence, Mapping)
-_BY_SCOPE = 'a query by scope: {"session": {"key": ...}}'
-
-
-class _Types:
-    """The types that a part declares for its fields: a wrong value is refused where it is given.
-
-    `words` say what a field should be where its type does not say enough.
-    """
-
-    def __init__(self, part: type[Any], **words: str) -> None:
-        self._fields: list[tuple[str, Any, tuple[type, ...], str]] = []
-        for one in fields(part):
-            if not one.init:
-                continue
-            hints = get_args(one.type) if isinstance(one.type, UnionType) else (one.type,)
-            known = [_KINDS.get(get_origin(hint) or hint) for hint in hints]
-            if None not in known:
-                kinds = [kind for found in known if found for kind in found[0]]
-                kinds.sort(key=_ABSTRACT.__contains__)  # these are slow to ask
-                said = words.get(one.name) or " or ".join(f[1] for f in known if f and f[1])
-                self._fields.append((one.name, one.default, tuple(kinds), said))
-        self._values = attrgetter(*(name for name, *_ in self._fields))
-
-    def check(self, part: object, where: str) -> None:
-        """Refuse a part with a value of the wrong type."""
-        values = self._values(part)
-        for value, (name, usual, kinds, words) in zip(values, self._fields, strict=True):
-            if value is usual:
-                continue
-            if not isinstance(value, kinds) or (isinstance(value, str) and str not in kinds):
-                raise BadCase(f"{where}: `{name}` is {value!r}, but should be {words}.")
-
-
-def _scopes_checked(given: Mapping[Any, Any], where: str, nothing: str) -> Mapping[str, Any]:
-    """The query by scope; refused if it is none, or if every state matches it."""
-    query = by_scope(given)
-    for scope, part in query.items():
-        if not isinstance(part, Mapping):
-            raise BadCase(
-                f'{where} says {scope!r}: {part!r}; group by scope: {{"session": {{"key": ...}}}}.'
-            )
-    check_query(query, where)
-    for scope, part in query.items():
-        check_places(part, f"{where}.{scope}")
-    if not query or not all(query.values()):
-        raise BadCase(nothing)
-    return query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +71,7 @@ class Expect:
         if self.state is not None:
             where = "Expect(state=...)"
             nothing = f"{where} is {dict(self.state)!r}, which asks for nothing; say what a key "
-            found = _scopes_checked(self.state, where, f"{nothing}should hold, or leave it out.")
+            found = checked_scopes(self.state, where, f"{nothing}should hold, or leave it out.")
             object.__setattr__(self, "state", found)
         if self.state_after is not None:
             self._check_state_after(self.state_after)
@@ -147,18 +87,18 @@ class Expect:
                 )
             asked = cast("Mapping[Any, Any]", query)
             nothing = f"{where} asks for nothing; say what a key should hold, or leave it out."
-            found[node] = _scopes_checked(asked, where, nothing)
+            found[node] = checked_scopes(asked, where, nothing)
         if not found:
             raise BadCase("Expect(state_after={}) asks for nothing; name a node, or leave it out.")
         object.__setattr__(self, "state_after", found)
 
 
-_KINDS[Expect] = ((Expect,), "an Expect(...)")
-_EXPECT = _Types(
+KINDS[Expect] = ((Expect,), "an Expect(...)")
+_EXPECT = FieldTypes(
     Expect,
     tools="a list: ['refund'] or [call('refund', order=7)]",
     contains="a text or a list of texts",
-    state=_BY_SCOPE,
+    state=BY_SCOPE,
     state_after='queries by scope, by node: {"clerk": {"session": {"key": ...}}}',
     intermediate="a list of texts",
 )
@@ -196,7 +136,7 @@ def _check_attachments(attachments: Sequence[Any], where: str) -> None:
             raise BadCase(f"{where}: `attachments` holds {one!r}; write attach({one!r}).")
 
 
-_TURN = _Types(Turn)
+_TURN = FieldTypes(Turn)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,12 +159,12 @@ class Stop:
                 f"Stop(state_matches={dict(self.state_matches)!r}) would match at once; say what "
             )
             where = "Stop(state_matches=...)"
-            found = _scopes_checked(self.state_matches, where, f"{nothing}to wait for.")
+            found = checked_scopes(self.state_matches, where, f"{nothing}to wait for.")
             object.__setattr__(self, "state_matches", found)
 
 
-_KINDS[Stop] = ((Stop,), "a Stop(...)")
-_STOP = _Types(Stop, state_matches=_BY_SCOPE)
+KINDS[Stop] = ((Stop,), "a Stop(...)")
+_STOP = FieldTypes(Stop, state_matches=BY_SCOPE)
 USUAL_STOP = Stop()
 
 
@@ -237,7 +177,7 @@ class CaseOrigin:
     shape: str
 
 
-_KINDS[CaseOrigin] = ((CaseOrigin,), "a CaseOrigin(...)")
+KINDS[CaseOrigin] = ((CaseOrigin,), "a CaseOrigin(...)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,4 +294,6 @@ class Case:
         return self.name or self.id
 
 
-_CASE = _Types(Case, now="a number of seconds", seed="a whole number", target="the name of a node")
+_CASE = FieldTypes(
+    Case, now="a number of seconds", seed="a whole number", target="the name of a node"
+)

@@ -94,11 +94,7 @@ async def checked(agent: Any, cases: Cases, options: Options) -> Prepared:
         look_at(case.agent)
     backend = await backend_of(agent, settings.allow_opaque, settings.model)
     executor = _executor(agent, cases, found, evalset, backend, settings, given)
-    # In worker processes it is their fence that counts, and they report on it themselves.
-    is_here = isinstance(executor, InThisProcess)
-    if is_here and not given["allow_unfenced"]:
-        check_fence()
-    notes = [*(fence_gaps() if is_here else []), *_doubts(backend, evalset, settings, given)]
+    notes = [*_fence_notes(executor, given), *_doubts(backend, evalset, settings, given)]
     adaptive = Adaptive(evalset.cases, given["min_pass_rate"]) if trials == "auto" else None
     return Prepared(
         options=given,
@@ -119,6 +115,15 @@ async def checked(agent: Any, cases: Cases, options: Options) -> Prepared:
         adaptive=adaptive,
         suspects=suspects,
     )
+
+
+def _fence_notes(executor: Executor, options: Values) -> list[str]:
+    """What the fence cannot hold in this process; FenceNotHeld unless that is allowed."""
+    if not isinstance(executor, InThisProcess):
+        return []  # worker processes have fences of their own, and report on them
+    if not options["allow_unfenced"]:
+        check_fence()
+    return fence_gaps()
 
 
 def _doubts(
