@@ -38,7 +38,7 @@ _MOST_KEPT = 10_000
 class ActiveRun(Struct):
     """One evaluation under way."""
 
-    agent: Backend | None
+    backend: Backend | None
     evalset: EvalSet
     settings: Settings
     recorder: Recorder
@@ -257,7 +257,9 @@ class ActiveRun(Struct):
         if why := self._stop_reason or await self._reserve(trial):
             self._skip(trial, f"not run: {why}")
             return
-        state = self.recorder.begin(trial, lambda: self.settings.backend_of(trial.case, self.agent))
+        state = self.recorder.begin(
+            trial, lambda: self.settings.backend_of(trial.case, self.backend)
+        )
         if self.recorder.failure:
             self._release(trial)
             self._skip(trial, f"not run: {self.recorder.failure}")

@@ -21,7 +21,7 @@ from google.adk.events import Event
 
 from greenroom.backends.adk.served import APP, SESSION, USER, Prompter
 from greenroom.cases.case import Case
-from greenroom.cases.files.adk import turn_data
+from greenroom.cases.files.adk_turns import turn_data
 from greenroom.cases.literals import unquoted
 from greenroom.cases.parts import Metric
 from greenroom.cases.scores import Outcome, Score, Unmeasured
