@@ -93,7 +93,7 @@ async def test_an_image_that_the_model_gives_reaches_the_user():
 
 
 async def test_google_adks_own_service_gets_the_image_of_a_case():
-    from greenroom.cases.files.adk import turn_data
+    from greenroom.cases.files.adk_turns import turn_data
     from greenroom.suite.adk.stand_ins import their_case
 
     one = case(attachments=[attach(BIG_PNG, name="cup.png")])

@@ -5,30 +5,25 @@ there, and can run the file. Fields of an author's own stand where ADK keeps the
 session, nowhere else.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from greenroom.cases.case import Case, Expect, Turn
+from greenroom.cases.case import Case
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.data import written_data
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.fields import Fields, without_nulls
+from greenroom.cases.fields import Fields
 from greenroom.cases.files.adk_expect import expectations_beyond, with_expectations
+from greenroom.cases.files.adk_turns import TURN, TURN_MEANS, turn_data, turn_from
 from greenroom.cases.files.kept import (
-    Calls,
     joined_state,
     prefixed,
     put_back,
-    reference_in,
-    said_in,
     scopes,
     session_data,
     session_extra,
-    steps_in,
-    with_extra,
 )
-from greenroom.cases.files.message_blobs import attached_in, with_blobs, with_blobs_kept
 from greenroom.cases.files.own import evalset_data, trials_from
 from greenroom.cases.files.shapes import Shape
 from greenroom.cases.literals import literal, unquoted
@@ -37,7 +32,6 @@ from greenroom.cases.problems import at, shown, wrong
 from greenroom.cases.reader import case_from, metrics_from
 from greenroom.cases.scenarios import scenario_case
 from greenroom.cases.users import SimulatedUser
-from greenroom.ledger.attachments import Attachment
 from greenroom.ledger.plain import Json, is_array, is_object, plain
 
 OURS = "greenroom"
@@ -51,27 +45,6 @@ _CASE = (
     "rubrics",
     "final_session_state",
 )
-_TURN = (
-    "invocation_id",
-    "user_content",
-    "final_response",
-    "intermediate_data",
-    "creation_timestamp",
-    "duration",
-    "model_duration",
-    "tool_duration",
-    "rubrics",
-    "app_details",
-)
-_MEANS = {
-    "says": "user_content",
-    "tools": "intermediate_data.tool_uses",
-    "args": "intermediate_data.tool_uses",
-    "reference": "final_response",
-    "response": "final_response",
-    "intermediate": "intermediate_data.intermediate_responses",
-    "state": "final_session_state",
-}
 _SCENARIO = ("starting_prompt", "conversation_plan", "user_persona")
 _SESSION = ("app_name", "user_id", "session_id", "state")
 _SIGNS = ("final_response", "intermediate_data", "finalResponse", "intermediateData")
@@ -84,7 +57,7 @@ _CASE_MEANS = {
     "mock_tool_outputs": f"{OURS}.mocks",
     "target_node": f"{OURS}.target",
     "initial_state": "session_input.state",
-    **{name: f"conversation[].{field}" for name, field in _MEANS.items()},
+    **{name: f"conversation[].{field}" for name, field in TURN_MEANS.items()},
 }
 _FINAL_STATE = "state_matches"
 
@@ -151,7 +124,7 @@ def _case(data: Json, place: str) -> Case:
     case_id, was = fields.named("eval_id", foreign_id, ("unnamed", {}))
     is_scripted, is_improvised = fields.has("conversation"), fields.has("conversation_scenario")
     scenario = fields.inner("conversation_scenario", _SCENARIO)
-    turns = fields.turns("conversation", _turn) if is_scripted else []
+    turns = fields.turns("conversation", turn_from) if is_scripted else []
     ours, session = dict(fields.mapping(OURS)), fields.inner("session_input", _SESSION)
     if is_scripted and (more := ours.pop("expect", None)) is not None:
         turns = fields.part(
@@ -218,64 +191,6 @@ def _improvised(
 
 def _mapping(data: Json) -> dict[str, Json]:
     return data if is_object(data) else {}
-
-
-def _turn(data: Json, place: str) -> Turn:
-    fields = Fields(data, place, _TURN, _MEANS)
-    given, where = without_nulls(fields.take("user_content")), fields.at("user_content")
-    content = fields.part(lambda: with_blobs_kept(given, where), None)
-    says = (
-        fields.part(lambda: said_in(content, where), "") if content is not None or not given else ""
-    )
-    attached = attached_in(content)
-    expect = fields.part(lambda: _expect(fields), None)
-    usual = (_content(says, "user", attached), _content(says, "", attached))
-    extra = with_extra(fields.rest(), user_content=None if content in usual else content)
-    fields.settle()
-    return Turn(says, expect, extra, attached)
-
-
-def _expect(fields: Fields) -> Expect | None:
-    response, steps = (_without_bytes(fields, name) for name in _SAID)
-    if response is None and steps is None:
-        return None
-    problems = fields.problems
-    reference: str | None = None
-    tools: Calls | None = None
-    said: list[str] = []
-    if response is not None:
-        where = fields.at("final_response")
-        reference = problems.part(where, lambda: reference_in(response, where), None)
-    if steps is not None:
-        place = fields.at("intermediate_data")
-        tools, said = problems.part(place, lambda: steps_in(steps, place), (None, said))
-    said = [text for text in said if text.strip()]
-    usual = (_content(reference or "", "model"), _content(reference or ""))
-    return Expect(
-        tools=tools,
-        reference=reference,
-        intermediate=said or None,
-        extra=with_extra(
-            {},
-            final_response=None if response in usual and reference else response,
-            intermediate_data=None if _lean(steps) == _steps(tools, said) else steps,
-        ),
-    )
-
-
-_SAID = ("final_response", "intermediate_data")
-
-
-def _without_bytes(fields: Fields, name: str) -> Json:
-    given = without_nulls(fields.take(name))
-    return fields.part(lambda: with_blobs_kept(given, fields.at(name)), None)
-
-
-def _lean(steps: Json) -> Json:
-    """The steps on the way to a response without lists that are empty."""
-    if not is_object(steps):
-        return steps
-    return {"tool_uses": [], **{key: value for key, value in steps.items() if value != []}}
 
 
 # Writing
@@ -356,55 +271,6 @@ def _persona(persona: str) -> dict[str, Json]:
     return {"id": "custom", "description": persona, "behaviors": []}
 
 
-def turn_data(turn: Turn) -> dict[str, Json]:
-    """A turn as ADK's invocation."""
-    extra = dict(turn.extra or {})
-    data: dict[str, Json] = {}
-    if "invocation_id" in extra:
-        data["invocation_id"] = extra.pop("invocation_id")
-    kept = extra.pop("user_content", None)
-    is_ours = is_object(kept) and "parts" in kept
-    usual = _content(turn.says, "user", tuple(turn.attachments))
-    data["user_content"] = with_blobs(kept if is_ours else usual)
-    if turn.expect is not None:
-        data |= _expect_data(turn.expect)
-    put_back(data, extra, _TURN)
-    return data
-
-
-def _expect_data(expect: Expect) -> dict[str, Json]:
-    extra = dict(expect.extra or {})
-    data: dict[str, Json] = {}
-    if "final_response" in extra:
-        data["final_response"] = with_blobs(extra.pop("final_response"))
-    elif expect.reference is not None:
-        data["final_response"] = _content(expect.reference, "model")
-    if "intermediate_data" in extra:
-        data["intermediate_data"] = with_blobs(extra.pop("intermediate_data"))
-    elif expect.tools is not None:
-        data["intermediate_data"] = _steps(expect.tools, expect.intermediate or ())
-    return data
-
-
-def _content(text: str, role: str = "", attached: Sequence[Attachment] = ()) -> dict[str, Json]:
-    said: list[Json] = [{"text": text}] if text or not attached else []
-    content: dict[str, Json] = {
-        "parts": [*said, *({"inline_data": plain(one)} for one in attached)]
-    }
-    return {**content, "role": role} if role else content
-
-
-def _steps(tools: Calls | None, said: Any) -> dict[str, Json]:
-    uses: list[Json] = [
-        {"name": use} if isinstance(use, str) else {"name": use.tool, "args": unquoted(use.args)}
-        for use in tools or ()
-    ]
-    steps: dict[str, Json] = {"tool_uses": uses}
-    if said:
-        steps["intermediate_responses"] = [["agent", [{"text": text}]] for text in said]
-    return steps
-
-
 USUAL = (
     Criterion("tool_trajectory_avg_score", options={"match_type": "ADK"}),
     Criterion("response_match_score"),
@@ -417,5 +283,5 @@ SHAPE = Shape(
     _write,
     USUAL,
     ("eval_cases", "conversation"),
-    names=(*_SET, *_CASE, *_TURN, *_SCENARIO, *_SESSION, "parts"),
+    names=(*_SET, *_CASE, *TURN, *_SCENARIO, *_SESSION, "parts"),
 )
