@@ -11,7 +11,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.checks import scope_problems, turns_with_places
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.files.places import in_files
+from greenroom.cases.files.load import in_files
 from greenroom.cases.from_runs import is_harvested
 from greenroom.cases.parts import MetricLike
 from greenroom.cases.problems import Problem, at
