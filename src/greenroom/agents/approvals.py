@@ -18,8 +18,9 @@ from greenroom.agents.signature import function_name, wanted_names
 from greenroom.errors import BadAgent
 from greenroom.ledger.functions import Anything, ByName
 from greenroom.ledger.identity import code_identity
+from greenroom.ledger.plain import Json
 
-Question = str | Callable[..., Any]
+Question = str | Callable[..., object]
 
 _IN_QUESTIONS = ("input", "state")
 
@@ -53,7 +54,7 @@ class Approved(Flow):
     def facts(self) -> dict[str, Any]:
         """What is asked, and when."""
         asked = self.question
-        found: dict[str, Any] = {
+        found: dict[str, Json] = {
             "name": self.tool,
             "question": asked if isinstance(asked, str) else code_identity(asked),
         }

@@ -117,7 +117,7 @@ class CodePlace(Struct, frozen=True):
     role: str = ""
     """What the function is to the node."""
 
-    def find(self) -> Callable[..., Any]:
+    def find(self) -> Callable[..., object]:
         """The function in this process; its module is imported if it is not yet."""
         found: Any = load_as(self.module, self.file)
         for part in self.name.split("."):
@@ -126,7 +126,7 @@ class CodePlace(Struct, frozen=True):
 
 
 @lru_cache(maxsize=1024)
-def code_place(fn: Callable[..., Any]) -> CodePlace:
+def code_place(fn: Callable[..., object]) -> CodePlace:
     """Where another process finds a function or a tool again; LookupError if nowhere."""
     named = named_in(fn)
     if named is not None:
@@ -152,7 +152,7 @@ def _placed(module: ModuleType, name: str, node: str = "", role: str = "") -> Co
     return CodePlace(module.__name__, file_of(module), name, node, role)
 
 
-def _code_in(flow: Flow) -> Iterator[tuple[tuple[str, str], Callable[..., Any]]]:
+def _code_in(flow: Flow) -> Iterator[tuple[tuple[str, str], Callable[..., object]]]:
     """The functions of a flow, by node and by what they are to it."""
     from greenroom.agents.graph import compile_flow  # it knows all kinds of flow, this one too
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from greenroom.ledger.changes import BUILT_IN_SCOPES
 from greenroom.ledger.identity import code_name
+from greenroom.ledger.plain import Json
 from greenroom.ledger.snapshots import Facts
 
 Writers = dict[str, frozenset[str]]
@@ -150,7 +151,7 @@ def _texts(given: object) -> list[str]:
     return [given] if isinstance(given, str) else [t for t in _values(given) if isinstance(t, str)]
 
 
-def _values(given: object) -> list[Any]:
+def _values(given: object) -> list[Json]:
     if isinstance(given, Mapping):
         return list(cast("Mapping[str, Any]", given).values())
     return list(cast("list[Any]", given)) if isinstance(given, list | tuple) else []

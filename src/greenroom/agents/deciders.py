@@ -12,13 +12,13 @@ from greenroom.ledger.identity import code_identity
 from greenroom.ledger.places import by_scope, is_field
 from greenroom.ledger.query import check_query, place_text
 
-Decider = str | Mapping[str, Any] | Callable[..., Any]
+Decider = str | Mapping[str, Any] | Callable[..., object]
 
 STEP_NAMES = ("ctx", "context", "input", "state")
 DECIDER_NAMES = ("ctx", "context", "input", "output", "state")
 
 
-def hearing_names(fn: Callable[..., Any], what: str) -> tuple[str, ...]:
+def hearing_names(fn: Callable[..., object], what: str) -> tuple[str, ...]:
     """What a step or a tap asks for: its input whole, or in pieces."""
     wants = wanted_names(fn, (*STEP_NAMES, "chunks"), what)
     if "chunks" in wants and "input" in wants:

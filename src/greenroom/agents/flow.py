@@ -176,7 +176,7 @@ def step(
     *, name: str = "", retries: int = 0, reads: Places = (), writes: Places = ()
 ) -> Callable[[Callable[..., Any]], Step]: ...
 def step(
-    fn: Callable[..., Any] | None = None,
+    fn: Callable[..., object] | None = None,
     /,
     *,
     name: str = "",

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b
-from typing import Any
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import Approved
@@ -172,7 +171,7 @@ def _team(leader: Agent, base: str) -> Node:
     return Node(here, leader.name, Team(leader), members)
 
 
-def _facts(node: Node) -> dict[str, Any]:
+def _facts(node: Node) -> dict[str, Json]:
     facts = {"id": node.id, "kind": node.flow.kind, **node.flow.facts()}
     if node.children:
         facts["parts"] = {key: _facts(child) for key, child in node.children.items()}

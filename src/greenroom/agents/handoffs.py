@@ -49,10 +49,10 @@ class Team(Flow):
 def checked_handoffs(agent: "Agent") -> "tuple[Agent | str, ...]":
     """Those that an agent may hand over to: agents, or names of agents of its team."""
     what = f"agent {agent.name!r}"
-    given: Any = agent.handoffs
+    given: object = agent.handoffs
     if isinstance(given, str) or not hasattr(given, "__iter__"):
         raise BadAgent(f"{what}: handoffs={given!r} should be a list of agents, or of names.")
-    found: tuple[Any, ...] = tuple(given)
+    found: tuple[object, ...] = tuple(given)
     names: list[str] = []
     for one in found:
         if not isinstance(one, str | type(agent)):

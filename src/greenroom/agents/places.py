@@ -35,7 +35,7 @@ def declared_places(
     """The places as text, each once, in the order given; those of fields say what is kept there."""
     if given is None or given == "":
         return ()
-    several: Iterable[Any] = given if _are_several(given) else (given,)
+    several: Iterable[object] = given if _are_several(given) else (given,)
     known = {field.place: Place(field) for field in fields_of(schema).values()} if schema else {}
     try:
         found = [as_place(place) for place in several]
@@ -65,7 +65,7 @@ def value_of(place: str, state: State) -> Json:
     return found
 
 
-def _are_several(given: object) -> TypeGuard[Iterable[Any]]:
+def _are_several(given: object) -> TypeGuard[Iterable[object]]:
     return isinstance(given, Iterable) and not isinstance(given, str)
 
 

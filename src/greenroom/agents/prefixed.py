@@ -11,7 +11,7 @@ class PrefixedScopes:
 
     __slots__ = ("_held",)
 
-    def __init__(self, held: Any) -> None:
+    def __init__(self, held: object) -> None:
         self._held = held
 
     def __getitem__(self, name: str) -> "PrefixedScope":

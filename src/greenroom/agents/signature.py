@@ -12,7 +12,7 @@ from greenroom.ledger.plain import Json
 CONTEXT_NAMES = ("ctx", "context")
 
 
-def wanted_names(fn: Callable[..., Any], known: tuple[str, ...], what: str) -> tuple[str, ...]:
+def wanted_names(fn: Callable[..., object], known: tuple[str, ...], what: str) -> tuple[str, ...]:
     """The parameters of `fn`, all of which must be among `known`."""
     names = tuple(parameters_of(fn, what))
     for name in names:
@@ -24,7 +24,7 @@ def wanted_names(fn: Callable[..., Any], known: tuple[str, ...], what: str) -> t
     return names
 
 
-def parameters_of(fn: Callable[..., Any], what: str) -> Mapping[str, inspect.Parameter]:
+def parameters_of(fn: Callable[..., object], what: str) -> Mapping[str, inspect.Parameter]:
     """The parameters of `fn` that have no default."""
     try:
         found = inspect.signature(fn).parameters
@@ -33,26 +33,26 @@ def parameters_of(fn: Callable[..., Any], what: str) -> Mapping[str, inspect.Par
     return {n: p for n, p in found.items() if p.default is inspect.Parameter.empty}
 
 
-def without_partials(fn: Any) -> Callable[..., Any]:
+def without_partials(fn: Any) -> Callable[..., object]:
     """The function itself, of which some arguments may be given already."""
     while isinstance(fn, partial):
         fn = cast("partial[Any]", fn).func
     return fn
 
 
-def called_of(fn: Any) -> Callable[..., Any]:
+def called_of(fn: Any) -> Callable[..., object]:
     """What a call of `fn` calls: of a callable object the method, whose parameters are annotated."""
     is_called = inspect.isroutine(fn) or isinstance(fn, type | partial)
     return cast("Callable[..., Any]", fn if is_called else fn.__call__)
 
 
-def function_name(fn: Callable[..., Any]) -> str:
+def function_name(fn: Callable[..., object]) -> str:
     """The name of a function, or of the class of a callable object."""
     fn = without_partials(fn)
     return str(getattr(fn, "__name__", type(fn).__name__))
 
 
-def context_parameter(fn: Callable[..., Any]) -> str | None:
+def context_parameter(fn: Callable[..., object]) -> str | None:
     """The parameter that wants the context, if there is one."""
     for name in inspect.signature(fn).parameters:
         if name in CONTEXT_NAMES:
@@ -72,7 +72,7 @@ resource = _Resource()
 
 
 @lru_cache(maxsize=512)
-def resource_parameters(fn: Callable[..., Any]) -> Mapping[str, bool]:
+def resource_parameters(fn: Callable[..., object]) -> Mapping[str, bool]:
     """The parameters that the run lends, and whether the function cannot do without."""
     hints = _readable_hints(fn)
     return {
@@ -83,7 +83,7 @@ def resource_parameters(fn: Callable[..., Any]) -> Mapping[str, bool]:
 
 
 @lru_cache(maxsize=512)
-def view_parameters(fn: Callable[..., Any]) -> Mapping[str, type[StateSchema]]:
+def view_parameters(fn: Callable[..., object]) -> Mapping[str, type[StateSchema]]:
     """The parameters that want the state by a schema: `state: Billing`; no model sees them."""
     return {
         name: hint
@@ -92,7 +92,7 @@ def view_parameters(fn: Callable[..., Any]) -> Mapping[str, type[StateSchema]]:
     }
 
 
-def _readable_hints(fn: Callable[..., Any]) -> dict[str, Any]:
+def _readable_hints(fn: Callable[..., object]) -> dict[str, Any]:
     """The annotations of the parameters, as far as they can be read now."""
     found = inspect.signature(fn).parameters
     hints: dict[str, Any] = {name: parameter.annotation for name, parameter in found.items()}
@@ -105,20 +105,20 @@ def _readable_hints(fn: Callable[..., Any]) -> dict[str, Any]:
         return {}
 
 
-def given_by_model(fn: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+def given_by_model(fn: Callable[..., object]) -> dict[str, inspect.Parameter]:
     """The parameters a model may give, in order; what a partial gives already is not among them."""
-    fixed: Mapping[str, Any] = getattr(fn, "keywords", {}) if type(fn) is partial else {}
+    fixed: Mapping[str, object] = getattr(fn, "keywords", {}) if type(fn) is partial else {}
     hidden = (*CONTEXT_NAMES, *resource_parameters(fn), *view_parameters(fn), *fixed)
     return {n: p for n, p in inspect.signature(fn).parameters.items() if n not in hidden}
 
 
 @lru_cache(maxsize=512)
-def input_schema(fn: Callable[..., Any]) -> Mapping[str, Json]:
+def input_schema(fn: Callable[..., object]) -> Mapping[str, Json]:
     """JSON schema of the arguments a model may give."""
     return cast("Mapping[str, Json]", _arguments(fn).model_json_schema())
 
 
-def checked_arguments(fn: Callable[..., Any], args: Mapping[str, Json]) -> dict[str, Any]:
+def checked_arguments(fn: Callable[..., object], args: Mapping[str, Json]) -> dict[str, Any]:
     """The arguments as the function's annotations want them; ValueError says what is wrong."""
     plain = _plain_parameters(fn)
     if plain is not None and _are_as_wanted(args, plain):
@@ -145,7 +145,7 @@ def _are_as_wanted(args: Mapping[str, Any], plain: Plain) -> bool:
 
 
 @lru_cache(maxsize=512)
-def _plain_parameters(fn: Callable[..., Any]) -> Plain | None:
+def _plain_parameters(fn: Callable[..., object]) -> Plain | None:
     """Names and types of the parameters and which of them must be given, if JSON has all the types.
 
     Most tools want no more than texts and numbers. For those pydantic is not needed, which takes
@@ -165,7 +165,7 @@ _PLAIN = (str, int, float, bool)
 
 
 @lru_cache(maxsize=512)
-def _arguments(fn: Callable[..., Any]) -> Any:
+def _arguments(fn: Callable[..., object]) -> Any:
     """A pydantic model of the parameters; built on first use, since most rehearsals need none."""
     from pydantic import Field, create_model
 
@@ -193,12 +193,12 @@ def output_adapter(annotation: Any) -> Any:
     return TypeAdapter(annotation)
 
 
-def return_annotation(fn: Callable[..., Any]) -> Any:
+def return_annotation(fn: Callable[..., object]) -> object:
     """What the function says it returns, or None."""
     return _hints(fn).get("return")
 
 
-def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
+def _hints(fn: Callable[..., object]) -> dict[str, Any]:
     try:
         return get_type_hints(without_partials(fn), include_extras=True)
     except (NameError, TypeError) as error:

@@ -85,7 +85,7 @@ def gives_pieces(flow: Flow, to_user: bool = False) -> bool:
         case Team() | Remote():
             return True
         case Step():
-            call: Any = getattr(flow.fn, "__call__", None)  # noqa: B004 - an object with an async one
+            call: object = getattr(flow.fn, "__call__", None)  # noqa: B004 - an object with an async one
             return not flow.passes and (isasyncgenfunction(flow.fn) or isasyncgenfunction(call))
         case Sequence():
             *before, last = flow.children().values()

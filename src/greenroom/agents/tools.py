@@ -64,7 +64,7 @@ class Tool:
             found = _OF_OBJECTS.setdefault(key, bound)
         return found
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the function as if it were not a tool; in a rehearsal the case answers, or refuses."""
         route = route_of_calls()
         if route is not None:
@@ -168,7 +168,7 @@ class Tool:
             found = adapter.validate_json(value, strict=strict)
         return adapter.dump_python(found, mode="json")
 
-    async def run(self, args: Mapping[str, Any], context: Context) -> Any:
+    async def run(self, args: Mapping[str, object], context: Context) -> Any:
         """Run the body. Only a World that answers calls for real comes here."""
         check_direct_call(self, self.name)
         given = await self._completed(args, context)
@@ -176,7 +176,7 @@ class Tool:
             return await self.fn(**given)
         return await in_thread(self.fn, **given)
 
-    async def _completed(self, args: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    async def _completed(self, args: Mapping[str, object], context: Context) -> dict[str, Any]:
         """The arguments with what the run lends, opened now if it is not open yet."""
         given = {**args, self._context: context} if self._context else dict(args)
         for name, is_required in resource_parameters(self.fn).items():
@@ -198,18 +198,18 @@ _OF_OBJECTS: WeakValueDictionary[tuple[int, int], Tool] = WeakValueDictionary()
 """Tools of objects by the ids of both: a tool keeps its object alive, so none of these is used again."""
 
 
-def _is_method_of(kind: type, fn: Callable[..., Any]) -> bool:
+def _is_method_of(kind: type, fn: object) -> bool:
     """Whether a function was written in the body of this class or of one that it inherits from."""
     home = fn.__qualname__.rpartition(".")[0] if isinstance(fn, FunctionType) else ""
     return bool(home) and any(home == one.__qualname__ for one in kind.__mro__)
 
 
-async def _awaited(function: Callable[..., Any], /, **kwargs: object) -> Any:
+async def _awaited(function: Callable[..., Any], /, **kwargs: object) -> object:
     return await function(**kwargs)
 
 
 @overload
-def tool(fn: Callable[..., Any], /) -> Tool: ...
+def tool(fn: Callable[..., object], /) -> Tool: ...
 @overload
 def tool(
     *,
@@ -221,7 +221,7 @@ def tool(
     writes: Places = (),
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
-    fn: Callable[..., Any] | None = None,
+    fn: Callable[..., object] | None = None,
     /,
     *,
     name: str = "",
@@ -244,7 +244,7 @@ def tool(
 
 
 def _make(
-    fn: Callable[..., Any],
+    fn: Callable[..., object],
     *,
     name: str = "",
     description: str = "",

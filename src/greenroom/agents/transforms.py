@@ -20,7 +20,7 @@ from greenroom.ledger.identity import code_identity
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.query import MISSING, split_place, value_at
 
-Changing = Callable[[State, Any], Iterable[Change]]
+Changing = Callable[[State, object], Iterable[Change]]
 """What a transform does to a state; the second argument is the context of its run."""
 
 
@@ -113,7 +113,7 @@ def keep(*places: object) -> Transform:
     return Transform("keep", changes, reads=named, removes=tuple(f"{scope}.*" for scope in kept))
 
 
-def rename(names: Mapping[Any, Any] | None = None, /, **session: object) -> Transform:
+def rename(names: Mapping[Any, object] | None = None, /, **session: object) -> Transform:
     """Move what is in one place to another: `rename(draft="answer")`; it must be there."""
     moves = {_places("rename", [old])[0]: new for old, new in {**(names or {}), **session}.items()}
     olds = _places("rename", moves)
@@ -144,7 +144,7 @@ def merge(*places: object, into: object, by: ByName | None = None) -> Transform:
 
     def changes(state: State, _: object) -> Iterable[Change]:
         found: list[Json] = [_at(state, old, "merge") for old in olds]
-        whole: Any = dict(zip(names, found, strict=True)) if by is None else by(*found)
+        whole: object = dict(zip(names, found, strict=True)) if by is None else by(*found)
         return [Change(*split_place(new), "set", plain(whole, f"merge(..., into={new!r})"))]
 
     details = {} if by is None else {"by": code_identity(by)}
@@ -154,7 +154,7 @@ def merge(*places: object, into: object, by: ByName | None = None) -> Transform:
 # Places and values as they were given
 
 
-def _places(what: str, given: Iterable[Any]) -> tuple[str, ...]:
+def _places(what: str, given: Iterable[object]) -> tuple[str, ...]:
     found = declared_places(list(given), f"{what}(...)")
     if not found:
         raise BadAgent(f"{what}(...) names no place in the state.")
@@ -162,7 +162,7 @@ def _places(what: str, given: Iterable[Any]) -> tuple[str, ...]:
 
 
 def _values(
-    what: str, given: Mapping[Any, Any] | None, session: Mapping[str, Any]
+    what: str, given: Mapping[Any, object] | None, session: Mapping[str, object]
 ) -> dict[str, Any]:
     wanted = {
         _places(what, [place])[0]: value for place, value in {**(given or {}), **session}.items()
@@ -184,7 +184,7 @@ def _values(
     return wanted
 
 
-def _setting(name: str, changes: Changing, wanted: Mapping[str, Any]) -> Transform:
+def _setting(name: str, changes: Changing, wanted: Mapping[str, object]) -> Transform:
     values = [v.value if isinstance(v, MarkedValue) else v for v in wanted.values()]
     return Transform(
         name,
@@ -195,8 +195,8 @@ def _setting(name: str, changes: Changing, wanted: Mapping[str, Any]) -> Transfo
     )
 
 
-def _as_data(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    def as_data(value: object) -> Any:
+def _as_data(wanted: Mapping[str, object]) -> dict[str, Any]:
+    def as_data(value: object) -> object:
         if isinstance(value, MarkedValue):
             return {f"${value.op}": as_data(value.value)}
         return {"$live": code_identity(value)} if callable(value) else plain(value)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from greenroom.cases.case import Case, Turn
 from greenroom.cases.criteria import Criterion
@@ -68,7 +67,7 @@ def red_team(
     return found
 
 
-def _attack(calm: Case, name: str, kind: str, given: Mapping[str, Any]) -> Case:
+def _attack(calm: Case, name: str, kind: str, given: Mapping[str, object]) -> Case:
     return replace(calm, id=f"{calm.id}--{name}", tags=(*calm.tags, TAG, kind), **given)
 
 

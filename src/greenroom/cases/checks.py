@@ -252,7 +252,7 @@ def scope_problems(case: Case, where: str) -> Iterator[Problem]:
                 yield from _scope_problems(query, f"{place}.expect.state_after.{node}")
 
 
-def _scope_problems(state: Mapping[str, Any], where: str) -> Iterator[Problem]:
+def _scope_problems(state: Mapping[str, object], where: str) -> Iterator[Problem]:
     # Scopes are open, so a strange one may be meant; one that nearly is ours hardly ever is.
     for scope in state:
         near = near_words([scope], BUILT_IN_SCOPES) if scope not in BUILT_IN_SCOPES else []

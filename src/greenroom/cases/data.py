@@ -24,6 +24,7 @@ from greenroom.cases.users import person_data, person_of, user_data
 from greenroom.cases.wire import RecordWriter
 from greenroom.errors import BadValue
 from greenroom.ledger.changes import WithStateChange
+from greenroom.ledger.functions import Anything
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import (
@@ -153,7 +154,7 @@ def _simulated_data(mock: Simulated) -> dict[str, Json]:
     return {**as_object(_write_model(mock.model, "")), "simulated": world}
 
 
-def _write_mocks(mocks: Mapping[str, Any], _where: str) -> Json:
+def _write_mocks(mocks: Mapping[str, Anything], _where: str) -> Json:
     """All mocks; of the tools that share a simulated world the first has it, the others name that tool."""
     found = {tool: mock_data(mock) for tool, mock in mocks.items()}
     worlds: list[tuple[Simulated, str]] = []

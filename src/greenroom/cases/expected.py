@@ -23,7 +23,7 @@ _OF_A_PART = re.compile(r"(?:case '[^']*'(?::|(?= has))|\w+\((?:\.\.\.)?\):?) ?"
 _PATH = re.compile(r"(\S+?)(?: uses |: )")
 
 
-def placed(where: str, make: Callable[..., Any], *args: object, **fields: object) -> Any:
+def placed(where: str, make: Callable[..., object], *args: object, **fields: object) -> Any:
     """What `make` makes of these parts; if it refuses them, that happened here."""
     try:
         return make(*args, **fields)
@@ -81,7 +81,7 @@ def state_from(data: Json, where: str) -> Mapping[str, Json]:
     return given
 
 
-def _query_checked(query: Mapping[str, Any], where: str) -> None:
+def _query_checked(query: Mapping[str, object], where: str) -> None:
     try:
         check_query(query, where)
         check_places(query, where)

@@ -332,7 +332,7 @@ def without_nulls(data: Json) -> Json:
     return data
 
 
-def only(data: object, known: Sequence[str], where: str) -> Mapping[str, Any]:
+def only(data: object, known: Sequence[str], where: str) -> Mapping[str, Json]:
     """A mapping that is one of few forms: with a field beyond them it is not one of them."""
     fields = Fields(data, where, known, camel=False)
     fields.rest()

@@ -104,7 +104,7 @@ def with_recorded_user(case: Case, ledger: Ledger) -> Case:
 
 
 def next_turn(
-    ledger: Ledger, turn: int, id: str, expect: Expect | None, metrics: Sequence[Any]
+    ledger: Ledger, turn: int, id: str, expect: Expect | None, metrics: Sequence[object]
 ) -> Case:
     """The case that goes on with a recorded session after so many turns; see `Case.from_ledger`."""
     first, said = started(ledger), _spoken(ledger)
@@ -241,7 +241,7 @@ def _user(ledger: Ledger, id: str) -> UserAgents | None:
     return UserAgents(tools={tool: _role(tool, given, id) for tool, given in answers.items()})
 
 
-def _role(tool: str, given: list[Json], id: str) -> Any:
+def _role(tool: str, given: list[Json], id: str) -> object:
     if all(value is None for value in given):
         return None
     if any(value is None for value in given):
@@ -271,7 +271,7 @@ class _Answer(Struct, frozen=True):
         return {"value": self.end.value, "changes": plain(self.end.changes)}
 
     @property
-    def mock(self) -> Any:
+    def mock(self) -> object:
         """The mock that gives this answer."""
         if isinstance(self.end, ToolFailed):
             return fault(self.end.error or "the tool failed")
@@ -292,7 +292,7 @@ def recorded_mocks(ledger: Ledger, id: str) -> dict[str, Any]:
     return {tool: _mock(tool, answers, id) for tool, answers in by_tool.items()}
 
 
-def _mock(tool: str, answers: list[_Answer], id: str) -> Any:
+def _mock(tool: str, answers: list[_Answer], id: str) -> object:
     """Answers chosen by arguments; several to the same arguments in turn."""
     groups: list[list[_Answer]] = []
     for answer in _numbered(answers):
@@ -315,7 +315,7 @@ def _numbered(answers: list[_Answer]) -> list[_Answer]:
     return [_Answer(a.args, n, a.end, a.path) for n, a in enumerate(answers)]
 
 
-def _one_mock(tool: str, group: list[_Answer], id: str) -> Any:
+def _one_mock(tool: str, group: list[_Answer], id: str) -> object:
     first = group[0]
     if all(same(answer.fact, first.fact) for answer in group):
         return first.mock

@@ -4,7 +4,6 @@ To us a key such as `$gt` is an operator, to them it is a key like any other; `{
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from greenroom.ledger.plain import Json, as_object, is_array, is_object, plain
 
@@ -19,7 +18,7 @@ def literal(args: Mapping[str, Json]) -> dict[str, Json]:
     }
 
 
-def unquoted(args: Mapping[str, Any]) -> dict[str, Json]:
+def unquoted(args: Mapping[str, object]) -> dict[str, Json]:
     """The arguments that `literal` was given; operators that are meant stay as they are."""
     return {name: _letter(value) for name, value in as_object(plain(args)).items()}
 

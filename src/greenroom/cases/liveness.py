@@ -20,7 +20,7 @@ def asking_parts(data: Mapping[str, Any]) -> dict[str, dict[str, Json]]:
     return {place: part for place, part in found.items() if is_object(part)}
 
 
-def queries_with_code(data: Mapping[str, Any]) -> list[str]:
+def queries_with_code(data: Mapping[str, object]) -> list[str]:
     """The places of queries in which a function stands."""
     parts = asking_parts(data).items()
     return [f"{at}.{name}" for at, part in parts for name in QUERIES if holds_code(part.get(name))]

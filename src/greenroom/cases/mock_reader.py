@@ -54,11 +54,11 @@ def _world_from(data: Json, where: str) -> Simulated:
     return placed(where, simulated, given.pop("world"), **given)
 
 
-def _whole_mock(data: Json, where: str) -> Any:
+def _whole_mock(data: Json, where: str) -> object:
     return _mock_from(with_attachments(data, where), where)
 
 
-def _mock_from(data: Any, where: str) -> Any:
+def _mock_from(data: Json, where: str) -> object:
     if not is_object(data) or not any(near_name(key, MOCK_FIELDS) for key in data):
         message = f"{shown(data)} is not a mock: it may have {', '.join(MOCK_FIELDS)}"
         raise wrong(where, message, "Write", example={"value": data})
@@ -109,7 +109,7 @@ def _change_from(data: Any, where: str) -> Change:
 _CHANGE = frozenset(("op", "value"))
 
 
-def _pair_from(pair: Any, where: str) -> tuple[Mapping[str, Any], Any]:
+def _pair_from(pair: Any, where: str) -> tuple[Mapping[str, object], object]:
     match pair:
         case [{**args}, answer]:
             return cast("Mapping[str, Any]", args), _mock_from(answer, at(where, 1))

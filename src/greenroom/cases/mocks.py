@@ -27,18 +27,18 @@ class Fault(Exception):
         *,
         timeout: float | None = None,
         slow: float | None = None,
-        value: Any = None,
+        value: Anything = None,
         malformed: str | None = None,
-        lost: Any = NOTHING,
+        lost: Anything = NOTHING,
         injected: str | None = None,
     ) -> None:
         super().__init__(error)
         self.error = error
         self.timeout = timeout
         self.slow = slow
-        self.value = value
+        self.value: Any = value
         self.malformed = malformed
-        self.lost = lost
+        self.lost: Any = lost
         self.injected = injected
 
     @property
@@ -128,7 +128,9 @@ class ByArgs:
         return self.otherwise is not NOTHING
 
 
-def by_args(*answers: tuple[Mapping[str, Any], Anything], otherwise: Anything = NOTHING) -> ByArgs:
+def by_args(
+    *answers: tuple[Mapping[str, object], Anything], otherwise: Anything = NOTHING
+) -> ByArgs:
     """Answers chosen by arguments: `by_args(({"city": "Oslo"}, 3), otherwise=21)`."""
     for pair in answers:
         if len(pair) != 2 or not isinstance(pair[0], Mapping):  # pyright: ignore[reportUnnecessaryComparison,reportUnnecessaryIsInstance]

@@ -20,7 +20,7 @@ class Metric(Protocol):
         ...
 
 
-MetricLike = Metric | Callable[..., Any] | str | Any
+MetricLike = Metric | Callable[..., object] | str | Any
 """A metric, its name, a function bound by parameter names, or an object with `evaluate(...)`."""
 
 

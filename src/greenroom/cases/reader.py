@@ -62,7 +62,7 @@ _MEANS = {
 _MEANS_INSIDE = {"args": "tools", **{name: name for name in _EXPECTED}}
 
 
-def case_from(data: Mapping[str, Any], where: str = "case", *, live: bool = False) -> Case:
+def case_from(data: Mapping[str, object], where: str = "case", *, live: bool = False) -> Case:
     """The case written down in `data`.
 
     With `live=True` parts that were code are left out instead of refused, as when a ledger is
@@ -81,7 +81,7 @@ def case_from(data: Mapping[str, Any], where: str = "case", *, live: bool = Fals
     return made
 
 
-def _without_code(data: Mapping[str, Any]) -> dict[str, Any]:
+def _without_code(data: Mapping[str, Any]) -> dict[str, Json]:
     """The data without mocks, and without what was code; of a user the person stays."""
     kept = {name: value for name, value in data.items() if name not in ("mocks", "bridge", "agent")}
     if is_live(kept.get("user")):
@@ -264,7 +264,7 @@ _AGENTS = tuple(part.name for part in fields_of(UserAgents))
 # The state
 
 
-def _state_of(data: Any, where: str) -> Mapping[str, Any]:
+def _state_of(data: object, where: str) -> Mapping[str, Json]:
     """The state that a case begins with: keys by scope."""
     given, problems = mapping_at(where, data), ProblemList()
     for scope, content in given.items():

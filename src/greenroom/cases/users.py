@@ -23,11 +23,11 @@ class Lines:
 
     __slots__ = ("lines", "then")
 
-    def __init__(self, *lines: Any, then: Any = None) -> None:
+    def __init__(self, *lines: Anything, then: Anything = None) -> None:
         if any(line is None for line in lines):
             raise BadCase(f"Lines{lines!r} has a line that is None; leave it out.")
-        self.lines = lines
-        self.then = then
+        self.lines: tuple[Any, ...] = lines
+        self.then: Any = then
 
     def line(self, n: int) -> Any:
         """The n-th line, or who or what comes after the last one; None when the user is done."""
@@ -263,7 +263,7 @@ def user_from(data: Any, where: str) -> Lines | SimulatedUser | UserAgents:
             )
 
 
-def _role_from(data: Any, where: str) -> Any:
+def _role_from(data: Json, where: str) -> object:
     """Who answers a tool: lines, a person, or what is always answered."""
     match data:
         case {"always": value, **rest} if not rest:
@@ -274,7 +274,7 @@ def _role_from(data: Any, where: str) -> Any:
             return constant
 
 
-def _then_from(data: Any, where: str) -> Any:
+def _then_from(data: Json, where: str) -> object:
     """What follows the lines: another user, or a text that is repeated."""
     if isinstance(data, Mapping) and ("lines" in data or data.keys() <= _PERSON):
         return user_from(data, where)

@@ -47,7 +47,7 @@ class MarkedValue:
     # Not a dataclass: where only a plain value belongs it must be refused, not recorded as data.
     __slots__ = ("op", "value")
 
-    def __init__(self, op: Literal["append", "replace", "delete"], value: Any = None) -> None:
+    def __init__(self, op: Literal["append", "replace", "delete"], value: object = None) -> None:
         self.op: Literal["append", "replace", "delete"] = op
         self.value = value
 
@@ -77,7 +77,7 @@ class WithStateChange(Struct, Generic[T], frozen=True, omit_defaults=True):
     changes: tuple[Change, ...]
 
 
-def with_state_change(result: T, changes: Mapping[Any, Any]) -> WithStateChange[T]:
+def with_state_change(result: T, changes: Mapping[Any, object]) -> WithStateChange[T]:
     """`result`, plus changes by scope that reach the agent's state when the user has answered.
 
     Fields of a schema may stand for their places: `{Billing.ticket: "T-1"}`.
@@ -85,7 +85,7 @@ def with_state_change(result: T, changes: Mapping[Any, Any]) -> WithStateChange[
     return WithStateChange(result, changes_of(changes))
 
 
-def unwrapped(value: object) -> tuple[Any, tuple[Change, ...]]:
+def unwrapped(value: object) -> tuple[object, tuple[Change, ...]]:
     """A result apart from the changes of state it asks for."""
     if isinstance(value, WithStateChange):
         whole = cast("WithStateChange[Any]", value)
@@ -93,7 +93,7 @@ def unwrapped(value: object) -> tuple[Any, tuple[Change, ...]]:
     return value, ()
 
 
-def changes_of(wanted: Mapping[Any, Any]) -> tuple[Change, ...]:
+def changes_of(wanted: Mapping[Any, object]) -> tuple[Change, ...]:
     """The leaves of nested changes: mappings merge deeply, everything else replaces."""
     found: list[Change] = []
     for scope, content in by_scope(wanted).items():
@@ -107,7 +107,7 @@ def changes_of(wanted: Mapping[Any, Any]) -> tuple[Change, ...]:
 
 
 def _leaves(
-    scope: str, path: tuple[str, ...], content: Mapping[str, Any], found: list[Change]
+    scope: str, path: tuple[str, ...], content: Mapping[str, object], found: list[Change]
 ) -> None:
     for key, value in content.items():
         if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -3,12 +3,12 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any
 
 import msgspec
 
 from greenroom.errors import BadLedger
 from greenroom.ledger.events import AnyEvent, Event
+from greenroom.ledger.plain import Json
 
 
 @cache
@@ -22,7 +22,7 @@ def _lenient() -> "msgspec.json.Decoder[AnyEvent]":
     return msgspec.json.Decoder(AnyEvent, strict=False)
 
 
-def _foreign(value: object) -> Any:
+def _foreign(value: object) -> object:
     """JSON for a value of another type, where a case may hold anything, such as in its tags."""
     from pydantic_core import to_jsonable_python
 
@@ -40,7 +40,7 @@ def encoded(event: Event) -> bytes:
         return _mended(event) + b"\n"
 
 
-def event_data(event: Event) -> dict[str, Any]:
+def event_data(event: Event) -> dict[str, Json]:
     """An event as a JSON object, as it is written."""
     return json.loads(encoded(event))
 
@@ -59,7 +59,7 @@ def encoded_lines(events: Sequence[Event]) -> bytes:
         return b"".join(map(encoded, events))
 
 
-def json_of(data: object, default: Callable[[Any], Any] | None = None) -> bytes:
+def json_of(data: object, default: Callable[[object], object] | None = None) -> bytes:
     """JSON in UTF-8; half a surrogate pair, which UTF-8 cannot hold, is escaped."""
     try:
         return msgspec.json.encode(data, enc_hook=default)
@@ -67,7 +67,7 @@ def json_of(data: object, default: Callable[[Any], Any] | None = None) -> bytes:
         return _odd_json_of(data, default)
 
 
-def _odd_json_of(data: object, default: Callable[[Any], Any] | None) -> bytes:
+def _odd_json_of(data: object, default: Callable[[object], object] | None) -> bytes:
     """JSON of what msgspec refuses: numbers of thousands of digits, odd keys, half characters."""
     from pydantic_core import PydanticSerializationError, to_json
 

@@ -152,7 +152,7 @@ def _names_of_ids(ledger: Ledger) -> dict[str, str]:
     return names
 
 
-def _facts(event: Event, ids: Mapping[str, str], request: ModelInput | None) -> dict[str, Any]:
+def _facts(event: Event, ids: Mapping[str, str], request: ModelInput | None) -> dict[str, Json]:
     """What an event says, without what differs from run to run."""
     facts: dict[str, Any] = {"kind": event.kind}
     for name in event.__struct_fields__:
@@ -166,7 +166,7 @@ def _facts(event: Event, ids: Mapping[str, str], request: ModelInput | None) -> 
     return cast("dict[str, Any]", _renamed(msgspec.to_builtins(facts, enc_hook=str), ids))
 
 
-def _renamed(value: object, ids: Mapping[str, str]) -> Any:
+def _renamed(value: object, ids: Mapping[str, str]) -> object:
     if isinstance(value, str):
         return ids.get(value, value)
     if isinstance(value, list | tuple):
@@ -198,7 +198,10 @@ def _first(
 
 
 def _in_words(
-    one: tuple[Event, Mapping[str, Any]], other: tuple[Event, Mapping[str, Any]], was: str, now: str
+    one: tuple[Event, Mapping[str, object]],
+    other: tuple[Event, Mapping[str, object]],
+    was: str,
+    now: str,
 ) -> str:
     (a, old), (b, new) = one, other
     if old["kind"] != new["kind"]:

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 ByName = (
-    Callable[[], Any]
-    | Callable[[Any], Any]
-    | Callable[[Any, Any], Any]
-    | Callable[[Any, Any, Any], Any]
-    | Callable[[Any, Any, Any, Any], Any]
+    Callable[[], object]
+    | Callable[[Any], object]
+    | Callable[[Any, Any], object]
+    | Callable[[Any, Any, Any], object]
+    | Callable[[Any, Any, Any, Any], object]
 )
 """A function whose parameters are filled by their names.
 

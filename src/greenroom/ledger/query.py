@@ -17,7 +17,7 @@ from greenroom.ledger.places import FieldLike, is_field
 from greenroom.ledger.plain import Json, is_array, is_object, plain, same
 
 Query = Mapping[str, Any]
-Predicate = Callable[[Any], Any]
+Predicate = Callable[[Any], object]
 
 
 class _Missing:
@@ -98,7 +98,7 @@ def plain_query(query: object, where: str = "query") -> Json:
         return plain(_named(query), where)
 
 
-def _named(query: object) -> Any:
+def _named(query: object) -> object:
     if isinstance(query, Mapping):
         return {key: _named(part) for key, part in cast("Mapping[str, Any]", query).items()}
     if isinstance(query, list | tuple):
@@ -129,7 +129,7 @@ def check_query(query: object, where: str = "query") -> None:
             check_query(operand, f"{where}.{key}")
 
 
-def check_places(part: Mapping[str, Any], where: str) -> None:
+def check_places(part: Mapping[str, object], where: str) -> None:
     """Refuse a key of a scope that has the prefix of another: nothing is ever kept under it.
 
     google-adk writes `user:name` for what is `name` in the scope `user` here.
@@ -201,11 +201,11 @@ def _operate(value: Json, op: str, operand: object) -> bool:
     return _OPERATORS[op](value, operand)
 
 
-def _equal(value: Json, operand: Any) -> bool:
+def _equal(value: Json, operand: Json) -> bool:
     return value is not MISSING and same(value, operand)
 
 
-def _compare(holds: Callable[[Any, Any], bool]) -> Callable[[Json, Any], bool]:
+def _compare(holds: Callable[[Any, Any], bool]) -> Callable[[Json, object], bool]:
     def compared(value: Json, operand: object) -> bool:
         numbers = isinstance(value, int | float) and isinstance(operand, int | float)
         if isinstance(value, bool) or isinstance(operand, bool):

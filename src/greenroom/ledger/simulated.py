@@ -156,7 +156,7 @@ def state_after_call(one: SimulatedCall, before: dict[str, Json]) -> dict[str, J
 
 def _worlds(ledger: Ledger) -> dict[str, Mapping[str, Json]]:
     first = started(ledger)
-    case: Any = first.case if first is not None else None
+    case: object = first.case if first is not None else None
     found: dict[str, Mapping[str, Json]] = {}
     for world in _simulated_in(case.get("mocks") if is_object(case) else None):
         found[str(world.get("name", WORLD))] = world

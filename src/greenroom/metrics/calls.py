@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, ClassVar, Literal, cast, get_args
+from typing import ClassVar, Literal, cast, get_args
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Score
@@ -83,7 +83,7 @@ class Called(BuiltIn, frozen=True, kw_only=True):
 
 def called(
     tool: str,
-    args: Mapping[str, Any] | None = None,
+    args: Mapping[str, object] | None = None,
     *,
     match: Match = "subset",
     where: Predicate | None = None,

@@ -1,7 +1,7 @@
 """What metrics need to have been recorded: without it there is no score, whatever the rest says."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, get_args
+from typing import get_args
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Unmeasured
@@ -61,7 +61,7 @@ def without(missing: Needs) -> Unmeasured:
     return Unmeasured(next(words for name, words in _WORDS.items() if name in missing))
 
 
-def needs_of(metric: Any, case: Case) -> Needs:
+def needs_of(metric: object, case: Case) -> Needs:
     """What a metric needs for a case: as it declares by `needs`, or by `needs_for(case)`; else all."""
     for_case: Callable[[Case], Needs] | None = getattr(metric, "needs_for", None)
     if for_case is not None:

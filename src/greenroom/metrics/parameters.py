@@ -123,8 +123,8 @@ class _MetricLogger(logging.LoggerAdapter[logging.Logger]):
     """Begins each line with the case and the metric."""
 
     def process(
-        self, msg: Any, kwargs: MutableMapping[str, Any]
-    ) -> tuple[str, MutableMapping[str, Any]]:
+        self, msg: object, kwargs: MutableMapping[str, object]
+    ) -> tuple[str, MutableMapping[str, object]]:
         """The line, with where it comes from."""
         where = self.extra or {}
         return f"case {where['case']!r}, metric {where['metric']!r}: {msg}", kwargs

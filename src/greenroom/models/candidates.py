@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from math import isfinite
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -45,7 +44,7 @@ class Candidate:
         if self.when is None:
             return True
         try:
-            answer: Any = self.when(request)
+            answer: object = self.when(request)
         except Exception as error:
             raise AgentFailed(
                 f"`when` of the candidate {self.name!r} raised {type(error).__name__}: {error}"

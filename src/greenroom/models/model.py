@@ -102,7 +102,7 @@ ModelBody = Callable[[ModelRequest, OnDelta | None], Awaitable[ModelReply]]
 """What really asks the model, once the gate has let a call through."""
 
 
-def model_name(model: Any) -> str:
+def model_name(model: object) -> str:
     """What to call a model in ledgers and reports."""
-    name: Any = getattr(model, "name", "") or type(model).__name__
+    name: object = getattr(model, "name", "") or type(model).__name__
     return name if type(name) is str else str(name)

@@ -66,7 +66,7 @@ def provider_model(
     timeout: float | None = None,
     base_url: str | None = None,
     api_key: str | None = None,
-    **options: Any,
+    **options: object,
 ) -> Model:
     """The model called `provider:name`, with the options that its provider takes.
 
@@ -85,7 +85,7 @@ def provider_model(
     return _opened(name, given | options, "")
 
 
-def _opened(name: str, options: dict[str, Any], whose: str) -> Model:
+def _opened(name: str, options: dict[str, object], whose: str) -> Model:
     provider, colon, rest = name.partition(":")
     if not colon and (home := _home_of(name)):
         provider, rest = home, name

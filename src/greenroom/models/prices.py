@@ -92,7 +92,7 @@ def _read(path: Path, _changed: int) -> Mapping[str, Price]:
     return found
 
 
-def _price(place: str, model: str, entry: Any, table: str) -> Price:
+def _price(place: str, model: str, entry: object, table: str) -> Price:
     where = f"{place}: the price of {model!r}"
     usual = '{ input = 0.15, output = 0.60, per = "million" }'
     if not isinstance(entry, dict):

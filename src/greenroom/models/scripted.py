@@ -106,7 +106,7 @@ class Scripted:
 _LINE = (str, ToolCall, Attachment, Mapping, ModelReply, Exception)
 
 
-def _checked(answer: Any) -> Any:
+def _checked(answer: object) -> Any:
     if isinstance(answer, tuple):
         answer = list(cast("tuple[Any, ...]", answer))
     if isinstance(answer, list):

@@ -82,8 +82,8 @@ def report_data(
 
 def report_wire(
     report: Report,
-    results: Any,
-    each: Callable[[CaseResult], Any],
+    results: object,
+    each: Callable[[CaseResult], object],
     failures_only: bool = False,
     decision: Decision | None = None,
 ) -> ReportData:

@@ -11,7 +11,7 @@ import msgspec
 
 from greenroom.errors import BadFile, BadValue
 from greenroom.ledger.codec import json_of
-from greenroom.ledger.plain import plain
+from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.text_files import MAX_KEPT, text_of
 from greenroom.results.data import report_from, report_wire, result_wire
 from greenroom.results.gate import Decision
@@ -91,7 +91,7 @@ def read_report(path: str | Path) -> Report:
     return report_from(data, str(source))
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Json]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -103,7 +103,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 # Any file
 
 
-def json_text(data: Any, indent: int | None = 2) -> str:
+def json_text(data: object, indent: int | None = 2) -> str:
     """JSON for people to read, or on one line with `indent=None`."""
     encoded = json_of(data, to_json_types)
     try:

@@ -14,7 +14,7 @@ Library = Literal["pandas", "polars"]
 _LIBRARIES: tuple[Library, ...] = ("pandas", "polars")
 
 
-def frame_of(report: Report, library: Library | None = None) -> Any:
+def frame_of(report: Report, library: Library | None = None) -> object:
     """The report as a data frame of pandas or polars, whichever is there."""
     if library is not None and library not in _LIBRARIES:
         raise BadInput(f"to_frame({library!r}) is not known; use {' or '.join(_LIBRARIES)}.")
@@ -27,7 +27,7 @@ def frame_of(report: Report, library: Library | None = None) -> Any:
     )
 
 
-def frame_columns(report: Report) -> dict[str, list[Any]]:
+def frame_columns(report: Report) -> dict[str, list[object]]:
     """The columns of the table. A score that was not measured is None, and so is its verdict."""
     rows = [*report.results, *report.confirmed]
     columns: dict[str, list[Any]] = {

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from itertools import combinations
 from pathlib import Path
 from time import time
-from typing import Any, Literal, TypeVar, get_args
+from typing import Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Struct, structs
@@ -243,7 +243,7 @@ def _agent_names(facts: Facts) -> Iterator[str]:
 
 def _without_names(event: E, names: Collection[str]) -> E:
     """Agents hand over by a tool that names the other one: transfer_to_billing, or agent_name="billing"."""
-    changed: dict[str, Any] = {}
+    changed: dict[str, object] = {}
     tool, args = getattr(event, "tool", ""), getattr(event, "args", None)
     if any(tool.endswith(f"_to_{name}") for name in names):
         changed["tool"] = f"{tool.rpartition('_to_')[0]}_to_{_HIDDEN}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from greenroom.cases.scores import Outcome, Score
 from greenroom.errors import BadInput
@@ -199,11 +199,11 @@ def _as_text(outcome: Outcome) -> Outcome:
     )
 
 
-def _json(value: Any) -> Any:
+def _json(value: object) -> object:
     return value if type(value) in _LEAVES else shown_json(value)
 
 
-def _asked(result: CaseResult) -> Any:
+def _asked(result: CaseResult) -> object:
     """The case as data, as far as it can be written down."""
     try:
         return result.case

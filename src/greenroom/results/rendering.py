@@ -44,7 +44,7 @@ class FunctionReporter(Struct, frozen=True):
         """The usual name, with the format as its ending."""
         return f"eval_report.{self.name}"
 
-    def render(self, report: Report, **given: Any) -> str:
+    def render(self, report: Report, **given: object) -> str:
         """What the function makes of it."""
         return self.function(report, **_taken(self.function, given))
 

@@ -39,7 +39,7 @@ class Wire(Struct, forbid_unknown_fields=True):
     """A JSON object with these fields and no others."""
 
     @classmethod
-    def of(cls, source: object, **others: Any) -> Self:
+    def of(cls, source: object, **others: object) -> Self:
         """What is written of `source`: its attributes by the names of the fields, and `others`."""
         for name in cls.__struct_fields__:
             if name not in others:
@@ -128,7 +128,7 @@ class StepData(Wire):
     details: Json
 
     @classmethod
-    def of(cls, source: Any, **_: Any) -> Self:
+    def of(cls, source: Any, **_: object) -> Self:
         """A step whose values may be any object."""
         args, details = shown_json(source.args), shown_json(source.details)
         return super().of(source, args=args, details=details)
@@ -326,7 +326,7 @@ def to_data(wire: Wire) -> dict[str, Json]:
     return msgspec.to_builtins(wire, enc_hook=to_json_types)
 
 
-def to_json_types(value: Any) -> Json:
+def to_json_types(value: object) -> Json:
     """What an encoder cannot write by itself: declared values, text that is JSON already, foreign objects."""
     if isinstance(value, Wire):
         return to_data(value)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from greenroom.backends.backend import Advance, Failed, Finished, TurnOver, Waiting
 from greenroom.cases.case import Case
@@ -52,7 +52,7 @@ async def simulate(
     agent: object = None,
     *,
     ledger: Ledger | None = None,
-    allow_tools: Collection[Any] = (),
+    allow_tools: Collection[object] = (),
     allow_unfenced: bool = False,
     allow_opaque: bool = False,
     on_event: Callable[[Event], None] | None = None,
@@ -62,7 +62,7 @@ async def simulate(
     stream: bool = False,
     resources: Factories | None = None,
     omit_questions: bool = False,
-    middleware: "Iterable[Any] | MiddlewareStack" = (),
+    middleware: "Iterable[object] | MiddlewareStack" = (),
     max_seconds: float | None = None,
     recording: "Recording | KnownAnswers | None" = None,
     model: Model | str | None = None,

@@ -1,7 +1,7 @@
 """Turns of an agent with middleware around them, in a rehearsal and in a live conversation."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from greenroom.backends.backend import Advance, Backend, TurnOver
 from greenroom.ledger.events import InvocationEnded, InvocationStarted, agent_words
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from greenroom.world.middleware.stack import MiddlewareStack
 
 
-def as_stack(middleware: "Iterable[Any] | MiddlewareStack") -> "MiddlewareStack | None":
+def as_stack(middleware: "Iterable[object] | MiddlewareStack") -> "MiddlewareStack | None":
     """Middleware in its order; None for none at all."""
     # Loaded where it is used: most trials have none.
     from greenroom.world.middleware.stack import MiddlewareStack

@@ -18,7 +18,7 @@ from greenroom.world.world import CallPaused, Context, ToolRequest
 _CONTEXT_NAMES = ("ctx", "context")
 
 
-def mocked(mock: Any, request: ToolRequest, context: Context) -> Any:
+def mocked(mock: Any, request: ToolRequest, context: Context) -> object:
     """The mock's answer to this call, or something to await for it."""
     if type(mock) in JSON_TYPES:
         return mock
@@ -78,7 +78,7 @@ def is_simulated(mock: object, request: ToolRequest) -> bool:
             return False
 
 
-def _called(mock: Callable[..., Any], request: ToolRequest, context: Context) -> Any:
+def _called(mock: Callable[..., object], request: ToolRequest, context: Context) -> object:
     args: dict[str, Any] = deepcopy(dict(request.args))
     try:
         parameters: Collection[str] = inspect.signature(mock).parameters
@@ -90,7 +90,7 @@ def _called(mock: Callable[..., Any], request: ToolRequest, context: Context) ->
     return mock(**args)
 
 
-def _run(work: Callable[[], Any], request: ToolRequest, context: Context) -> Any:
+def _run(work: Callable[[], object], request: ToolRequest, context: Context) -> Any:
     try:
         value = work()
     except Exception as error:  # noqa: BLE001 - sorted into faults, ours and theirs
@@ -100,7 +100,7 @@ def _run(work: Callable[[], Any], request: ToolRequest, context: Context) -> Any
     return mocked(value, request, context) if isinstance(value, Fault | Live) else value
 
 
-async def _awaited(value: Any, request: ToolRequest, context: Context) -> Any:
+async def _awaited(value: Any, request: ToolRequest, context: Context) -> object:
     try:
         value = await value
     except Exception as error:  # noqa: BLE001 - sorted into faults, ours and theirs
@@ -110,7 +110,7 @@ async def _awaited(value: Any, request: ToolRequest, context: Context) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
-def _sorted(error: Exception, request: ToolRequest, context: Context) -> Any:
+def _sorted(error: Exception, request: ToolRequest, context: Context) -> object:
     if isinstance(error, Fault):
         return _fail(error, request, context)
     if isinstance(error, GreenroomError | ToolError):
@@ -137,13 +137,13 @@ def _fail(fault: Fault, request: ToolRequest, context: Context) -> Any:
     raise ToolError(fault.error)
 
 
-async def _lose(value: Any, request: ToolRequest, context: Context) -> Any:
+async def _lose(value: object, request: ToolRequest, context: Context) -> object:
     """What a mock did is done; what it answers is not told."""
     _, asks = unwrapped(await value if inspect.isawaitable(value) else value)
     raise AnswerLost(request.tool, (*context.changes(), *asks))
 
 
-def _planted(text: str, value: Any) -> Any:
+def _planted(text: str, value: Any) -> object:
     """An answer in which somebody has left a text for the agent."""
     match value:
         case None:

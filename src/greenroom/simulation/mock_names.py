@@ -10,7 +10,6 @@ theirs are judged when the trial is over.
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any
 
 from greenroom.agents.flow import Flow, Step
 from greenroom.agents.tools import Tool
@@ -29,7 +28,7 @@ _ALIKE = 0.75
 
 
 def check_names(
-    case: Case, backend: Backend, allowed: Collection[Any], approved: Collection[str] = ()
+    case: Case, backend: Backend, allowed: Collection[object], approved: Collection[str] = ()
 ) -> None:
     """Refuse all names that can be no tool's.
 
@@ -41,7 +40,7 @@ def check_names(
 
 
 def name_problems(
-    case: Case, backend: Backend, allowed: Collection[Any], approved: Collection[str] = ()
+    case: Case, backend: Backend, allowed: Collection[object], approved: Collection[str] = ()
 ) -> Iterator[Problem]:
     """What is wrong with the names that a case gives to tools, each at its place in the case.
 
@@ -75,7 +74,7 @@ def name_problems(
 
 
 def check_names_after(
-    case: Case, backend: Backend, allowed: Collection[Any], ledger: Ledger
+    case: Case, backend: Backend, allowed: Collection[object], ledger: Ledger
 ) -> None:
     """Refuse a name that turned up nowhere in a trial in which all that brings tools has run."""
     offered = backend.tools
@@ -94,14 +93,14 @@ def check_names_after(
         raise BadCase("\n".join(wrong))
 
 
-def _names_others(case: Case, allowed: Collection[Any], offered: Collection[str]) -> bool:
+def _names_others(case: Case, allowed: Collection[object], offered: Collection[str]) -> bool:
     """Whether a case or run names tools that are not among these; nearly all name none."""
     named = {*case.mocks, *answered_by_user(case)}
     named.update(one for one in allowed if isinstance(one, str))
     return not named.issubset(offered)
 
 
-def _named(case: Case, allowed: Collection[Any]) -> Iterator[tuple[str, str, str]]:
+def _named(case: Case, allowed: Collection[object]) -> Iterator[tuple[str, str, str]]:
     """The places where a case or run names tools, the names, and how they are given."""
     for name in case.mocks:
         yield at("mocks", name), name, f"case {case.id!r} mocks tool {name!r}"
@@ -122,18 +121,18 @@ def answered_by_user(case: Case) -> Collection[str]:
     return case.user.tools if isinstance(case.user, UserAgents) else ()
 
 
-def _roles(case: Case) -> Sequence[Any]:
+def _roles(case: Case) -> Sequence[object]:
     return case.user.roles if isinstance(case.user, UserAgents) else (case.user,)
 
 
-def brings_agents(case: Case, allowed: Collection[Any], offered: Collection[str]) -> bool:
+def brings_agents(case: Case, allowed: Collection[object], offered: Collection[str]) -> bool:
     """Whether code runs in this trial that may well bring an agent with tools of its own."""
     if any(isinstance(role, Flow) for role in _roles(case)):
         return True
     return any(name in offered for name in _bodies(case, allowed))
 
 
-def _bringing(case: Case, allowed: Collection[Any]) -> set[str]:
+def _bringing(case: Case, allowed: Collection[object]) -> set[str]:
     """Tools whose answer may be code that runs: named bodies, and mocks that are functions."""
     return {*_functions(case), *_bodies(case, allowed)} - {""}
 
@@ -144,7 +143,7 @@ def _functions(case: Case) -> Iterator[str]:
             yield name
 
 
-def _bodies(case: Case, allowed: Collection[Any]) -> Iterator[str]:
+def _bodies(case: Case, allowed: Collection[object]) -> Iterator[str]:
     yield from (name for name, mock in case.mocks.items() if isinstance(mock, Live | Tool))
     for one in allowed:
         tool = one.tool if isinstance(one, Live) else one

@@ -206,7 +206,7 @@ class FarCall:
         refused = None if why is None else {**describe_error(why), "ours": ours(why)}
         return {**found, "refused": refused, "changes": self._changes()}
 
-    def _changes(self) -> list[Any]:
+    def _changes(self) -> list[object]:
         try:
             return to_builtins(self._context.changes())
         except Exception:  # noqa: BLE001 - the error is told already
@@ -225,7 +225,7 @@ class FarCall:
                 )
             return await output if inspect.isawaitable(output) else output
 
-    def _code(self) -> Any:
+    def _code(self) -> Callable[..., Any]:
         """The function, imported if need be; one with other code than in the other process is refused."""
         place, wanted = convert(self._call["place"], CodePlace), self._call["code"]
         sys.path[:] = dict.fromkeys(("", *sys.path))  # as when `python` is started here
@@ -247,7 +247,7 @@ class FarCall:
 
     # What is answered by the other process, or by none
 
-    def _route(self, tool: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _route(self, tool: object, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         from pydantic_core import to_jsonable_python
 
         assert isinstance(tool, Tool)

@@ -48,7 +48,7 @@ _AT_WORK: set[int] = set()
 
 
 def perform(
-    agent: object,
+    agent: Any,
     message: str | None = None,
     *,
     attachments: Iterable[Attachment] = (),
@@ -62,7 +62,7 @@ def perform(
     max_model_calls: int = MAX_MODEL_CALLS,
     seconds: float | None = None,
     resources: Factories | None = None,
-    middleware: Iterable[Any] = (),
+    middleware: Iterable[object] = (),
     on_delta: OnDelta | None = None,
     on_event: Callable[[Event], None] | None = None,
 ) -> "Performance":

@@ -16,6 +16,7 @@ from greenroom.cases.case import Case, Stop
 from greenroom.errors import BadInput
 from greenroom.ledger.changes import State
 from greenroom.ledger.events import EndReason, Event, Forked, RunEnded, ToolBlocked, ToolCalled
+from greenroom.ledger.functions import Anything
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import ended, started
@@ -63,7 +64,7 @@ class Rehearsal:
         agent: Any,
         case: Case | None = None,
         *,
-        mocks: Mapping[str, Any] | None = None,
+        mocks: Mapping[str, Anything] | None = None,
         state: State | None = None,
         ledger: Ledger | None = None,
         model: Any = None,
@@ -125,7 +126,7 @@ class Rehearsal:
 
         return await self._take(move)
 
-    async def go_on(self, mocks: Mapping[str, Any] | None = None) -> Rest:
+    async def go_on(self, mocks: Mapping[str, Anything] | None = None) -> Rest:
         """Go on after a refusal, with the mocks that were missing."""
         self.give_mocks(mocks or {})
 
@@ -134,14 +135,14 @@ class Rehearsal:
 
         return await self._take(move)
 
-    def give_mocks(self, mocks: Mapping[str, Any]) -> None:
+    def give_mocks(self, mocks: Mapping[str, Anything]) -> None:
         """Let tools answer otherwise from now on; None takes a mock away."""
         kept = {
             name: mock for name, mock in {**self.case.mocks, **mocks}.items() if mock is not None
         }
         self.case = replace(self.case, mocks=kept)
 
-    def fork(self, at: int, mocks: Mapping[str, Any] | None = None) -> "Rehearsal":
+    def fork(self, at: int, mocks: Mapping[str, Anything] | None = None) -> "Rehearsal":
         """Another rehearsal that goes on from before event `at`; nothing before it is asked again."""
         first = started(self.ledger)
         if first is None or not 0 < at <= len(self.ledger):

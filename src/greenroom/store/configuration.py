@@ -3,7 +3,6 @@
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
 
 from greenroom.errors import BadFile, BadInput
 from greenroom.project import nearest_project
@@ -37,7 +36,7 @@ def chosen_place() -> str:
     return os.environ.get(PLACE_VARIABLE) or configured_place()
 
 
-def place_of(given: Any) -> str:
+def place_of(given: object) -> str:
     """The place that `store=` names, or the usual one if it names none; empty for `off`."""
     if given is None or given is True or given == "":
         given = chosen_place() or PLACE

@@ -49,15 +49,15 @@ class Connection(Protocol):
         """Whether a transaction is open."""
         ...
 
-    def execute(self, sql: str, values: Sequence[Any] = ..., /) -> Rows:
+    def execute(self, sql: str, values: Sequence[object] = ..., /) -> Rows:
         """Run a statement; a `?` stands for each value."""
         ...
 
-    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> object:
+    def executemany(self, sql: str, rows: Iterable[Sequence[object]], /) -> object:
         """Run a statement for each row of values."""
         ...
 
-    def stream(self, sql: str, values: Sequence[Any] = ..., /) -> Iterator[Any]:
+    def stream(self, sql: str, values: Sequence[object] = ..., /) -> Iterator[Any]:
         """The rows that a query finds, some at a time: they need not fit into memory together."""
         ...
 

@@ -82,7 +82,7 @@ class StoreReader:
             rows = connection.execute(query, (limit or _ALL,)).fetchall()
         return self._runs(rows)
 
-    def _runs(self, rows: Sequence[tuple[Any, ...]]) -> list[Run]:
+    def _runs(self, rows: Sequence[tuple[object, ...]]) -> list[Run]:
         found = [run_from(row) for row in rows]
         names = {
             run.id: journal_names(run.id, run.plan.shards)

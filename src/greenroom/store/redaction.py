@@ -88,7 +88,7 @@ class Cleaner(_CurrentRedactor):
             judging=row.judging if judging is read[2] else _lines(judging),
         )
 
-    def _one_part(self, read: Any, text: str) -> Any:
+    def _one_part(self, read: object, text: str) -> Any:
         """One that is nested too deeply goes as its text."""
         try:
             return self._redactor.value(read)

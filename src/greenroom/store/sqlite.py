@@ -37,7 +37,7 @@ class SqliteConnection(sqlite3.Connection):
         """Begin a transaction that writes: no other one does until it ends."""
         self.execute("begin immediate")
 
-    def stream(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Any]:
+    def stream(self, sql: str, values: Sequence[object] = ()) -> Iterator[Any]:
         """The rows that a query finds, one after the other."""
         return self.execute(sql, values)
 

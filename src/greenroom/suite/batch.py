@@ -70,13 +70,13 @@ async def simulate_all(
     agent: Any,
     cases: Cases,
     *,
-    user_model: Any = None,
+    user_model: object = None,
     concurrency: int = CONCURRENCY,
-    allow_tools: Collection[Any] = (),
+    allow_tools: Collection[object] = (),
     allow_unfenced: bool = False,
     allow_opaque: bool = False,
     resources: Factories | str | None = None,
-    middleware: Collection[Any] = (),
+    middleware: Collection[object] = (),
     on_complete: OnSimulated | None = None,
 ) -> Batch:
     """Simulate every case, at most `concurrency` at once, without measuring anything.
@@ -120,7 +120,7 @@ async def simulate_all(
 async def _simulated(
     case: Case,
     backend: Backend | None,
-    allow_tools: Collection[Any],
+    allow_tools: Collection[object],
     allow_opaque: bool,
     resources: Factories,
     middleware: "MiddlewareStack | None",

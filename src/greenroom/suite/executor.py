@@ -1,7 +1,7 @@
 """Where trials run: in this process, in worker processes of this machine, or on a cluster."""
 
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Protocol
 
 from greenroom.results.result import CaseResult
 from greenroom.suite.options import CONCURRENCY
@@ -41,7 +41,7 @@ class InThisProcess:
 
     usual_concurrency = CONCURRENCY
 
-    def __init__(self, agent: Any, settings: Settings) -> None:
+    def __init__(self, agent: object, settings: Settings) -> None:
         self.notes: list[str] = []
         self._agent = agent
         self._settings = settings

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
-from typing import Any
 
 from msgspec import Struct
 
@@ -49,7 +48,7 @@ MOMENTS = ("on_run_start", *HOOKS, "on_run_complete")
 class _Listener(Struct, frozen=True):
     """One listener, and what to call it in a note."""
 
-    hook: Callable[..., Any]
+    hook: Callable[..., object]
     name: str
 
 
@@ -65,7 +64,7 @@ class Hooks:
     on_case_complete: OnResult | None = None
     on_metric_complete: OnMetric | None = None
     on_event: OnEvent | None = None
-    plugins: Sequence[Any] = ()
+    plugins: Sequence[object] = ()
     seconds: float = HOOK_SECONDS
     notes: list[str] = field(default_factory=list[str])
     listeners: dict[str, list[_Listener]] = field(
@@ -143,11 +142,11 @@ class Hooks:
     def _add(self, moment: str, listener: _Listener) -> None:
         self.listeners.setdefault(moment, []).append(listener)
 
-    def _call_all(self, moment: str, *what: Any) -> None:
+    def _call_all(self, moment: str, *what: object) -> None:
         for listener in tuple(self.listeners.get(moment, ())):
             self._call_apart(moment, listener, *what)
 
-    def _call_apart(self, moment: str, listener: _Listener, *what: Any) -> object:
+    def _call_apart(self, moment: str, listener: _Listener, *what: object) -> object:
         """Call a listener outside the fence, where it must not call tools; what it returns."""
         refuse = partial(self._refuse, listener)
         put_up()
@@ -160,7 +159,7 @@ class Hooks:
         self.note(f"{FAULT}{why}, so it was not run")
         raise HookRefused(f"{why}. Do it in a tool of the agent, or after the run.")
 
-    def _call(self, moment: str, listener: _Listener, *what: Any) -> object:
+    def _call(self, moment: str, listener: _Listener, *what: object) -> object:
         name = f"the hook {listener.name!r}"
         try:
             returned = call_in_time(partial(listener.hook, *what), self.seconds, name, apart=True)

@@ -22,7 +22,7 @@ _SAMPLES: Mapping[str, Json] = {
 _DEEPEST = 4
 
 
-def suggested_mocks(agent: Any, mocked: Collection[str] = ()) -> str:
+def suggested_mocks(agent: object, mocked: Collection[str] = ()) -> str:
     """A YAML block that mocks every tool of the agent but those `mocked` already; "" if none lacks.
 
     Each answer has the shape that the tool's return annotation promises, or is null. Of an agent
@@ -34,17 +34,17 @@ def suggested_mocks(agent: Any, mocked: Collection[str] = ()) -> str:
     return "\n".join(["mocks:", *(line for facts in lacking for line in _lines(facts)), ""])
 
 
-def mocked_everywhere(cases: Iterable[Case], more: Iterable[Any] = ()) -> set[str]:
+def mocked_everywhere(cases: Iterable[Case], more: Iterable[object] = ()) -> set[str]:
     """The tools that have an answer in every one of the cases, or are named in `more`."""
     named = [{*case.mocks, *_names(case.allow_tools)} for case in cases]
     return {*(set[str].intersection(*named) if named else ()), *_names(more)}
 
 
-def _names(tools: Iterable[Any]) -> list[str]:
+def _names(tools: Iterable[object]) -> list[str]:
     return [str(tool if isinstance(tool, str) else getattr(tool, "name", tool)) for tool in tools]
 
 
-def unmocked_tools(agent: Any, mocked: Collection[str] = ()) -> list[ToolFacts]:
+def unmocked_tools(agent: object, mocked: Collection[str] = ()) -> list[ToolFacts]:
     """The tools that would be refused; those the user answers need no mock."""
     tools = backend_for(agent).tools or {}
     return [facts for name, facts in tools.items() if name not in mocked and not facts.yields]
@@ -67,12 +67,12 @@ def _lines(facts: ToolFacts) -> list[str]:
     return [f"  # {facts.name}({', '.join(given)}){arrow}", f"  {json.dumps(facts.name)}: {mock}"]
 
 
-def _parameter(name: str, hints: Mapping[str, Any]) -> str:
+def _parameter(name: str, hints: Mapping[str, object]) -> str:
     word = _word(_schema(hints[name])) if name in hints else ""
     return f"{name}: {word}" if word else name
 
 
-def _hints(facts: ToolFacts) -> dict[str, Any]:
+def _hints(facts: ToolFacts) -> dict[str, object]:
     """The annotations of the function behind the tool, as far as they can be read."""
     function = getattr(facts.origin, "fn", facts.origin)
     if not callable(function):
@@ -83,7 +83,7 @@ def _hints(facts: ToolFacts) -> dict[str, Any]:
         return {}
 
 
-def _schema(hint: Any) -> dict[str, Any]:
+def _schema(hint: Any) -> dict[str, Json]:
     from pydantic import TypeAdapter
 
     try:
@@ -94,7 +94,7 @@ def _schema(hint: Any) -> dict[str, Any]:
     return {**found, **_named(found, found)}
 
 
-def _named(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+def _named(schema: Mapping[str, object], root: Mapping[str, Any]) -> Mapping[str, Json]:
     """The definition that a schema refers to; nothing if it refers to none."""
     name = str(schema.get("$ref", "")).rpartition("/")[2]
     return root.get("$defs", {}).get(name, {})
@@ -108,7 +108,7 @@ def _word(schema: Mapping[str, Any]) -> str:
     return str(schema.get("type") or schema.get("title") or "")
 
 
-def sample(schema: Mapping[str, Any], words: str = "") -> Json:
+def sample(schema: Mapping[str, object], words: str = "") -> Json:
     """A value of the shape that a schema describes; its texts are `words`."""
     return _sample(schema, schema, words, 0)
 

@@ -224,7 +224,7 @@ def _simulating(case: Case) -> list[Model]:
     return [*_models_of(case.user), *tools]
 
 
-def _models_of(user: Any) -> Iterator[Model]:
+def _models_of(user: object) -> Iterator[Model]:
     """The models that speak for a user."""
     match user:
         case Lines():

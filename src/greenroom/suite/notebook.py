@@ -34,7 +34,7 @@ def with_progress(options: Options) -> Generator[Options]:
 def in_notebook() -> bool:
     """Whether this code was started from a cell that can show more than text."""
     # A module that was never loaded runs no notebook.
-    ipython: Any = sys.modules.get("IPython")
+    ipython: object = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return getattr(shell, "kernel", None) is not None
 

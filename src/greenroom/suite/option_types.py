@@ -25,7 +25,7 @@ class Flag:
     help: str
     metavar: str | None = None
     kind: Literal["value", "switch", "file", "folder", "list", "files"] = "value"
-    words: Mapping[str, Any] | None = None
+    words: Mapping[str, object] | None = None
     """Words that stand for a value: {"off": 0}."""
     in_watch: bool = False
     """Whether `eval watch` has it too, not only `eval run`."""
@@ -63,11 +63,11 @@ class Option:
 # What the values of options must be
 
 
-def is_number(value: Any) -> TypeGuard[float]:
+def is_number(value: object) -> TypeGuard[float]:
     return type(value) in (int, float)
 
 
-def is_seconds(value: Any) -> bool:
+def is_seconds(value: object) -> bool:
     return value is None or (is_number(value) and 0 < value < inf)
 
 
@@ -180,7 +180,7 @@ def is_cache(value: object) -> bool:
     return value is None or isinstance(value, AnswerCache) or _is_path(value)
 
 
-def is_budget(value: Any) -> bool:
+def is_budget(value: object) -> bool:
     if value is None or is_number(value):
         return value is None or value > 0
     from greenroom.suite.budget import Budget
@@ -188,11 +188,11 @@ def is_budget(value: Any) -> bool:
     return isinstance(value, Budget)
 
 
-def is_worker_count(value: Any) -> bool:
+def is_worker_count(value: object) -> bool:
     return type(value) is int and 1 <= value <= MOST_WORKERS
 
 
-def is_workers(value: Any) -> bool:
+def is_workers(value: object) -> bool:
     if value is None or is_worker_count(value):
         return True
     from greenroom.suite.workers.references import Workers
@@ -200,7 +200,7 @@ def is_workers(value: Any) -> bool:
     return isinstance(value, Workers)
 
 
-def is_on(value: Any) -> bool:
+def is_on(value: object) -> bool:
     if value is None or isinstance(value, str):
         return value is None or value.partition("?")[0] == "ray" or value.startswith("ray://")
     from greenroom.suite.workers.ray.settings import Ray
@@ -208,7 +208,7 @@ def is_on(value: Any) -> bool:
     return isinstance(value, Ray)
 
 
-def is_rates(value: Any) -> bool:
+def is_rates(value: object) -> bool:
     if not is_mocks(value) and not (is_list(value) and all(isinstance(v, str) for v in value)):
         return False
     from greenroom.world.rates import read_rates

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast
 
+from greenroom.ledger.functions import Anything
 from greenroom.suite.option_types import (
     MOST_WORKERS,
     Flag,
@@ -173,7 +174,7 @@ class Options(TypedDict, total=False):
         ),
     ]
     mocks: Annotated[
-        Mapping[str, Any],
+        Mapping[str, Anything],
         Option(
             is_mocks,
             "a mapping of answers by tool",
@@ -224,7 +225,7 @@ class Options(TypedDict, total=False):
         ),
     ]
     middleware: Annotated[
-        "Collection[Any] | MiddlewareStack",
+        "Collection[object] | MiddlewareStack",
         Option(
             is_middleware,
             "a list of middleware, or of references like audit.py:name",
@@ -243,7 +244,7 @@ class Options(TypedDict, total=False):
         ),
     ]
     allow_tools: Annotated[
-        Collection[Any],
+        Collection[object],
         Option(
             is_tools,
             "a list of tools, or of their names",
@@ -551,7 +552,7 @@ class Options(TypedDict, total=False):
     on_metric_complete: Annotated["OnMetric | None", _HOOK]
     on_event: Annotated["OnEvent | None", _HOOK]
     plugins: Annotated[
-        "Iterable[Any]", Option(is_list, "a list of objects with hooks as methods", ())
+        "Iterable[object]", Option(is_list, "a list of objects with hooks as methods", ())
     ]
     progress: Annotated[bool, switch(default=True)]
 

@@ -54,7 +54,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
     suspects: Suspects | None
 
 
-async def prepare(agent: Any, cases: Cases, options: Options) -> ActiveRun:
+async def prepare(agent: object, cases: Cases, options: Options) -> ActiveRun:
     """An evaluation that is ready to begin; whatever is wrong with it is raised now."""
     ready = await checked(agent, cases, options)
     await ready.executor.connect()
@@ -75,7 +75,7 @@ async def prepare(agent: Any, cases: Cases, options: Options) -> ActiveRun:
     )
 
 
-async def checked(agent: Any, cases: Cases, options: Options) -> Prepared:
+async def checked(agent: object, cases: Cases, options: Options) -> Prepared:
     """The same before anything of it begins, also to know what it would take."""
     given: Values = complete(options)
     found, config = as_evalset(cases), as_config(given["config"])
@@ -161,7 +161,9 @@ def _shards(options: Values, *, is_adaptive: bool) -> int:
     return int(shard.partition("/")[2])
 
 
-async def backend_of(agent: Any, allow_opaque: bool, model: Model | None = None) -> Backend | None:
+async def backend_of(
+    agent: object, allow_opaque: bool, model: Model | None = None
+) -> Backend | None:
     """The backend of an agent, or of the one that a reference names; None leaves it to the cases.
 
     `model` answers in place of its own.
@@ -177,7 +179,7 @@ async def backend_of(agent: Any, allow_opaque: bool, model: Model | None = None)
 
 
 def _executor(
-    agent: Any,
+    agent: object,
     cases: Cases,
     found: EvalSet,
     evalset: EvalSet,
@@ -201,7 +203,7 @@ def _executor(
 
 
 def _workplace(
-    on: Any, options: Values, evalset: EvalSet, settings: Settings, briefing: Any
+    on: Any, options: Values, evalset: EvalSet, settings: Settings, briefing: object
 ) -> "Workplace":
     """Where worker processes are started; BadInput names what would not be found there."""
     store = place_of(options["store"])

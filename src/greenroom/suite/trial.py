@@ -47,7 +47,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """How an evaluation is run: those of its options that its trials need, and what measures them."""
 
     measuring: Measurement
-    allow_tools: Collection[Any]
+    allow_tools: Collection[object]
     allow_opaque: bool
     model: Model | None
     resources: Factories
@@ -209,7 +209,7 @@ def _ends_search(event: Event) -> bool:
     return isinstance(event, RunResumed) or (isinstance(event, Noted) and event.name == DRIFTED)
 
 
-async def run_trial(agent: Any, state: TrialState, settings: Settings) -> CaseResult:
+async def run_trial(agent: object, state: TrialState, settings: Settings) -> CaseResult:
     """Simulate one case and measure it."""
     case = state.trial.case
     with stored_as(state.run_id):
@@ -223,7 +223,7 @@ async def run_trial(agent: Any, state: TrialState, settings: Settings) -> CaseRe
     return settings.hooks.metrics_completed(case, result)
 
 
-async def _simulated(agent: Any, state: TrialState, settings: Settings) -> Ledger:
+async def _simulated(agent: object, state: TrialState, settings: Settings) -> Ledger:
     """The conversation of a trial; one that left the recorded path begins again from there."""
     case, number, recorded = state.trial.case, state.trial.number, state.recorded
     if case.seed is not None and number > 1:
@@ -256,7 +256,7 @@ async def _simulated(agent: Any, state: TrialState, settings: Settings) -> Ledge
 
 
 async def _measured(
-    agent: Any, state: TrialState, settings: Settings, ledger: Ledger
+    agent: object, state: TrialState, settings: Settings, ledger: Ledger
 ) -> CaseResult:
     """The verdict on a conversation that was held."""
     case, measuring, keeps = state.trial.case, settings.measuring, settings.keep_ledgers

@@ -1,6 +1,6 @@
 """What spans say of a run, an agent and a model: the conventions' names first, ours for the rest."""
 
-from typing import Any, Final
+from typing import Final
 
 from opentelemetry.trace import SpanContext, TraceFlags
 
@@ -8,6 +8,9 @@ from greenroom.ledger.plain import is_object
 from greenroom.ledger.questions import Trace, started
 from greenroom.ledger.snapshots import called_in
 from greenroom.world.middleware.current import Run
+
+Attributes = dict[str, str | int | float]
+"""What a span says, by the names of the conventions."""
 
 _PROVIDERS: Final = {
     **{name: name for name in ("openai", "anthropic", "cohere", "deepseek", "groq", "perplexity")},
@@ -23,11 +26,11 @@ _PROVIDERS: Final = {
 """What stands before a colon in a model's name, and how the conventions call it."""
 
 
-def about_run(run: Run) -> dict[str, Any]:
+def about_run(run: Run) -> Attributes:
     """Which run it is, and which trial of which case."""
     first = started(run.ledger if run.judged is None else run.judged)
     run_id = run.run_id if first is None else first.run_id
-    found: dict[str, Any] = {"gen_ai.conversation.id": run_id}
+    found: Attributes = {"gen_ai.conversation.id": run_id}
     if run.stored_as:
         found["greenroom.run.id"] = run.stored_as
     if run.backend:
@@ -42,7 +45,7 @@ def about_run(run: Run) -> dict[str, Any]:
     return found
 
 
-def about_agent(run: Run) -> dict[str, Any]:
+def about_agent(run: Run) -> Attributes:
     """Which agent is at work; a flow is called by its parts."""
     first = started(run.ledger)
     name = called_in(first.agent) if first is not None and is_object(first.agent) else ""
@@ -50,7 +53,7 @@ def about_agent(run: Run) -> dict[str, Any]:
     return {**found, "gen_ai.agent.name": name} if name else found
 
 
-def about_model(model: str) -> dict[str, Any]:
+def about_model(model: str) -> dict[str, str]:
     """A model by its provider, where its name says that."""
     provider, _, name = model.partition(":")
     if not name or provider not in _PROVIDERS:  # "llama3:8b" names no provider

@@ -15,7 +15,7 @@ from greenroom.ledger.events import (
     ToolReturned,
 )
 from greenroom.models.model import ModelRequest
-from greenroom.telemetry.attributes import about_model, about_run
+from greenroom.telemetry.attributes import Attributes, about_model, about_run
 from greenroom.telemetry.content import messages_of, reply_of, tools_of, written
 from greenroom.telemetry.foreign import COUNTS_TOKENS, TAKES_TIMES, Operation, scope_of
 from greenroom.telemetry.meters import Meters
@@ -47,12 +47,12 @@ class Call:
         self._labels = operation
         if self.voice != "agent":
             self._labels = {**operation, "greenroom.voice": self.voice}
-        self.attributes: dict[str, Any] = {**operation, **about_run(run), **more}
+        self.attributes: Attributes = {**operation, **about_run(run), **more}
         if asked.path:
             self.attributes["greenroom.path"] = asked.path
 
-    def _about_question(self, asked: ModelRequest) -> dict[str, Any]:
-        found: dict[str, Any] = {"gen_ai.agent.name": asked.agent} if asked.agent else {}
+    def _about_question(self, asked: ModelRequest) -> Attributes:
+        found: Attributes = {"gen_ai.agent.name": asked.agent} if asked.agent else {}
         if asked.node:
             found["greenroom.node"] = asked.node
         if asked.output_schema is not None:
@@ -66,15 +66,15 @@ class Call:
                 found["gen_ai.tool.definitions"] = written(tools_of(asked), self._chars)
         return found
 
-    def _about_tool(self, asked: ToolRequest) -> dict[str, Any]:
-        found: dict[str, Any] = {"gen_ai.tool.name": asked.tool, "gen_ai.tool.type": "function"}
+    def _about_tool(self, asked: ToolRequest) -> Attributes:
+        found: Attributes = {"gen_ai.tool.name": asked.tool, "gen_ai.tool.type": "function"}
         if asked.id:
             found["gen_ai.tool.call.id"] = asked.id
         if self._chars:
             found["gen_ai.tool.call.arguments"] = written(dict(asked.args), self._chars)
         return found
 
-    def write(self, attributes: dict[str, Any]) -> None:
+    def write(self, attributes: Attributes) -> None:
         """Add to the span; what a framework wrote itself stays."""
         known: Any = (getattr(self.span, "attributes", None) or {}) if not self.is_own else {}
         self.span.set_attributes({key: v for key, v in attributes.items() if key not in known})
@@ -99,8 +99,8 @@ class Call:
             case _:
                 pass
 
-    def _about_reply(self, replied: ModelReplied) -> dict[str, Any]:
-        found: dict[str, Any] = {"greenroom.source": replied.source}
+    def _about_reply(self, replied: ModelReplied) -> Attributes:
+        found: Attributes = {"greenroom.source": replied.source}
         if replied.model:
             found["gen_ai.response.model"] = about_model(replied.model)["gen_ai.request.model"]
         if replied.usage is not None:

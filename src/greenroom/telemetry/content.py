@@ -11,12 +11,12 @@ CUT = "…[cut]"
 """Ends a text that was too long to be written whole."""
 
 
-def messages_of(messages: Iterable[Message]) -> Iterator[dict[str, Any]]:
+def messages_of(messages: Iterable[Message]) -> Iterator[dict[str, object]]:
     """Messages by role, each in its parts."""
     return ({"role": one.role, "parts": _parts(one)} for one in messages)
 
 
-def reply_of(text: str, calls: Iterable[ToolCall]) -> list[dict[str, Any]]:
+def reply_of(text: str, calls: Iterable[ToolCall]) -> list[dict[str, object]]:
     """A model's reply."""
     calls = tuple(calls)
     parts = _parts(Message("assistant", text, calls))
@@ -25,7 +25,7 @@ def reply_of(text: str, calls: Iterable[ToolCall]) -> list[dict[str, Any]]:
     ]
 
 
-def tools_of(request: ModelRequest) -> list[dict[str, Any]]:
+def tools_of(request: ModelRequest) -> list[dict[str, object]]:
     """The tools that a model is offered."""
     return [
         {"type": "function", "name": tool.name, "description": tool.description}
@@ -33,7 +33,7 @@ def tools_of(request: ModelRequest) -> list[dict[str, Any]]:
     ]
 
 
-def written(value: Any, most: int) -> str:
+def written(value: object, most: int) -> str:
     """A value as JSON; what is longer than `most` characters is cut, and says so."""
     if isinstance(value, str):
         text = value
@@ -44,7 +44,7 @@ def written(value: Any, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}{CUT}"
 
 
-def _listed(values: Iterator[Any], most: int) -> str:
+def _listed(values: Iterator[object], most: int) -> str:
     """As much of a list as will be kept: a conversation grows with every question."""
     parts: list[str] = []
     for value in values:
@@ -55,12 +55,12 @@ def _listed(values: Iterator[Any], most: int) -> str:
     return f"[{', '.join(parts)}]"
 
 
-def _parts(message: Message) -> list[Mapping[str, Any]]:
+def _parts(message: Message) -> list[Mapping[str, object]]:
     if message.role == "tool":
         return [
             {"type": "tool_call_response", "id": message.call_id, "response": message.text},
         ]
-    parts: list[Mapping[str, Any]] = []
+    parts: list[Mapping[str, object]] = []
     if message.text:
         parts.append({"type": "text", "content": message.text})
     parts += [

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -10,11 +10,24 @@ from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult,
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import Status
+from opentelemetry.util.types import AttributeValue
 
 from greenroom.ledger.redaction import redactor
 from greenroom.simulation.fence import opening_for
 
 _PORTS = {"http": 80, "https": 443}
+
+
+class _SaidOfEvent(TypedDict):
+    name: str
+    of: dict[str, AttributeValue]
+
+
+class _Said(TypedDict):
+    name: str
+    attributes: dict[str, AttributeValue]
+    status: str | None
+    events: list[_SaidOfEvent]
 
 
 class FencedExporter(SpanExporter):
@@ -54,7 +67,7 @@ class FencedMetricExporter(MetricExporter):
         self._hosts = hosts_of(inner)
 
     def export(
-        self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any
+        self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: object
     ) -> MetricExportResult:
         """Export these metrics."""
         with opening_for(self._hosts):
@@ -65,7 +78,7 @@ class FencedMetricExporter(MetricExporter):
         with opening_for(self._hosts):
             return self.inner.force_flush(timeout_millis)
 
-    def shutdown(self, timeout_millis: float = 30_000, **kwargs: Any) -> None:
+    def shutdown(self, timeout_millis: float = 30_000, **kwargs: object) -> None:
         """Shut the other exporter down."""
         with opening_for(self._hosts):
             self.inner.shutdown(timeout_millis, **kwargs)
@@ -83,7 +96,7 @@ def _without_secrets(spans: Sequence[ReadableSpan]) -> Sequence[ReadableSpan]:
     ]
 
 
-def _encodable(said: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _encodable(said: list[_Said]) -> list[_Said]:
     """The same without halves of surrogate pairs: a model may write one, and a whole batch would be lost."""
     text = json.dumps(said, ensure_ascii=False, default=str)
     try:
@@ -93,7 +106,7 @@ def _encodable(said: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return said
 
 
-def _said(span: ReadableSpan) -> dict[str, Any]:
+def _said(span: ReadableSpan) -> _Said:
     """Whatever of a span may hold words."""
     return {
         "name": span.name,
@@ -103,7 +116,7 @@ def _said(span: ReadableSpan) -> dict[str, Any]:
     }
 
 
-def _saying(span: ReadableSpan, said: dict[str, Any]) -> ReadableSpan:
+def _saying(span: ReadableSpan, said: _Said) -> ReadableSpan:
     """The same span with other words."""
     return ReadableSpan(
         said["name"],
@@ -124,7 +137,7 @@ def _saying(span: ReadableSpan, said: dict[str, Any]) -> ReadableSpan:
     )
 
 
-def hosts_of(exporter: Any) -> tuple[str, ...] | None:
+def hosts_of(exporter: object) -> tuple[str, ...] | None:
     """Where an exporter sends to, as `host:port`; None where it does not say."""
     endpoint = getattr(exporter, "_endpoint", None)
     if not isinstance(endpoint, str):

@@ -1,7 +1,7 @@
 """What is counted over all runs: money, tokens, times, errors, refusals, broken contracts."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from opentelemetry.metrics import MeterProvider
 
@@ -80,13 +80,13 @@ class Meters:
         """Count a trial in which a contract was not kept."""
         self._violations.add(1, {"gen_ai.evaluation.name": metric})
 
-    def asked(self, replied: ModelReplied, labels: Mapping[str, Any]) -> None:
+    def asked(self, replied: ModelReplied, labels: Mapping[str, str]) -> None:
         """Count the tokens of a model call."""
         if replied.usage is not None:
             for kind in ("input", "output"):
                 count: int = getattr(replied.usage, kind)
                 self._tokens.record(count, {**labels, "gen_ai.token.type": kind})
 
-    def took(self, seconds: float, labels: Mapping[str, Any]) -> None:
+    def took(self, seconds: float, labels: Mapping[str, str]) -> None:
         """Count how long a model call took."""
         self._durations.record(seconds, labels)

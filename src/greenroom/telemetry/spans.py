@@ -9,7 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from importlib.metadata import version
 from time import perf_counter, time_ns
-from typing import Any, Final
+from typing import Final
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -27,7 +27,7 @@ from greenroom.ledger.events import BranchCancelled, Event, InvocationEnded, Nod
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import TRACE, traces
 from greenroom.models.model import ModelRequest
-from greenroom.telemetry.attributes import about_agent, about_run, context_of
+from greenroom.telemetry.attributes import Attributes, about_agent, about_run, context_of
 from greenroom.telemetry.calls import CALL, Call
 from greenroom.telemetry.foreign import ALWAYS_TRACES, MAY_TRACE, OURS, is_foreign, span_for
 from greenroom.telemetry.meters import Meters
@@ -223,7 +223,7 @@ class Spans(Middleware):
         self,
         name: str,
         kind: SpanKind,
-        attributes: dict[str, Any],
+        attributes: Attributes,
         links: list[Link],
         within: Context | None = None,
     ) -> Generator[Span]:

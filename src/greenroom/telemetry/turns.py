@@ -1,13 +1,14 @@
 """One turn of an agent, whose span is opened only if the agent's framework writes none."""
 
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Final
 
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, StatusCode, Tracer
 
 from greenroom.ledger.paths import above_of
+from greenroom.telemetry.attributes import Attributes
 
 _ASKER: Final = ("gen_ai.agent.name", "greenroom.node")
 
@@ -15,7 +16,7 @@ _ASKER: Final = ("gen_ai.agent.name", "greenroom.node")
 class Turn:
     """Whether a framework writes spans in this turn is known when it first asks for something."""
 
-    def __init__(self, tracer: Tracer, attributes: dict[str, Any], begun: int, outer: Span) -> None:
+    def __init__(self, tracer: Tracer, attributes: Attributes, begun: int, outer: Span) -> None:
         self.attributes = attributes
         self._agent = attributes.get("gen_ai.agent.name", "")
         self.name = f"invoke_agent {self._agent}".rstrip()
@@ -29,7 +30,7 @@ class Turn:
         self._is_traced = False
         self._claimed: set[int] = set()
         self._agents: dict[str, Span] = {}
-        self._askers: dict[str, dict[str, Any]] = {}
+        self._askers: dict[str, Attributes] = {}
 
     def enter(self, path: str, name: str) -> None:
         """An agent inside a flow asks its model; the turn itself stands for an agent that is all there is."""
@@ -47,7 +48,7 @@ class Turn:
         if (span := self._agents.pop(path, None)) is not None:
             _end(span, failed)
 
-    def asker(self, path: str, known: dict[str, Any]) -> dict[str, Any]:
+    def asker(self, path: str, known: Attributes) -> Attributes:
         """Who makes a call: agent and node of the model that was last asked at its place, if it does not say so."""
         said = {key: known[key] for key in _ASKER if key in known}
         if said:

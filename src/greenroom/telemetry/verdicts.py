@@ -3,15 +3,13 @@
 A verdict comes when the conversation's own span is over, and with workers in another process.
 """
 
-from typing import Any
-
 from opentelemetry import trace
 from opentelemetry.trace import NonRecordingSpan, StatusCode, Tracer
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score
 from greenroom.ledger.questions import traces
 from greenroom.results.result import CaseResult
-from greenroom.telemetry.attributes import context_of
+from greenroom.telemetry.attributes import Attributes, context_of
 from greenroom.telemetry.meters import Meters
 
 _CONTRACTS = ("kept_contract",)
@@ -49,8 +47,8 @@ class Verdicts:
             span.set_status(StatusCode.ERROR)
         span.end()
 
-    def _about(self, name: str, outcome: Outcome) -> dict[str, Any]:
-        found: dict[str, Any] = {"gen_ai.evaluation.name": name}
+    def _about(self, name: str, outcome: Outcome) -> Attributes:
+        found: Attributes = {"gen_ai.evaluation.name": name}
         if isinstance(outcome, Score):
             found["gen_ai.evaluation.score.value"] = float(outcome.value)
             found["gen_ai.evaluation.score.label"] = "passed" if outcome.passed else "failed"

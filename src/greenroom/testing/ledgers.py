@@ -27,7 +27,7 @@ def timeless(ledger: Ledger) -> list[dict[str, Any]]:
     return [_renamed(json.loads(line), ids) for line in kept.dumps().splitlines()]
 
 
-def _renamed(value: Any, ids: dict[str, str]) -> Any:
+def _renamed(value: object, ids: dict[str, str]) -> Any:
     if isinstance(value, list):
         return [_renamed(item, ids) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):

@@ -145,7 +145,7 @@ async def _measured(metric: Metric, case: Case, ledger: Ledger) -> Outcome:
 async def _called(metric: Metric, case: Case, ledger: Ledger) -> object:
     """What the metric itself returns or raises."""
     try:
-        found: Any = metric.measure(case, ledger, LiveWorld(Ledger()))
+        found: object = metric.measure(case, ledger, LiveWorld(Ledger()))
         return await found if inspect.isawaitable(found) else found
     except Exception as error:  # noqa: BLE001 - the author's code
         return error

@@ -103,17 +103,17 @@ class MiddlewareContract:
         asyncio.run(simulate(mocked, clerk, middleware=self._made()))
         assert _acted == []
 
-    def _made(self) -> Sequence[Any]:
+    def _made(self) -> Sequence[object]:
         made = self.middleware()
         return [*cast("Sequence[Any]", made)] if isinstance(made, list | tuple) else [made]
 
-    def _run(self, middleware: Sequence[Any], ledger: Ledger | None = None) -> Ledger:
+    def _run(self, middleware: Sequence[object], ledger: Ledger | None = None) -> Ledger:
         """A run to its end, or on from a ledger."""
         run = simulate(self.case(), self.agent(), ledger=ledger, middleware=middleware)
         return asyncio.run(run)
 
 
-def _said_and_done(ledger: Ledger) -> list[Any]:
+def _said_and_done(ledger: Ledger) -> list[object]:
     """What came of a run: what was said, what tools returned, the state, and why it ended."""
     found: list[Any] = [ledger.fold()]
     for event in ledger:

@@ -118,7 +118,7 @@ def _broken(sample: Json) -> Iterator[Json]:
             yield broken
 
 
-def _places(value: Json, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def _places(value: Json, place: tuple[object, ...] = ()) -> Iterator[tuple[object, ...]]:
     if isinstance(value, dict):
         items = list(cast("dict[str, Json]", value).items())
     elif isinstance(value, list):

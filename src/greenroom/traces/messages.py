@@ -6,7 +6,7 @@ google-adk, and of LangChain as it writes its objects.
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import cast
 
 from greenroom.errors import BadTrace
 from greenroom.ledger.messages import Message, Role, ToolCall
@@ -252,6 +252,6 @@ def arguments_of(value: Json, tool: str) -> dict[str, Json]:
     raise BadTrace(f"the arguments of {tool!r} should be a JSON object, not {_short(value)}.")
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:59]}…"

@@ -6,7 +6,7 @@ A reader is one object with `name`, `recognises` and `read`, offered by the entr
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from msgspec import Struct
 
@@ -38,7 +38,7 @@ class TraceReader(Protocol):
 
 
 def _accept(found: object, _name: str) -> TraceReader | None:
-    made: Any = found() if isinstance(found, type) else found
+    made: object = found() if isinstance(found, type) else found
     is_reader = all(callable(getattr(made, name, None)) for name in ("recognises", "read"))
     return cast(TraceReader, made) if is_reader and hasattr(made, "name") else None
 

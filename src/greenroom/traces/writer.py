@@ -317,7 +317,7 @@ class LedgerWriter:
         return call_id if count == 1 else f"{call_id}~{count}"
 
 
-def _plain(value: Any, where: str) -> Any:
+def _plain(value: object, where: str) -> Any:
     try:
         return plain(value, where)
     except BadValue as error:

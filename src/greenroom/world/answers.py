@@ -234,7 +234,7 @@ def key_of(request: ModelRequest, number: int, extra: str = "") -> str:
     `extra` is what the request does not say, such as the model's options.
     """
     tools = [[tool.name, tool.description, tool.parameters] for tool in request.tools]
-    whole: list[Any] = [
+    whole: list[object] = [
         _FORMAT,
         request.model,
         extra,

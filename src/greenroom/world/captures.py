@@ -5,7 +5,7 @@ conversation of any length is written down once and not once more with every que
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, get_args
+from typing import get_args
 
 from msgspec import Struct
 
@@ -198,7 +198,7 @@ def _offered(tool: ToolSpec) -> OfferedTool:
     return OfferedTool(tool.name, tool.description, _json(tool.parameters))
 
 
-def _json(value: Mapping[str, Any]) -> Json:
+def _json(value: Mapping[str, object]) -> Json:
     try:
         return plain(value)
     except BadValue as error:

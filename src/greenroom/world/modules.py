@@ -6,7 +6,6 @@ from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from greenroom.errors import BadFile
 
@@ -29,7 +28,7 @@ def named_in(thing: object) -> tuple[ModuleType, str] | None:
     module = sys.modules.get(home) if isinstance(home, str) else None
     if module is None or home == MAIN or not isinstance(name, str):
         return None
-    found: Any = module
+    found: object = module
     for part in name.split("."):
         found = getattr(found, part, None)
     return (module, name) if found is thing else None
@@ -41,7 +40,7 @@ def _named_by_others(thing: object) -> Iterator[tuple[ModuleType, str]]:
             yield module, attr
 
 
-def values_in_modules() -> Iterator[tuple[ModuleType, str, Any]]:
+def values_in_modules() -> Iterator[tuple[ModuleType, str, object]]:
     """Everything that stands at the top of a module which another process could import."""
     for name, module in list(sys.modules.items()):
         # Things that stand in for modules may load something when they are asked.

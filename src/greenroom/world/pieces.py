@@ -109,7 +109,7 @@ class Delivery:
     def __init__(self, on_delta: OnDelta) -> None:
         self._on_delta = on_delta
         self._first_at: float | None = None
-        self._running: list[Future[Any]] = []
+        self._running: list[Future[object]] = []
 
     def __call__(self, piece: str) -> Taken:
         if self._first_at is None and piece:

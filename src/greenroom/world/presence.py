@@ -143,7 +143,7 @@ def find_hosts_by(find: FindHost, refuse: RefuseStray) -> None:
 # Tool bodies that are called directly
 
 Guard = Callable[[object, str], None]
-Route = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+Route = Callable[[Any, tuple[Any, ...], dict[str, Any]], object]
 """Takes a tool and the arguments it was called with, and gives what the call returns."""
 
 _route: ContextVar[Route | None] = ContextVar("greenroom_body_route", default=None)

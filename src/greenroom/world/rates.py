@@ -21,7 +21,7 @@ def read_rate(given: object) -> float | None:
     return float(found[1]) * unit or None
 
 
-def read_rates(given: Mapping[str, Any] | Collection[str]) -> Rates | None:
+def read_rates(given: Mapping[str, object] | Collection[str]) -> Rates | None:
     """The rates by model, from a mapping or from lines like `openai:gpt-x=8000/min`; None if one is not valid."""
     rates: dict[str, float] = {}
     is_named = isinstance(given, Mapping)

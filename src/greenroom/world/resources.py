@@ -16,7 +16,7 @@ from greenroom.errors import BadInput, GreenroomError, RunBroke
 from greenroom.ledger.origin import summarize_error
 from greenroom.world.threads import in_thread
 
-Factory = Callable[[], Any]
+Factory = Callable[[], object]
 """Opens a resource: a function that returns, awaits or yields it, or gives a context manager."""
 Factories = Mapping[str, Factory]
 _Leave = Callable[[], Awaitable[object]]
@@ -31,7 +31,7 @@ class Resources:
 
     def __init__(self, factories: Factories | None = None) -> None:
         self._factories: Factories = factories or {}
-        self._opened: dict[str, Future[Any]] = {}
+        self._opened: dict[str, Future[object]] = {}
         self._to_leave: list[tuple[str, _Leave]] = []
         self._lock = Lock()
         self.hosts: set[str] = set()
@@ -69,7 +69,7 @@ class Resources:
             except _GivenUp:
                 continue
 
-    async def _open_first(self, name: str, tool: str, opening: "Future[Any]") -> Any:
+    async def _open_first(self, name: str, tool: str, opening: "Future[Any]") -> object:
         try:
             value = await self._open(name)
         except GreenroomError as error:  # such as the fence's refusal
@@ -90,10 +90,10 @@ class Resources:
         opening.set_result(value)
         return value
 
-    async def _open(self, name: str) -> Any:
+    async def _open(self, name: str) -> object:
         factory = self._factories[name]
         if inspect.isgeneratorfunction(factory):
-            made: Any = contextmanager(factory)()
+            made: object = contextmanager(factory)()
         elif inspect.isasyncgenfunction(factory):
             made = asynccontextmanager(factory)()
         elif inspect.iscoroutinefunction(factory):
@@ -105,7 +105,7 @@ class Resources:
             made = await made
         return await self._enter(name, made)
 
-    async def _enter(self, name: str, made: Any) -> Any:
+    async def _enter(self, name: str, made: Any) -> object:
         if hasattr(made, "__aenter__"):
             value = await made.__aenter__()
             self._to_leave.append((name, lambda: made.__aexit__(None, None, None)))
@@ -126,7 +126,7 @@ class Resources:
             return
 
         async def leave() -> None:
-            done: Any = close() if inspect.iscoroutinefunction(close) else await in_thread(close)
+            done: object = close() if inspect.iscoroutinefunction(close) else await in_thread(close)
             if inspect.isawaitable(done):
                 await done
 

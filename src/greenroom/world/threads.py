@@ -95,9 +95,11 @@ class _Beside(Generic[T]):
         finally:
             self._jobs.put(None)
 
-    async def _here(self, function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:
+    async def _here(
+        self, function: Callable[..., object], /, *args: object, **kwargs: object
+    ) -> object:
         loop, context = asyncio.get_running_loop(), copy_context()
-        answer: asyncio.Future[Any] = loop.create_future()
+        answer: asyncio.Future[object] = loop.create_future()
 
         def job() -> None:
             settle: Callable[[], object]

@@ -176,7 +176,7 @@ def _asked(place: str, query: object) -> Iterator[str]:
             yield from _asked(place, part if operator in ("$and", "$or", "$not") else None)
 
 
-def changes_by_result(fn: Callable[..., Any]) -> bool:
+def changes_by_result(fn: Callable[..., object]) -> bool:
     """Whether the code names what makes a result change the state."""
     return not _CHANGING.isdisjoint(_names(_code(fn)))
 

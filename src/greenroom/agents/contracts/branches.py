@@ -1,7 +1,6 @@
 """Branches that run side by side and write the same place: the last one wins."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from greenroom.agents.contracts.effects import Outcome
 from greenroom.agents.contracts.issues import Issue
@@ -11,7 +10,7 @@ from greenroom.agents.forks import MapOver
 from greenroom.agents.graph import Graph, Node
 
 
-def check_branches(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]:  # noqa: ARG001
+def check_branches(graph: Graph, schema: object, given: Given) -> Iterator[Issue]:  # noqa: ARG001
     """Places that several branches of one fork write, or all items of a list: one write is kept."""
     outcomes = data_flow(graph, given).outcomes
     for node in graph.nodes():

@@ -1,7 +1,6 @@
 """What may cost without an end."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.contracts.issues import Issue
@@ -24,7 +23,7 @@ def check_budgets(graph: Graph, schema: object, given: Given) -> Iterator[Issue]
                 f"goes up to {limit} rounds if its `until` never holds.",
                 "Give it max_rounds=.",
             )
-        model: Any = flow.model if isinstance(flow, Agent) else None
+        model: object = flow.model if isinstance(flow, Agent) else None
         if getattr(model, "by", "") == "budget" and getattr(model, "budget", None) is None:
             yield Issue(
                 "NoBudget",

@@ -1,7 +1,6 @@
 """Whether what a node reads is there: surely, possibly, or it cannot be told."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from msgspec import Struct
 
@@ -36,7 +35,7 @@ def data_edges(graph: Graph) -> list[Edge]:
     return list(found)
 
 
-def check_data_flow(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]:
+def check_data_flow(graph: Graph, schema: object, given: Given) -> Iterator[Issue]:
     """Reads of places where nothing is, or where nothing may be; and what two branches both write."""
     flow = data_flow(graph, given)
     fields = fields_in(graph, schema)

@@ -1,7 +1,6 @@
 """What is written and never read."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import Approved
@@ -19,7 +18,7 @@ from greenroom.agents.graph import Graph, Node
 from greenroom.agents.transforms import Transform
 
 
-def check_dead_state(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]:  # noqa: ARG001
+def check_dead_state(graph: Graph, schema: object, given: Given) -> Iterator[Issue]:  # noqa: ARG001
     """Places of the session that a node writes and no node reads.
 
     What the last nodes write is the outcome of the flow, what is temporary or belongs to a user or an

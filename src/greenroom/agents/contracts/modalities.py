@@ -1,7 +1,6 @@
 """Whether what one agent gives is what the next one takes: text, images, sounds, documents."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.contracts.issues import Issue
@@ -17,7 +16,7 @@ _IN_TURN = ("sequence", "loop")
 _PASSING = ("transform", "tap")
 
 
-def check_modalities(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]:  # noqa: ARG001
+def check_modalities(graph: Graph, schema: object, given: Given) -> Iterator[Issue]:  # noqa: ARG001
     """Agents that may be given what they do not accept."""
     found: list[Issue] = []
     _left_by(graph.root, dict.fromkeys(given.modalities, "the user"), found)

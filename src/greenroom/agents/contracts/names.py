@@ -3,7 +3,6 @@
 import inspect
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.contracts.issues import Issue
@@ -15,7 +14,7 @@ from greenroom.agents.tools import Tool
 _PLACEHOLDER = re.compile(r"(?<!\{)\{([A-Za-z_][A-Za-z0-9_.]*)\}(?!\})")
 
 
-def check_names(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]:  # noqa: ARG001
+def check_names(graph: Graph, schema: object, given: Given) -> Iterator[Issue]:  # noqa: ARG001
     """Placeholders without a declared read, agents that share a name, tools that share one and differ."""
     agents: dict[str, Node] = {}
     tools: dict[str, tuple[Tool, str]] = {}

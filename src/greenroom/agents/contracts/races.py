@@ -1,7 +1,6 @@
 """Racing branches whose tools act: a loser is stopped half-way."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.contracts.issues import Issue
@@ -11,7 +10,7 @@ from greenroom.agents.graph import Graph
 from greenroom.agents.remote import Remote
 
 
-def check_races(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]:  # noqa: ARG001
+def check_races(graph: Graph, schema: object, given: Given) -> Iterator[Issue]:  # noqa: ARG001
     """Tools in a race that are not declared to be read-only."""
     for race in graph.nodes():
         if race.flow.kind != "race":

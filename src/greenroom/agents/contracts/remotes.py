@@ -1,7 +1,6 @@
 """Agents elsewhere: secrets that would go over the network for all to read."""
 
 from collections.abc import Iterator
-from typing import Any
 from urllib.parse import urlsplit
 
 from greenroom.agents.contracts.issues import Issue
@@ -12,7 +11,7 @@ from greenroom.agents.remote import Remote
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
-def check_remotes(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]:  # noqa: ARG001
+def check_remotes(graph: Graph, schema: object, given: Given) -> Iterator[Issue]:  # noqa: ARG001
     """Tokens and keys that are sent to another machine without encryption."""
     for node in graph.nodes():
         if not isinstance(node.flow, Remote):

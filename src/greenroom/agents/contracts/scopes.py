@@ -1,7 +1,6 @@
 """Whether a key is looked for in the scope where it is kept."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from greenroom.agents.contracts.issues import Issue
 from greenroom.agents.contracts.nearest import edits
@@ -11,7 +10,7 @@ from greenroom.agents.graph import Graph
 from greenroom.ledger.changes import BUILT_IN_SCOPES
 
 
-def check_scopes(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]:
+def check_scopes(graph: Graph, schema: object, given: Given) -> Iterator[Issue]:
     """Keys that a schema keeps in another scope, and scopes whose names look like a slip."""
     declared = {field.place: field for field in fields_in(graph, schema)}
     by_key = {field.name: field for field in declared.values()}

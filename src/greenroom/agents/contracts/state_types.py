@@ -66,7 +66,7 @@ def _written(node: Node, fields: Fields) -> Iterator[Issue]:
             )
 
 
-def _output(flow: Flow) -> Any:
+def _output(flow: Flow) -> object:
     """What a node answers with, if it says so."""
     if isinstance(flow, Agent):
         return str if flow.output is None else flow.output
@@ -172,7 +172,7 @@ def _kind(annotation: object) -> type | None:
     return None
 
 
-def parts_of(annotation: object) -> dict[str, Any] | None:
+def parts_of(annotation: object) -> dict[str, object] | None:
     """The parts of a structured type by name, or None if it is none that is known here."""
     cls = get_origin(annotation) or annotation
     if not isinstance(cls, type) or cls in _JSON:
@@ -187,7 +187,7 @@ def parts_of(annotation: object) -> dict[str, Any] | None:
     return None
 
 
-def _bare(annotation: object) -> Any:
+def _bare(annotation: object) -> object:
     if get_origin(annotation) is Annotated:
         return _bare(get_args(annotation)[0])
     return type(None) if annotation is None else annotation

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.contracts.issues import Issue
@@ -13,7 +12,7 @@ from greenroom.agents.routes import Loop, Route
 from greenroom.agents.streams import hearing_parts, hears_pieces
 
 
-def check_streams(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]:  # noqa: ARG001
+def check_streams(graph: Graph, schema: object, given: Given) -> Iterator[Issue]:  # noqa: ARG001
     """Marks before a part that needs its whole input, and steps that wait for pieces in vain."""
     for node in graph.nodes():
         if isinstance(node.flow, Sequence):

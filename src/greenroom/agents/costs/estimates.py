@@ -17,6 +17,7 @@ from greenroom.agents.graph import Graph, Node, compile_flow
 from greenroom.agents.remote import Remote
 from greenroom.errors import BadAgent
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json
 from greenroom.models.prices import Price
 
 _NO_TRAFFIC: Final = Traffic()
@@ -125,7 +126,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
             ],
         }
 
-    def _figures(self) -> dict[str, Any]:
+    def _figures(self) -> dict[str, Json]:
         return {
             "calls": self.calls,
             "tokens_in": self.tokens_in,

@@ -1,7 +1,6 @@
 """What runs show of an agent's traffic: how often each node was visited, what it asked, and for how much."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from msgspec import Struct, field
 
@@ -99,7 +98,7 @@ def learn(ledgers: Iterable[Ledger], voice: Voice = "agent") -> Seen:
     return seen
 
 
-def checked_ledger(given: Any) -> Ledger:
+def checked_ledger(given: object) -> Ledger:
     """The ledger of a run; BadInput for a run that kept none."""
     if not isinstance(given, Ledger):
         raise BadInput(

@@ -9,6 +9,7 @@ from greenroom.agents.costs.money import Amount, total
 from greenroom.agents.costs.seen import checked_ledger
 from greenroom.errors import BadInput
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import spending_by_node
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Beside(Struct, frozen=True):
         return "\n".join([*aligned([words, *rows], 1), f"each for one of {self.runs:,} runs"])
 
 
-def _data(row: BesideNode) -> dict[str, Any]:
+def _data(row: BesideNode) -> dict[str, Json]:
     return {
         "node": row.node,
         "calls": row.calls,

@@ -98,7 +98,7 @@ def _check(number: Any, where: str, most: float) -> None:
         raise BadInput(f"Traffic has {where}={number!r}; give {kind}.")
 
 
-def _mapping(given: Any) -> Mapping[str, Any]:
+def _mapping(given: Any) -> Mapping[str, object]:
     return given
 
 

@@ -48,7 +48,7 @@ def print_graph(
     return PASSED
 
 
-def _snapshot(trial: Ledger, agent: Any) -> Json:
+def _snapshot(trial: Ledger, agent: object) -> Json:
     """The graph that was run; a word if the agent is another one now."""
     first = started(trial)
     if first is None or first.agent is None:
@@ -58,7 +58,7 @@ def _snapshot(trial: Ledger, agent: Any) -> Json:
     return first.agent
 
 
-def _costs(agent: Any, store: Store | None, run: str) -> Estimate:
+def _costs(agent: object, store: Store | None, run: str) -> Estimate:
     """What each node is expected to cost, learnt from the whole run if there is one."""
     flow = agent if isinstance(agent, Flow) else None
     if store is None and flow is None:
@@ -88,7 +88,7 @@ def check_agent(
     return GATE_MISSED if failed else PASSED
 
 
-def _state(text: str) -> Any:
+def _state(text: str) -> object:
     try:
         return json.loads(text) if text else None
     except ValueError as error:

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from greenroom.apps.cli import report_output
 from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Stopped, put_out_json
 from greenroom.apps.cli.request import Chosen, Order
 from greenroom.errors import BadInput, StoreFailed
+from greenroom.ledger.plain import Json
 from greenroom.reports.terminal import Terminal
 from greenroom.reports.variants import variants_table
 from greenroom.results import Report, failed_cases
@@ -82,7 +82,7 @@ def _json(order: Order, reports: Reports, decisions: Decisions) -> str:
 
     if len(reports) == 1:
         return report_text(reports[order.agent], decision=decisions.get(order.agent))
-    data: dict[str, Any] = {
+    data: dict[str, Json] = {
         agent: report_data(report, decision=decisions.get(agent))
         for agent, report in reports.items()
     }

@@ -142,7 +142,7 @@ _kept_where = options.together(
 @options.as_json
 @click.option("--first", multiple=True, hidden=True)
 @click.option("--leave-report", type=FILE, default="", hidden=True)
-def eval_run(**given: Any) -> int:
+def eval_run(**given: object) -> int:
     """Rehearse AGENT on CASES and report the results.
 
     AGENT is a path with an optional name in it: agent.py, agent.py:my_agent, a folder, or a dotted
@@ -204,7 +204,7 @@ def _check_together(given: dict[str, Any]) -> None:
     _check_needs({**given, **others})
 
 
-def _check_needs(given: dict[str, Any]) -> None:
+def _check_needs(given: dict[str, object]) -> None:
     """Refuse an option that means nothing without another one."""
     for name, needs in lacking(given):
         raise click.UsageError(f"{_word(name)} is for --{needs}; give that too, or leave it out.")
@@ -215,7 +215,7 @@ def _word(name: str) -> str:
     return f"--{name}" if flag is None else flag.names[0]
 
 
-def _one_place(given: dict[str, Any]) -> dict[str, Any]:
+def _one_place(given: dict[str, Any]) -> dict[str, object]:
     """The same, where cases and concurrency may each be given in two ways, but not in both."""
     file = given.pop("test_file")
     if file and given["cases"]:

@@ -35,7 +35,7 @@ from greenroom.cases.names import id_trouble
 from greenroom.errors import BadCase, BadFile, BadInput
 from greenroom.ledger import Ledger, call
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.plain import is_object
+from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.questions import started
 from greenroom.ledger.safe_text import harmless
 from greenroom.reports.words import printable, shortened
@@ -302,7 +302,7 @@ def _indented(text: str) -> str:
     return harmless(text).replace("\n", "\n    ")
 
 
-def _summary(case: Case) -> dict[str, Any]:
+def _summary(case: Case) -> dict[str, Json]:
     return {
         "id": case.id,
         "name": case.name,

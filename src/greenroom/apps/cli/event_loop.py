@@ -141,17 +141,17 @@ def check_agent(reference: str, cases: EvalSet, verbose: bool, **options: Any) -
     to_the_end(found)
 
 
-def mocks_for(agent: str, cases: EvalSet, options: Mapping[str, Any]) -> str:
+def mocks_for(agent: str, cases: EvalSet, options: Mapping[str, object]) -> str:
     """A block of YAML with a mock for every tool that lacks one in some case."""
     found = to_the_end(lambda: loaded(agent, False))
     return suggested_mocks(found, mocked_everywhere(cases, _known(options)))
 
 
-def _known(options: Mapping[str, Any]) -> list[Any]:
+def _known(options: Mapping[str, Any]) -> list[object]:
     return [*options.get("mocks", ()), *options.get("allow_tools", ())]
 
 
-def _name_unmocked(agent: Any, cases: EvalSet, options: Mapping[str, Any]) -> None:
+def _name_unmocked(agent: object, cases: EvalSet, options: Mapping[str, object]) -> None:
     """Name the tools that would be refused, before the first model is asked."""
     mocked = mocked_everywhere(cases, _known(options))
     lacking = [facts.name for facts in unmocked_tools(agent, mocked)]

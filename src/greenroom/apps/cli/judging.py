@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import click
 from msgspec import structs
@@ -94,7 +94,7 @@ def _markdown(found: Compared) -> str:
     return "\n".join(pages)
 
 
-def _data(found: Compared) -> Any:
+def _data(found: Compared) -> object:
     """One comparison as it is; several by the name of their report."""
     data = {
         name: {**decision.comparison.data(), "gate": gate_data(redacted_decision(decision))}

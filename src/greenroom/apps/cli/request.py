@@ -90,7 +90,7 @@ class Order(Showing):
     """All that the command was given, as printed commands repeat it."""
 
     @classmethod
-    def of(cls, typed: Mapping[str, Any]) -> Self:
+    def of(cls, typed: Mapping[str, object]) -> Self:
         """The order that the parameters of `eval run` or `eval watch` make."""
         own = {one.name for one in fields(cls)}
         others = {name: value for name, value in typed.items() if name not in own}
@@ -170,7 +170,7 @@ class Order(Showing):
         """Where the run is recorded, if anywhere."""
         return None if self.no_store else as_store(self.store)
 
-    def _model(self) -> Any:
+    def _model(self) -> object:
         """What answers in place of the agent's models, if it was given."""
         with loading(self.model, self.verbose):
             return load_model(self.model) if self.model else None
@@ -195,12 +195,14 @@ class Order(Showing):
         repeated = self._repeated(self.typed, only={*options, "store", "no_store"})
         return ["greenroom", "eval", "run", agent, *cases, *repeated]
 
-    def words(self, agent: str = "", **instead: Any) -> list[str]:
+    def words(self, agent: str = "", **instead: object) -> list[str]:
         """All of it as it would be typed after `eval run`; `instead` gives other values."""
         cases = [self.cases] if self.cases else []
         return [agent or self.agent, *cases, *self._repeated({**self.typed, **instead})]
 
-    def _repeated(self, typed: Mapping[str, Any], only: Collection[str] | None = None) -> list[str]:
+    def _repeated(
+        self, typed: Mapping[str, object], only: Collection[str] | None = None
+    ) -> list[str]:
         """The options that were given, and `--allow-import-network` if it was."""
         if typed.get("store"):  # an address is repeated without its password
             place = Store(self.store).address if "://" in self.store else self.store
@@ -208,7 +210,7 @@ class Order(Showing):
         network = ["--allow-import-network"] if is_import_allowed() else []
         return [*_repeated(typed, only), *network]
 
-    def resume_command(self, agent: str, run_id: str = "", **instead: Any) -> str:
+    def resume_command(self, agent: str, run_id: str = "", **instead: object) -> str:
         """The command that resumes a run of this order, or its latest one."""
         resumed = ["--resume", run_id] if run_id else ["--resume"]
         if self.passed_on.get("resume_or_new"):

@@ -126,7 +126,7 @@ def _address(host: str, listening: "socket") -> str:
     return f"http://{name}:{listening.getsockname()[1]}/"
 
 
-def _card(reference: str, agent: Any, url: str, *, is_guarded: bool) -> AgentCard:
+def _card(reference: str, agent: object, url: str, *, is_guarded: bool) -> AgentCard:
     card = load_value(reference) if reference else card_of(agent, url)
     if not isinstance(card, AgentCard):
         raise BadInput(f"--card {reference} is {card!r}; make one with card_of(agent, url).")

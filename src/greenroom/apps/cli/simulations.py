@@ -56,7 +56,7 @@ class _Setup(Struct, frozen=True, kw_only=True):
     def run(self, evalset: EvalSet, on_complete: Any = None) -> Batch:
         """Simulate every case."""
         with loading(self.mocks or self.model, self.verbose):
-            mocks: Mapping[str, Any] = load_mocks(self.mocks) if self.mocks else {}
+            mocks: Mapping[str, object] = load_mocks(self.mocks) if self.mocks else {}
             user_model = load_model(self.model)
 
         async def simulated() -> Batch:

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from time import sleep, time_ns
-from typing import Any, Self
+from typing import Self
 
 import click
 
@@ -187,7 +187,7 @@ class Receiver:
 
 
 class _Server(ThreadingHTTPServer):
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - as inherited
+    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - as inherited
         """Say in a line what went wrong; an exporter that hangs up is no matter."""
         error = sys.exception()
         if not isinstance(error, ConnectionError):
@@ -227,7 +227,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._answer(200)
 
-    def _keep(self, data: Any, name: str) -> None:
+    def _keep(self, data: object, name: str) -> None:
         part = self.place / f".{name}.part"
         with part.open("w") as file:
             json.dump(data, file)
@@ -235,7 +235,7 @@ class _Handler(BaseHTTPRequestHandler):
             os.fsync(file.fileno())
         part.replace(self.place / name)
 
-    def _read(self, raw: bytes) -> Any:
+    def _read(self, raw: bytes) -> object:
         if self.headers.get("Content-Encoding") == "gzip":
             raw = unpacked(raw, _LARGEST)
         is_json = "json" in (self.headers.get("Content-Type") or "")
@@ -252,5 +252,5 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(b"{}")
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         """Requests are not worth a line each."""

@@ -67,7 +67,7 @@ def replay_trial(
         agent = agent or _agent_of(place.run(run))
 
         async def replayed() -> Ledger:
-            found: Any = await loaded(agent, verbose)
+            found: object = await loaded(agent, verbose)
             stack = as_middleware(middleware) or ()
             return await replay(recorded, found, on_drift=on_drift, middleware=stack)
 
@@ -110,7 +110,7 @@ def shrink_trial(
         options |= {"allowance": Allowance(calls, usd), "on_step": _progress}
 
         async def shrunk() -> Shrunk:
-            found: Any = await loaded(agent, verbose)
+            found: object = await loaded(agent, verbose)
             with loading(cases or mocks, verbose):
                 options["cases"] = gather(cases).evalset if cases else None
                 options["mocks"] = load_mocks(mocks) if mocks else None

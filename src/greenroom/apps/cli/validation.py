@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from greenroom.apps.cli.event_loop import loaded, to_the_end
 from greenroom.apps.cli.exits import (
@@ -20,7 +19,7 @@ from greenroom.backends.registry import backend_for
 from greenroom.cases import Problem, fix
 from greenroom.cases.files.documents import parsed
 from greenroom.cases.files.save import json_or_yaml, save_text
-from greenroom.ledger.plain import is_object
+from greenroom.ledger.plain import Json, is_object
 from greenroom.suite.checks.validation import problems_in
 
 
@@ -65,7 +64,7 @@ def _show(file: str, found: Sequence[Problem], repairs: Sequence[Problem]) -> No
     put_out(harmless("\n".join(lines)))
 
 
-def _data(file: str, found: Sequence[Problem], repairs: Sequence[Problem]) -> dict[str, Any]:
+def _data(file: str, found: Sequence[Problem], repairs: Sequence[Problem]) -> dict[str, Json]:
     return {
         "file": file,
         "valid": all(problem.hint for problem in found),

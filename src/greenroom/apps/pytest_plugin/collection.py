@@ -233,7 +233,7 @@ class CaseItem(pytest.Item):
             case _:
                 return _without_secrets(super().repr_failure(excinfo, style))
 
-    def _shown(self, text: str, why: str) -> Any:
+    def _shown(self, text: str, why: str) -> object:
         """A failure as pytest keeps it, also on its way from a worker: its summary shows why."""
         from _pytest._code.code import (
             ReprEntryNative,
@@ -261,7 +261,7 @@ def baseline_of(item: CaseItem) -> Report | None:
     return replace(whole, results=known, confirmed=()) if known else None
 
 
-def _without_secrets(shown: Any) -> Any:
+def _without_secrets(shown: object) -> object:
     """A traceback as pytest shows it, or its bare text if a secret stands in it."""
     text = str(shown)
     return shown if (clean := without_secrets(text)) == text else clean

@@ -38,7 +38,7 @@ class Rehearsal:
         return self._judged(report, minimum, options.get("baseline"))
 
     def evaluate(
-        self, agent: Any = None, cases: Any = None, **options: Any
+        self, agent: Any = None, cases: object = None, **options: object
     ) -> Coroutine[Any, Any, Report]:
         """The same, awaited."""
         self._unawaited += 1
@@ -55,7 +55,7 @@ class Rehearsal:
         report = await evaluation.evaluate(agent, cases, **options)
         return self._judged(report, minimum, options.get("baseline"))
 
-    def _completed(self, agent: Any, cases: Any, options: dict[str, Any]) -> Any:
+    def _completed(self, agent: Any, cases: object, options: dict[str, Any]) -> Any:
         settings = self._config.stash[KEY]
         usual = {"agent": settings.agent or None, "cases": None, "min_pass_rate": None}
         usual |= {**settings.passed_on, "store": place_of_runs(self._config)}
@@ -73,7 +73,7 @@ class Rehearsal:
             del given["min_pass_rate"]
         return self._found(agent), self._found(cases), minimum, given
 
-    def _found(self, given: Any) -> Any:
+    def _found(self, given: object) -> object:
         return anchored(str(given), *self._folders) if isinstance(given, str | Path) else given
 
     def _judged(self, report: Report, minimum: float | None, baseline: Any) -> Report:
@@ -89,9 +89,9 @@ class Rehearsal:
 _OPTIONS = {*OPTIONS, "agent", "cases"}
 
 
-def _marked(node: pytest.Item) -> dict[str, Any]:
+def _marked(node: pytest.Item) -> dict[str, object]:
     """The options in the marks of a test; the nearest mark wins."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for mark in node.iter_markers("greenroom"):
         unknown = set(mark.kwargs) - _OPTIONS
         if mark.args or unknown:

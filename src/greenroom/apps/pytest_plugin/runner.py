@@ -125,8 +125,8 @@ class EvalRunner:
         agent: Any,
         evaluators: Iterable[MetricLike] = (),
         *,
-        user_model: Any = None,
-        **options: Any,
+        user_model: object = None,
+        **options: object,
     ) -> None:
         given: Any = {"metrics": evaluators, **options}
         check(given)
@@ -155,7 +155,7 @@ class EvalRunner:
 
     def run_simulated(
         self,
-        simulator: SimulatedUser | Any,
+        simulator: SimulatedUser | object,
         max_turns: int = MAX_TURNS,
         *,
         agent: Any = None,

@@ -126,7 +126,7 @@ def add_options(group: pytest.OptionGroup) -> None:
     for name, option in _KNOWN.items():
         if (flag := option.flag) is None:
             continue
-        given: dict[str, Any] = {"dest": f"greenroom_{name}", "help": option.setting}
+        given: dict[str, object] = {"dest": f"greenroom_{name}", "help": option.setting}
         if flag.kind == "switch":
             given |= {"action": "store_true", "default": None}
         else:
@@ -186,7 +186,7 @@ def read_settings(config: pytest.Config) -> Settings:
     return settings
 
 
-def _anchored(name: str, value: Any, root: Path) -> Any:
+def _anchored(name: str, value: Any, root: Path) -> object:
     """A setting that names a file as seen from the project's folder, wherever pytest was started."""
     flag = _KNOWN[name].flag
     if flag is not None and flag.kind == "folder":
@@ -199,7 +199,7 @@ def _anchored(name: str, value: Any, root: Path) -> Any:
     return anchored(value, root) if flag.kind == "file" else [anchored(v, root) for v in value]
 
 
-def _section(file: Path) -> tuple[dict[str, Any], dict[str, str]]:
+def _section(file: Path) -> tuple[dict[str, object], dict[str, str]]:
     """The plug-in's own settings in a project's file, and where each stands."""
     if not file.is_file() or b"greenroom" not in file.read_bytes():
         return {}, {}
@@ -217,7 +217,7 @@ def _section(file: Path) -> tuple[dict[str, Any], dict[str, str]]:
     return settings, {name: f"{project.place(name, _SECTION[1:-1])}: " for name in settings}
 
 
-def _problem(name: str, value: Any) -> str:
+def _problem(name: str, value: object) -> str:
     """Why a setting cannot be used; empty if it can."""
     if name not in _KNOWN:
         near = nearest(name, _KNOWN)

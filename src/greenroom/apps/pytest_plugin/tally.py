@@ -167,7 +167,7 @@ class Tally:
         )
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
+    def pytest_testnodedown(self, node: object) -> None:
         """A worker of xdist is done: every one of them has seen the same files."""
         self.without_agent = getattr(node, "workeroutput", {}).get(
             "greenroom_without_agent", self.without_agent

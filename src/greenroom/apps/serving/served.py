@@ -198,7 +198,7 @@ class ServedAgent:
                 raise
             await self._perform(work, {**given, "answers": values})
 
-    def _given(self, ledger: Ledger, text: str, answers: Mapping[str, Json]) -> dict[str, Any]:
+    def _given(self, ledger: Ledger, text: str, answers: Mapping[str, Json]) -> dict[str, object]:
         """The message as the agent is to have it: words, or the answer to what it waits for."""
         pending = ledger.index_of().pending
         tools = [wait.tool for wait in pending if wait.type == "tool"]

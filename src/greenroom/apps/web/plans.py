@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from math import sqrt
 from statistics import fmean, pstdev
 from time import monotonic
-from typing import Any
 
 from greenroom.apps.web.children import check_model, command_line
 from greenroom.apps.web.runs_page import evalset_of
@@ -118,7 +117,7 @@ class _Wish:
         self.trials = _number(asked, "trials", 1, _MOST_TRIALS)
         self.model = str(asked.get("model") or "")
         check_model(self.model)
-        budget: Any = asked.get("budget", plans.budget)
+        budget: object = asked.get("budget", plans.budget)
         if not isinstance(budget, int | float) or not 0 <= budget <= plans.budget:
             raise BadInput(
                 f"budget {budget!r} should be from 0 to {plans.budget:g} USD, the most that this server "

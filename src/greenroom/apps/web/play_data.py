@@ -1,7 +1,5 @@
 """A play as the page shows it."""
 
-from typing import Any
-
 from greenroom.agents import check
 from greenroom.agents.costs import estimate
 from greenroom.agents.costs.tables import estimate_table
@@ -24,7 +22,7 @@ from greenroom.simulation.rehearsal import Rehearsal, Rest
 from greenroom.suite.mock_suggestions import suggested_mock
 
 
-def play_data(play: Rehearsal, rest: Rest, agent: Any) -> Play:
+def play_data(play: Rehearsal, rest: Rest, agent: object) -> Play:
     """What has happened, what the agent waits for, and what it may be answered."""
     tools = backend_for(agent).tools or {}
     ledger = play.ledger
@@ -46,13 +44,13 @@ def play_data(play: Rehearsal, rest: Rest, agent: Any) -> Play:
     )
 
 
-def _rows(ledger: Ledger) -> list[dict[str, Any]]:
+def _rows(ledger: Ledger) -> list[dict[str, Json]]:
     """What happened, without a word about each rest between two moves."""
     rests = {event.seq for event in ledger if isinstance(event, RunResumed)}
     return [row for row in timeline(ledger, Trimmer()) if row.get("seq") not in rests]
 
 
-def agent_data(agent: Any) -> AgentDetails:
+def agent_data(agent: object) -> AgentDetails:
     """How an agent is made, what its contracts lack, and who reads what whom wrote."""
     backend = backend_for(agent)
     facts = as_object(backend.snapshot) if is_object(backend.snapshot) else {}
@@ -61,7 +59,7 @@ def agent_data(agent: Any) -> AgentDetails:
     if not isinstance(agent, Flow):
         why = f"Contracts are checked of agents of our own; this one is run by {backend.name}."
         return AgentDetails(ref="", name=name, graph=graph, why=why)
-    issues: list[dict[str, Any]] = [
+    issues: list[dict[str, Json]] = [
         {"code": one.kind, "text": one.says, "place": one.node, "hint": one.fix}
         for one in check(agent)
     ]

@@ -28,7 +28,7 @@ from greenroom.suite.inputs.references import load_agent
 class Player:
     """One play: an agent, a rehearsal of it, and the file in which it rests."""
 
-    def __init__(self, agent: Any, file: Path) -> None:
+    def __init__(self, agent: object, file: Path) -> None:
         self._agent = agent
         self._file = file
         self._rest = Rest()
@@ -90,14 +90,14 @@ class Player:
 
     async def _fork_from(self, recorded: Ledger, move: dict[str, Json]) -> None:
         """Go on with a recorded trial from before an event; from its end if none is named."""
-        at: Any = move["at"]
+        at: object = move["at"]
         end = len(recorded) - (ended(recorded) is not None)
         whole = Rehearsal(self._agent, self._play.case, ledger=recorded)
         self._play = whole.fork(end if type(at) is not int else at)
         self._rest = await self._play.go_on()
 
     def _fork(self, move: dict[str, Json]) -> Json:
-        at: Any = move["at"]
+        at: object = move["at"]
         if type(at) is not int:
             raise BadInput(f"at {at!r} should be the number of an event.")
         other = self._play.fork(at, mocks_from(move))
@@ -134,7 +134,7 @@ async def main(reference: str, file: str) -> None:
         try:
             if player is None:
                 player = Player(await load_agent(reference), Path(file))
-            found: dict[str, Any] = {"play": to_builtins(await player.do(json.loads(line)))}
+            found: dict[str, Json] = {"play": to_builtins(await player.do(json.loads(line)))}
         except GreenroomError as error:
             found = {"error": str(error), "kind": type(error).__name__}
         except Exception as error:  # noqa: BLE001 - the author's code, whatever it raises when it is imported

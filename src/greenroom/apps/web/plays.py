@@ -80,7 +80,7 @@ class Plays:
         self._keep(table)
         return found
 
-    async def take_over(self, recorded: Ledger, reference: str, at: int | None) -> dict[str, Any]:
+    async def take_over(self, recorded: Ledger, reference: str, at: int | None) -> dict[str, Json]:
         """A play that goes on from a recorded trial: from before an event, or from its end."""
         if reference not in self._agents:
             raise BadInput(
@@ -104,11 +104,11 @@ class Plays:
         self._keep(table)
         return found
 
-    async def look(self, play_id: str) -> dict[str, Any]:
+    async def look(self, play_id: str) -> dict[str, Json]:
         """A play as it rests."""
         return await self._ask(self._table(play_id), {"do": "look"})
 
-    async def move(self, play_id: str, do: str, asked: Mapping[str, Json]) -> dict[str, Any]:
+    async def move(self, play_id: str, do: str, asked: Mapping[str, Json]) -> dict[str, Json]:
         """Say, answer, simulate, change mocks."""
         table = self._table(play_id)
         if table.cost >= self._budget > 0:

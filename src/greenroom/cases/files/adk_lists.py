@@ -185,7 +185,7 @@ def _turn_data(turn: Turn) -> dict[str, Json]:
     expect = turn.expect or Expect()
     if expect.tools is not None:
         data[_USES] = [_use_data(call) for call in expect.tools]
-    kept: Mapping[str, Any] = expect.extra or {}
+    kept: Mapping[str, Json] = expect.extra or {}
     if _SAID in kept or expect.intermediate:
         data[_SAID] = kept.get(_SAID) or _said(expect.intermediate or ())
     if expect.reference is not None:

@@ -68,7 +68,7 @@ def _beyond(holder: Any, depth: int, halves: bool) -> list[Key] | None:
     return None
 
 
-def _bad_key(item: dict[str, Any], halves: bool) -> str | None:
+def _bad_key(item: dict[str, object], halves: bool) -> str | None:
     for key in item:
         if len(key) > MAX_KEY or (halves and _HALF.search(key)):
             return key

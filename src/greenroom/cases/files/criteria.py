@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from greenroom.cases.criteria import Criterion, criterion_from
 from greenroom.cases.fields import Fields
@@ -30,7 +29,7 @@ def listed_metrics(fields: Fields) -> list[Criterion]:
     return fields.part(lambda: [Criterion(name, threshold=numbers.get(name)) for name in asked], [])
 
 
-def metric_lists(metrics: Sequence[Any]) -> dict[str, Json]:
+def metric_lists(metrics: Sequence[object]) -> dict[str, Json]:
     """The same again: names, and the thresholds that are not the metrics' own."""
     asked = [Criterion(m) if isinstance(m, str) else m for m in metrics]
     known = [criterion for criterion in asked if isinstance(criterion, Criterion)]

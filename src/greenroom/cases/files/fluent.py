@@ -89,7 +89,7 @@ def _read(data: Json, stem: str) -> EvalSet:
     return EvalSet(set_id, cases, metrics=metrics, **parts)
 
 
-def _of_whole(metrics: Sequence[Any]) -> Criterion:
+def _of_whole(metrics: Sequence[object]) -> Criterion:
     """The suite's criterion of trajectories, for the calls of a whole conversation."""
     asked = [m for m in metrics if isinstance(m, Criterion) and m.name == TRAJECTORY]
     threshold = asked[0].threshold if asked else None

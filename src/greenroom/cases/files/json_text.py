@@ -80,7 +80,7 @@ def weight(text: str) -> int:
     return getsizeof(text) + len(text) + marks
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Json]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a key is given twice")

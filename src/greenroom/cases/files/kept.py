@@ -227,7 +227,7 @@ def _step_in_part(part: Json, place: str) -> ToolCall | str | None:
 # Whether what was kept still says what the case says
 
 
-def still_says(kept: Json, said: object, read: Callable[[Json, str], Any]) -> bool:
+def still_says(kept: Json, said: object, read: Callable[[Json, str], object]) -> bool:
     """Whether reading the kept original gives what the case says now."""
     return read(kept, "") == said
 
@@ -237,11 +237,11 @@ def reference_in(message: Json, place: str) -> str | None:
     return message_text(message, place) or None
 
 
-def _steps_said(expect: Expect) -> Any:
+def _steps_said(expect: Expect) -> object:
     return list(expect.tools or ()), list(expect.intermediate or ())
 
 
-def _steps_read(data: Json, place: str) -> Any:
+def _steps_read(data: Json, place: str) -> object:
     calls, texts = steps_in(data, place)
     return list(calls), texts
 

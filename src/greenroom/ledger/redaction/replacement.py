@@ -179,7 +179,7 @@ class _Pass:
             return changed(value, changes) if changes else value
         return value
 
-    def _mapping(self, value: Mapping[Any, Any], named: bool = False) -> Any:
+    def _mapping(self, value: Mapping[Any, object], named: bool = False) -> object:
         clean: dict[Any, Any] = {}
         same = True
         pair = _pair_name(value)
@@ -190,7 +190,7 @@ class _Pass:
             clean[new_key if new_key not in clean else _another(new_key, clean)] = new
         return value if same else clean
 
-    def _field(self, name: object, value: object, named: bool = False) -> Any:
+    def _field(self, name: object, value: object, named: bool = False) -> object:
         """What stands under a name that may say that it is a secret.
 
         Where the keys are `named` by authors (models, metrics), a count or a score is what it is.
@@ -222,19 +222,19 @@ _NAMED_BY_AUTHORS = frozenset(
 """Fields of ours whose keys are names that authors gave."""
 
 
-def _pair_name(value: Mapping[Any, Any]) -> str:
+def _pair_name(value: Mapping[Any, object]) -> str:
     """The name of a value that stands next to it, as headers and cookies are often written, or ""."""
     name = value.get("name", value.get("key")) if "value" in value else None
     return name if isinstance(name, str) else ""
 
 
-def _same_or_new(old: Sequence[Any], new: list[Any]) -> Sequence[Any]:
+def _same_or_new(old: Sequence[object], new: list[object]) -> Sequence[object]:
     if all(one is other for one, other in zip(new, old, strict=True)):
         return old
     return new if isinstance(old, list) else tuple(new)
 
 
-def _another(key: str, taken: Mapping[str, Any]) -> str:
+def _another(key: str, taken: Mapping[str, object]) -> str:
     """A key of its own for what would be lost under one that two secrets share."""
     return next(name for n in count(2) if (name := f"{key} {n}") not in taken)
 

@@ -90,7 +90,7 @@ def jury(
     aggregate: Aggregate = "mean",
     threshold: float | None = None,
     quorum: int | None = None,
-    **options: Any,
+    **options: object,
 ) -> Jury:
     """Several judges as one: judges as they are, or models that all answer `prompt`.
 

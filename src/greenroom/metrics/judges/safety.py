@@ -104,7 +104,7 @@ class Safety(Judged, frozen=True, kw_only=True):
 @takes_options
 def safety_v1(
     *,
-    categories: Sequence[Any] | Mapping[str, Any] | None = None,
+    categories: Sequence[object] | Mapping[str, object] | None = None,
     threshold: float | None = None,
     template: str | None = None,
     name: str | None = None,
@@ -127,7 +127,7 @@ def safety_v1(
 
 
 def _categories(given: object, bar: float, where: str) -> tuple[Category, ...]:
-    listed: list[Any] = list(CATEGORIES)
+    listed: list[object] = list(CATEGORIES)
     if isinstance(given, Mapping):
         named = cast("Mapping[str, Any]", given)
         listed = [{"id": name, "threshold": limit} for name, limit in named.items()]
@@ -142,7 +142,7 @@ def _categories(given: object, bar: float, where: str) -> tuple[Category, ...]:
     return tuple(found)
 
 
-def _category(given: Any, bar: float, where: str) -> Category:
+def _category(given: object, bar: float, where: str) -> Category:
     if isinstance(given, Category):
         given = {"id": given.id, "content": given.content, "threshold": given.threshold}
     if isinstance(given, str):

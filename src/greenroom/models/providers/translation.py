@@ -157,7 +157,7 @@ def _files(message: Message) -> list[theirs.BinaryContent]:
 
 
 def _is_native(
-    model: ProviderModel, client: Model, request: ModelRequest, schema: Mapping[str, Any]
+    model: ProviderModel, client: Model, request: ModelRequest, schema: Mapping[str, object]
 ) -> bool:
     """Whether the provider itself can hold the model to this schema."""
     profile = cast("Mapping[str, Any]", client.profile)

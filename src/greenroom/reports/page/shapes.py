@@ -32,7 +32,7 @@ An error is `{"error": what is wrong, "next": what to do}`. `rows` gets `sort` w
 A field that has its default is left out of the JSON. Numbers that are not known are left out or null, never 0.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 
@@ -312,7 +312,7 @@ class Earlier(Shape):
     n: int
     status: str
     why: str = ""
-    timeline: list[dict[str, Any]] = []
+    timeline: list[dict[str, Json]] = []
     beside: Beside | None = None
 
 
@@ -332,15 +332,15 @@ class Story(Shape):
     blame: tuple[str, list[str]] | None = None
     scores: list[tuple[str, Json]] = []
     """Each metric with its outcome; those that need a look come first."""
-    differences: list[dict[str, Any]] = []
+    differences: list[dict[str, Json]] = []
     """Expected next to actual: turn, part, expected, actual."""
-    before: list[dict[str, Any]] = []
+    before: list[dict[str, Json]] = []
     """The trials of the baseline: n, status, scores, why."""
     earlier: Earlier | None = None
     parted: str = ""
     """Of a flaky case: where a trial that passed and one that did not part."""
     spent: list[Spent] = []
-    timeline: list[dict[str, Any]] = []
+    timeline: list[dict[str, Json]] = []
     brief: bool = False
     """Whether only the trajectory was kept, without the ledger."""
     state: list[tuple[str, Json]] = []
@@ -615,7 +615,7 @@ class Play(Shape):
     agent: int
     name: str = ""
     state: Literal["resting", "working", "ended", "broken"] = "resting"
-    timeline: list[dict[str, Any]] = []
+    timeline: list[dict[str, Json]] = []
     values: list[tuple[str, Json]] = []
     """The agent's state: its places and their values."""
     waits: list[Waiting] = []
@@ -640,7 +640,7 @@ class AgentDetails(Shape):
     name: str
     graph: Part
     mermaid: str = ""
-    issues: list[dict[str, Any]] = []
+    issues: list[dict[str, Json]] = []
     """Contract issues: code, text, place, hint."""
     links: list[tuple[str, str, str]] = []
     """Data that goes from node to node: who writes, who reads, which place of the state."""
@@ -671,7 +671,7 @@ class LabelItem(Shape):
     question: str
     answers: list[str]
     item: str = ""
-    timeline: list[dict[str, Any]] = []
+    timeline: list[dict[str, Json]] = []
     done: int = 0
     total: int = 0
     last: str = ""

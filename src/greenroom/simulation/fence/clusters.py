@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 from functools import partial
 from pkgutil import resolve_name
-from typing import Any, Final
+from typing import Final
 
 from greenroom.backends.seams import Call, add_seam, wrap
 from greenroom.simulation.fence.routes import starting
@@ -95,7 +95,7 @@ def _install(places: Iterable[_Place]) -> None:
 
 
 def _seam(route: str, real: Call) -> Call:
-    def seam(*args: object, **given: object) -> Any:
+    def seam(*args: object, **given: object) -> object:
         if fenced() and not _may_pass(route, args):
             starting(route, (_name(args),))
         return real(*args, **given)
@@ -103,7 +103,7 @@ def _seam(route: str, real: Call) -> Call:
     return seam
 
 
-def _may_pass(route: str, args: tuple[Any, ...]) -> bool:
+def _may_pass(route: str, args: tuple[object, ...]) -> bool:
     scope = current_scope()
     if isinstance(scope, Opening):
         return scope.hosts is None  # a model may be asked anywhere, and so in another process
@@ -130,7 +130,7 @@ def _is_of_threads(pool: object) -> bool:
     return any(isinstance(pool, module.ThreadPool) for module in modules if module is not None)
 
 
-def _name(args: tuple[Any, ...]) -> str:
+def _name(args: tuple[object, ...]) -> str:
     """What was to run elsewhere, as far as it has a name."""
     for thing in args[:2]:
         if isinstance(thing, str):

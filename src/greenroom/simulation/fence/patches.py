@@ -8,7 +8,7 @@ from contextlib import suppress
 from contextvars import Context
 from pkgutil import resolve_name
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 from greenroom.backends.seams import missing_seams, stand
 from greenroom.simulation.fence import clusters
@@ -93,7 +93,7 @@ class _Installation:
                 return
             for owner, name, wrap in _PATCHES:
                 with suppress(ImportError, AttributeError):
-                    home: Any = resolve_name(owner)
+                    home: object = resolve_name(owner)
                     setattr(home, name, wrap(getattr(home, name)))
             watch_everywhere(check_tool)
             find_hosts_by(host_here, check_tool)

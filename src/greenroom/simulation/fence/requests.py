@@ -14,7 +14,7 @@ from typing import Any, Final
 from greenroom.ledger.redaction import keep_sent
 from greenroom.simulation.fence.scope import fenced
 
-Call = Callable[..., Any]
+Call = Callable[..., object]
 Look = Callable[..., None]
 
 _seams: Final[set[Call]] = set()
@@ -34,7 +34,7 @@ def install() -> None:
 
 def _seam(real: Call, look: Look) -> Call:
     @functools.wraps(real)
-    def seam(*args: object, **given: object) -> Any:
+    def seam(*args: object, **given: object) -> object:
         if fenced():
             with suppress(Exception):  # no request may fail for our looking at it
                 look(*args, **given)
@@ -43,7 +43,7 @@ def _seam(real: Call, look: Look) -> Call:
     return seam
 
 
-def _look_at_request(_client: Any, request: Any, *_: Any, **__: Any) -> None:
+def _look_at_request(_client: object, request: Any, *_: object, **__: object) -> None:
     keep_sent(_texts(request.headers.items()), str(request.url))
 
 
@@ -61,7 +61,7 @@ def _look_at_line(
     keep_sent((), _text(url))
 
 
-def _texts(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[str, str]]:
+def _texts(pairs: Iterable[tuple[object, object]]) -> list[tuple[str, str]]:
     return [(_text(name), _text(value)) for name, value in pairs]
 
 

@@ -151,7 +151,7 @@ def guarded_fork_exec(real: Call) -> Call:
     """Wrap `_posixsubprocess.fork_exec`: multiprocessing calls it without an audit event."""
 
     @wraps(real)
-    def fork_exec(*args: object) -> Any:
+    def fork_exec(*args: object) -> object:
         if fenced():
             starting("_posixsubprocess.fork_exec", args)
         return real(*args)
@@ -210,7 +210,7 @@ def guarded_sendfile(real: Call) -> Call:
     """Wrap `os.sendfile`, which takes a bare file descriptor."""
 
     @wraps(real)
-    def sendfile(out_fd: int, *args: object, **kwargs: object) -> Any:
+    def sendfile(out_fd: int, *args: object, **kwargs: object) -> object:
         if fenced() and not _holds(_accepted, out_fd):
             _check_descriptor(out_fd)
         return real(out_fd, *args, **kwargs)

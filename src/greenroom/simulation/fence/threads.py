@@ -31,7 +31,7 @@ def carrying_start(real: Call) -> Call:
     """Wrap `_thread.start_new_thread(function, args, kwargs)`."""
 
     @wraps(real)
-    def start_new_thread(function: Call, args: tuple[Any, ...], *kwargs: object) -> Any:
+    def start_new_thread(function: Call, args: tuple[object, ...], *kwargs: object) -> object:
         owner = _owner()
         if owner[0] is None:
             return real(function, args, *kwargs)
@@ -44,7 +44,7 @@ def carrying_joinable_start(real: Call) -> Call:
     """Wrap `_thread.start_joinable_thread(function, handle, daemon)` of Python 3.13."""
 
     @wraps(real)
-    def start_joinable_thread(function: Call, *args: object, **kwargs: object) -> Any:
+    def start_joinable_thread(function: Call, *args: object, **kwargs: object) -> object:
         owner = _owner()
         if owner[0] is None:
             return real(function, *args, **kwargs)
@@ -61,7 +61,7 @@ def carrying_submit(real: Call) -> Call:
     """
 
     @wraps(real)
-    def submit(pool: object, job: Call, /, *args: object, **kwargs: object) -> Any:
+    def submit(pool: object, job: Call, /, *args: object, **kwargs: object) -> object:
         return real(pool, _call_in, _owner(), job, *args, **kwargs)
 
     return submit
@@ -71,7 +71,7 @@ def carrying_register(real: Call) -> Call:
     """Wrap `atexit.register`; what a case wants done at exit is done inside its fence."""
 
     @wraps(real)
-    def register(callback: Call, *args: object, **kwargs: object) -> Any:
+    def register(callback: Call, *args: object, **kwargs: object) -> object:
         owner = _owner()
         if owner[0] is None:
             return real(callback, *args, **kwargs)
@@ -90,7 +90,7 @@ class _ExitCallback:
         self._owner: Final = owner
         self._callback: Final = callback
 
-    def __call__(self, *args: Any, **kwargs: Any) -> object:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         return _call_in(self._owner, self._callback, *args, **kwargs)
 
     def __eq__(self, other: object) -> bool:
@@ -108,7 +108,9 @@ def _run_in(owner: Owner, run: Callable[..., object], /, *args: object, **kw: ob
     run(*args, **kw)
 
 
-def _call_in(owner: Owner, job: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:
+def _call_in(
+    owner: Owner, job: Callable[..., object], /, *args: object, **kwargs: object
+) -> object:
     scope, mocks = owner
     token, mocking, before = (
         scope_var.set(scope),

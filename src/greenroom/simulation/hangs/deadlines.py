@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextvars import Context, ContextVar
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from greenroom.simulation.hangs.watchdog import Watch
@@ -44,7 +44,7 @@ class Deadline:
         self.outer = None if apart else RUNNING.get()
         self.owner = OWNER.get()
         self.expired = self.was_cut = False
-        self.task: asyncio.Task[Any] | None = None
+        self.task: asyncio.Task[object] | None = None
         self.over: asyncio.Future[None] | None = None
         """Done when the work is, or when it is given up; for work in a task of its own."""
         self.began = self.due = self.expects_loop_at = inf
@@ -55,7 +55,7 @@ class Deadline:
         self._on_extended = on_extended
         self._watch: Watch | None = None
 
-    def begin(self, task: asyncio.Task[Any], watch: "Watch") -> None:
+    def begin(self, task: asyncio.Task[object], watch: "Watch") -> None:
         """Start the clock for a task of the running loop."""
         seconds = 0.0 if self.was_cut else min(self.seconds, YEAR)
         self.task = task
@@ -74,7 +74,7 @@ class Deadline:
         # would outlive the run.
         self.task = self._on_extended = None
 
-    def retire(self, task: asyncio.Task[Any]) -> None:
+    def retire(self, task: asyncio.Task[object]) -> None:
         """Stop the clock of a task that is done, and let the work that waits for it go on."""
         self.end()
         retrieve_exception(task)
@@ -131,20 +131,20 @@ class Deadline:
             deadline = deadline.outer
 
 
-def deadlines_of(task: asyncio.Task[Any]) -> Iterator[Deadline]:
+def deadlines_of(task: asyncio.Task[object]) -> Iterator[Deadline]:
     """The deadlines of the work that a task belongs to, from the inside out."""
     innermost = context_of(task).get(RUNNING)
     return iter(()) if innermost is None else innermost.with_outer()
 
 
-def context_of(task: asyncio.Task[Any]) -> Context:
+def context_of(task: asyncio.Task[object]) -> Context:
     """The context that a task runs in."""
     # Before Python 3.12 and its `get_context`, a task shows it to the garbage collector only.
     referents: list[object] = gc.get_referents(task)
     return next((it for it in referents if isinstance(it, Context)), Context())
 
 
-def retrieve_exception(task: asyncio.Task[Any]) -> None:
+def retrieve_exception(task: asyncio.Task[object]) -> None:
     """Take what a task raised for seen: asyncio must not log what `finish` hands over."""
     # In this file, because the guards never break into it.
     if not task.cancelled():

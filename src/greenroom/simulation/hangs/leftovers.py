@@ -13,7 +13,7 @@ from greenroom.world.threads import leak
 _KNOCK: Final = 0.1
 
 
-async def sweep(tasks: Iterable[asyncio.Task[Any]]) -> None:
+async def sweep(tasks: Iterable[asyncio.Task[object]]) -> None:
     """End tasks that work left behind: cancelled first, closed if that is no use.
 
     `asyncio.run` waits without end for a task that swallows its cancellation, so sweep before it
@@ -33,9 +33,9 @@ async def sweep(tasks: Iterable[asyncio.Task[Any]]) -> None:
         _disown(task)
 
 
-def close(task: asyncio.Task[Any]) -> None:
+def close(task: asyncio.Task[object]) -> None:
     """End a coroutine that swallows its cancellation, in its own context."""
-    coroutine: Any = task.get_coro()
+    coroutine: object = task.get_coro()
     waiting = tuple(_waiting_for(coroutine))
     try:
         context_of(task).run(coroutine.close)
@@ -70,13 +70,13 @@ def _forget(work: object, loop: object) -> None:
         getattr(loop, "_asyncgens", set[Any]()).discard(work)
 
 
-def _disown(task: asyncio.Task[Any]) -> None:
+def _disown(task: asyncio.Task[object]) -> None:
     """Let nothing wait for a task that cannot be ended, watch it, nor complain of it."""
     for deadline in deadlines_of(task):
         if deadline.task is task:
             deadline.end()
     # Private: `asyncio.run` would wait for it, and the interpreter complain of it, otherwise.
-    tasks: Any = asyncio.tasks
+    tasks: object = asyncio.tasks
     tasks._unregister_task(task)
     stubborn: Any = task
     stubborn._log_destroy_pending = False

@@ -72,7 +72,7 @@ class watched:  # noqa: N801 - read as a verb: with watched(task, seconds)
 
     def __init__(
         self,
-        task: asyncio.Task[Any],
+        task: asyncio.Task[object],
         seconds: float,
         on_expired: Callable[[], None] | None = None,
         *,

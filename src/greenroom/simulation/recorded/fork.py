@@ -26,6 +26,7 @@ from greenroom.ledger.events import (
     ToolReturned,
     UserSaid,
 )
+from greenroom.ledger.functions import Anything
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall, Usage
 from greenroom.ledger.plain import as_object
@@ -43,16 +44,16 @@ _AT_REST = (Remembered, InvocationStarted, InvocationEnded, UserSaid, Answered)
 
 async def fork(
     ledger: Ledger,
-    agent: object,
+    agent: Any,
     *,
     at: int,
     case: Case | None = None,
-    mocks: Mapping[str, Any] | None = None,
+    mocks: Mapping[str, Anything] | None = None,
     answer: object = _NOTHING,
     n: int = 1,
     on_event: Callable[[Event], None] | None = None,
-    allow_tools: Collection[Any] = (),
-    middleware: "Iterable[Any] | MiddlewareStack" = (),
+    allow_tools: Collection[object] = (),
+    middleware: "Iterable[object] | MiddlewareStack" = (),
 ) -> list[Ledger]:
     """Continue a recorded trial before its event `at` with a change, `n` times; the ledgers of those trials.
 
@@ -149,7 +150,7 @@ def _is_at_work(ledger: Ledger, at: int) -> bool:
     return False
 
 
-def _with_mocks(case: Case, mocks: Mapping[str, Any] | None) -> Case:
+def _with_mocks(case: Case, mocks: Mapping[str, Anything] | None) -> Case:
     return replace(case, mocks={**case.mocks, **mocks}) if mocks else case
 
 

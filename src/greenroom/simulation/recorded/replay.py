@@ -55,11 +55,11 @@ _SECONDS = 600.0
 
 async def replay(
     ledger: Ledger,
-    agent: object,
+    agent: Any,
     *,
     on_drift: OnDrift = "error",
     case: Case | None = None,
-    middleware: "Iterable[Any] | MiddlewareStack" = (),
+    middleware: "Iterable[object] | MiddlewareStack" = (),
 ) -> Ledger:
     """Run the agent on what a ledger recorded: nobody is asked, and no tool runs.
 

@@ -65,14 +65,14 @@ class ShrinkOptions(TypedDict, total=False):
     """What models may be asked for what was not answered before."""
     allow_tools: Collection[Any]
     resources: Factories
-    middleware: "Iterable[Any] | MiddlewareStack"
+    middleware: "Iterable[object] | MiddlewareStack"
     on_step: Callable[[Shrinking], None]
     """Hears of every smaller case that still fails."""
 
 
 async def shrink(
     case: Case,
-    agent: object,
+    agent: Any,
     fails: Fails,
     *,
     ledger: Ledger | None = None,
@@ -90,7 +90,7 @@ async def shrink(
 
 
 async def shrink_by(
-    case: Case, agent: object, fails: FailsAs, ledger: Ledger | None, options: ShrinkOptions
+    case: Case, agent: Any, fails: FailsAs, ledger: Ledger | None, options: ShrinkOptions
 ) -> Shrunk:
     """As `shrink`, by a function of a smaller case and its trial."""
     whole = _as_turns(case, ledger, options.get("allow_tools", ()))
@@ -226,7 +226,7 @@ class _Tries:
             self._on_step(found)
 
 
-def _as_turns(case: Case, ledger: Ledger | None, allowed: Collection[Any]) -> Case:
+def _as_turns(case: Case, ledger: Ledger | None, allowed: Collection[object]) -> Case:
     """The case with all that its user says as turns, and all that its tools answered as mocks."""
     user = case.user
     if case.history:

@@ -13,7 +13,7 @@ from greenroom.ledger.plain import Json
 from greenroom.ledger.view import LedgerView
 
 FormatPrompt = Callable[[LedgerView, Yield], "str | Awaitable[str]"]
-FormatResponse = Callable[[Json, LedgerView, Yield], Any]
+FormatResponse = Callable[[Json, LedgerView, Yield], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ _PARAMETERS = {
 """What the functions of a bridge are called with, by position."""
 
 
-def _mismatch(function: Callable[..., Any], parameters: Sequence[str]) -> str:
+def _mismatch(function: Callable[..., object], parameters: Sequence[str]) -> str:
     """Why a function cannot be called with these; empty if it can, or if that cannot be known."""
     try:
         inspect.signature(function).bind(*parameters)
@@ -94,5 +94,5 @@ def _name_of(function: object) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-async def _settled(value: object) -> Any:
+async def _settled(value: object) -> object:
     return await value if inspect.isawaitable(value) else value

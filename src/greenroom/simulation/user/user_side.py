@@ -125,7 +125,7 @@ class UserSide:
                 prompt = await self._format_prompt(wait, role)
             self._world.record(InvocationStarted(path=root, input=prompt))
 
-    def _role(self, wait: Yield) -> Any:
+    def _role(self, wait: Yield) -> object:
         return self._user.loop if wait.type == "message" else self._user.tools.get(wait.tool)
 
     def _position(self, wait: Yield, rank: int) -> int:
@@ -332,7 +332,7 @@ class _Misfit(Exception):
         self.problem = problem
 
 
-def _speaker(role: object, n: int) -> Any:
+def _speaker(role: object, n: int) -> object:
     """Who or what gives the n-th answer of a role; None when it has no more."""
     return role.line(n) if isinstance(role, Lines) else role
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.context import history, persona
@@ -101,7 +100,7 @@ def with_user_model(case: Case, model: object, max_turns: int | None = None) -> 
     return case if user is case.user else replace(case, user=user)
 
 
-def _modelled(user: object, model: object, max_turns: int | None) -> Any:
+def _modelled(user: object, model: object, max_turns: int | None) -> object:
     match user:
         case SimulatedUser():
             limit = min((n for n in (user.max_turns, max_turns) if n is not None), default=None)

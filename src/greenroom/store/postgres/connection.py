@@ -42,7 +42,7 @@ class RawConnection(psycopg.Connection["tuple[Any, ...]"]):
         return super().wait(_heard(gen, self.silence), *given, **named)
 
 
-def _heard(dialogue: Generator[Any, Any, T], seconds: float) -> Generator[Any, Any, T]:
+def _heard(dialogue: Generator[object, object, T], seconds: float) -> Generator[Any, Any, T]:
     """The same dialogue, ended when nothing was heard for so long; psycopg looks in ten times a second."""
     until = monotonic() + seconds
     try:
@@ -71,16 +71,16 @@ class PostgresConnection:
         """Whether a transaction is open."""
         return self.raw.info.transaction_status in _OPEN
 
-    def execute(self, sql: str, values: Sequence[Any] = ()) -> "psycopg.Cursor[tuple[Any, ...]]":
+    def execute(self, sql: str, values: Sequence[object] = ()) -> "psycopg.Cursor[tuple[Any, ...]]":
         """Run a statement; a `?` stands for each value."""
         return self.raw.execute(translated(sql), [*map(_plain, values)])
 
-    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+    def executemany(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         """Run a statement for each row of values."""
         with self.raw.cursor() as cursor:
             cursor.executemany(translated(sql), [[*map(_plain, row)] for row in rows])
 
-    def stream(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+    def stream(self, sql: str, values: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
         """The rows that a query finds, some at a time: they need not fit into memory together."""
         size = _AT_ONCE if capabilities.has_stream_chunked() else 1
         return self.raw.cursor().stream(translated(sql), [*map(_plain, values)], size=size)
@@ -115,7 +115,7 @@ def translated(sql: str) -> LiteralString:
     return cast("LiteralString", first + "".join(numbered))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """A value as Postgres takes it."""
     if isinstance(value, str):
         return ODD + json.dumps(value) if "\0" in value else value

@@ -89,7 +89,7 @@ class _Measures(Evaluator):
         self,
         actual_invocations: list[Invocation],
         expected_invocations: list[Invocation] | None = None,
-        conversation_scenario: Any = None,  # noqa: ARG002
+        conversation_scenario: object = None,  # noqa: ARG002
     ) -> EvaluationResult:
         """The metric's outcome for the whole conversation; of single turns only if there is one."""
         case = _case(expected_invocations or actual_invocations)

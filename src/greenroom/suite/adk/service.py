@@ -43,6 +43,7 @@ from greenroom.errors import (
     MetricsHung,
     MissingExtra,
 )
+from greenroom.ledger.functions import Anything
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.text_files import text_of
 from greenroom.metrics import as_metric
@@ -89,9 +90,9 @@ async def evaluate_in_adk(
     *,
     trials: int | None = None,
     metrics: Iterable[MetricLike] = (),
-    mocks: Mapping[str, Any] = _NO_MOCKS,
+    mocks: Mapping[str, Anything] = _NO_MOCKS,
     model: Model | str | None = None,
-    allow_tools: Collection[Any] = (),
+    allow_tools: Collection[object] = (),
     judge_hosts: Collection[str] = (),
     concurrency: int = CONCURRENCY,
     seconds_per_metric: float = METRIC_SECONDS,

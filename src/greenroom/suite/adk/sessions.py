@@ -112,7 +112,7 @@ class SessionCopy:
         self._session: Session | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def begin(self, state: Mapping[str, Any]) -> None:
+    def begin(self, state: Mapping[str, object]) -> None:
         """The session begins with this state."""
         lasting = {name: state[name] for name in state if not name.startswith("temp:")}
         self._steps.put_nowait(partial(self._create, deepcopy(lasting)))
@@ -222,15 +222,15 @@ class TrialFiles(BaseArtifactService):
         self._hosts = hosts
         self._broke = broke
 
-    async def save_artifact(self, **asked: Any) -> int:
+    async def save_artifact(self, **asked: object) -> int:
         """Save a file of this trial."""
         return await self._ask(self._service.save_artifact, asked)
 
-    async def load_artifact(self, **asked: Any) -> Any:
+    async def load_artifact(self, **asked: object) -> Any:
         """A file of this trial, or None."""
         return await self._ask(self._service.load_artifact, asked)
 
-    async def list_artifact_keys(self, **asked: Any) -> list[str]:
+    async def list_artifact_keys(self, **asked: object) -> list[str]:
         """The names of the files of this trial."""
         listed = self._service.list_artifact_keys
         found: list[str] = await self._ask(listed, {**asked, "session_id": None})
@@ -238,23 +238,25 @@ class TrialFiles(BaseArtifactService):
             found = [*found, *await self._ask(listed, asked)]
         return sorted(set(found))
 
-    async def delete_artifact(self, **asked: Any) -> None:
+    async def delete_artifact(self, **asked: object) -> None:
         """Delete a file of this trial."""
         await self._ask(self._service.delete_artifact, asked)
 
-    async def list_versions(self, **asked: Any) -> list[int]:
+    async def list_versions(self, **asked: object) -> list[int]:
         """The versions of a file."""
         return await self._ask(self._service.list_versions, asked)
 
-    async def list_artifact_versions(self, **asked: Any) -> Any:
+    async def list_artifact_versions(self, **asked: object) -> Any:
         """The versions of a file, described."""
         return await self._ask(self._service.list_artifact_versions, asked)
 
-    async def get_artifact_version(self, **asked: Any) -> Any:
+    async def get_artifact_version(self, **asked: object) -> Any:
         """One version of a file, described."""
         return await self._ask(self._service.get_artifact_version, asked)
 
-    async def _ask(self, method: Callable[..., Awaitable[Any]], asked: Mapping[str, Any]) -> Any:
+    async def _ask(
+        self, method: Callable[..., Awaitable[object]], asked: Mapping[str, object]
+    ) -> Any:
         try:
             with _open_to(self._hosts):
                 return await method(**self._placed(asked))
@@ -269,7 +271,7 @@ class TrialFiles(BaseArtifactService):
                 )
             ) from error
 
-    def _placed(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def _placed(self, asked: Mapping[str, object]) -> dict[str, Any]:
         """The same question, asked about the place of this trial."""
         place, is_in_session = self._place, asked.get("session_id") is not None
         is_users = not is_in_session or str(asked.get("filename", "")).startswith("user:")

@@ -49,11 +49,11 @@ class OneCase:
 
     case: EvalCase
 
-    def get_eval_set(self, **_: Any) -> TheirSet:
+    def get_eval_set(self, **_: object) -> TheirSet:
         """The set with the case."""
         return TheirSet(eval_set_id=SET, eval_cases=[self.case])
 
-    def get_eval_case(self, **_: Any) -> EvalCase:
+    def get_eval_case(self, **_: object) -> EvalCase:
         """The case."""
         return self.case
 
@@ -80,7 +80,7 @@ def their_case(case: Case) -> EvalCase:
     )
 
 
-def check_judged(case: Case, criteria: Mapping[str, Any]) -> None:
+def check_judged(case: Case, criteria: Mapping[str, object]) -> None:
     """Refuse a case that these criteria would take at its letter where it says something else."""
     if not _compares_arguments(criteria.get(_TRAJECTORY)):
         return
@@ -94,7 +94,7 @@ def check_judged(case: Case, criteria: Mapping[str, Any]) -> None:
                 )
 
 
-def _compares_arguments(criterion: Any) -> bool:
+def _compares_arguments(criterion: object) -> bool:
     if isinstance(criterion, BaseCriterion):
         options = criterion.model_dump(by_alias=True)
         return not (options.get("ignoreArgs") or options.get("ignore_args"))
@@ -153,7 +153,7 @@ class Listener:
     registry: Any
     heard: dict[str, str] = field(default_factory=dict[str, str])
 
-    def get_evaluator(self, eval_metric: EvalMetric) -> Any:
+    def get_evaluator(self, eval_metric: EvalMetric) -> object:
         """The metric's evaluator, listened to."""
         try:
             return _Heard(self, eval_metric.metric_name, self.registry.get_evaluator(eval_metric))
@@ -168,7 +168,7 @@ class _Heard:
     name: str
     evaluator: Any
 
-    async def evaluate_invocations(self, **given: Any) -> Any:
+    async def evaluate_invocations(self, **given: object) -> object:
         """What the evaluator says; an exception is remembered on its way."""
         try:
             result = self.evaluator.evaluate_invocations(**given)

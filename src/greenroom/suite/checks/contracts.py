@@ -83,7 +83,7 @@ def _others(graph: Graph, case: Case) -> Iterator[str]:
         yield "the user"
 
 
-def _changes_state(mock: Any) -> bool:
+def _changes_state(mock: object) -> bool:
     """Whether a mock may change the state: it is given the context, or its result asks for that."""
     match mock:
         case InTurn():
@@ -113,7 +113,7 @@ def _asks_for_context(mock: Any) -> bool:
     return not {"ctx", "context"}.isdisjoint(names)
 
 
-def _is_plain(user: Any) -> bool:
+def _is_plain(user: object) -> bool:
     """Whether a user only talks."""
     if isinstance(user, Lines):
         is_data = not any(isinstance(line, WithStateChange) for line in user.lines)

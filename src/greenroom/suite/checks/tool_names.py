@@ -33,7 +33,7 @@ _HANDOVERS = ("transfer_to_", "transfer_")
 def check_tool_names(
     backend: Backend | None,
     cases: EvalSet,
-    allowed: Collection[Any] = (),
+    allowed: Collection[object] = (),
     approved: Collection[str] = (),
     metrics: Iterable[MetricLike] = (),
 ) -> list[str]:
@@ -63,7 +63,7 @@ def _line(file: str, problem: Problem) -> str:
 def tool_problems(
     case: Case,
     runs: Backend,
-    allowed: Collection[Any] = (),
+    allowed: Collection[object] = (),
     approved: Collection[str] = (),
 ) -> Iterator[Problem]:
     """What is wrong with the tools that a case names and their arguments, each at its place in the case.
@@ -132,7 +132,7 @@ def _of_the_run(
     metrics: Iterable[MetricLike],
     backend: Backend | None,
     cases: EvalSet,
-    allowed: Collection[Any],
+    allowed: Collection[object],
 ) -> Iterator[Problem]:
     """What is wrong with the metrics of a run: those about tools that no case's agent has."""
     for metric in metrics:
@@ -158,7 +158,7 @@ def _with_agents(backend: Backend | None, cases: EvalSet) -> Iterator[tuple[Case
 
 
 def _misspelt(
-    case: Case, says: str, name: str, where: str, tools: Mapping[str, Any]
+    case: Case, says: str, name: str, where: str, tools: Mapping[str, object]
 ) -> Iterator[Problem]:
     """A tool that a case speaks of, and that the agent has under a similar name.
 

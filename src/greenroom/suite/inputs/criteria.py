@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from greenroom.cases.case import Case
 from greenroom.cases.checks import metric_problem
@@ -13,6 +13,7 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.problems import Problem, at, listed
 from greenroom.errors import BadFile, BadInput, BadMetric
+from greenroom.ledger.functions import Anything
 from greenroom.ledger.plain import Json, is_object
 from greenroom.metrics import as_metric
 from greenroom.simulation.user.users import with_user_model
@@ -37,7 +38,9 @@ def with_config(options: Values, config: "EvalConfig | None") -> Values:
     return {**options, **limits, "fail_fast": options["fail_fast"] or config.fail_fast}
 
 
-def equipped(evalset: EvalSet, mocks: Mapping[str, Any], config: "EvalConfig | None") -> EvalSet:
+def equipped(
+    evalset: EvalSet, mocks: Mapping[str, Anything], config: "EvalConfig | None"
+) -> EvalSet:
     """The set whose cases have `mocks` for what they do not mock themselves, judged by `config`.
 
     Its criteria are added to the set's; on equal names they win. Models of judges that are named as

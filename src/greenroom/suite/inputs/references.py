@@ -50,7 +50,7 @@ async def load_agent(reference: str) -> Any:
     )
 
 
-async def _made(found: Any) -> Any:
+async def _made(found: object) -> object:
     """What a factory makes; an agent object is itself, and so is a function that takes a message."""
     if not inspect.isfunction(found):
         return found

@@ -185,7 +185,7 @@ def module_cases(module: ModuleType) -> list[Case]:
     return list(seen.values())
 
 
-def as_evalset(given: Any, name: str = "cases") -> EvalSet:
+def as_evalset(given: object, name: str = "cases") -> EvalSet:
     """An eval set from one, from cases, from a single case, or from a path."""
     if isinstance(given, EvalSet):
         return given
@@ -356,13 +356,13 @@ def as_resources(given: Factories | str) -> Factories:
     """Functions by name that open resources, or those that stand at `resources.py:name`."""
     if not isinstance(given, str):
         return given
-    found: Any = load_value(given) if given else {}
+    found: object = load_value(given) if given else {}
     if isinstance(found, Mapping) and is_resources(found):
         return cast("Factories", found)
     raise BadFile(f"{given} is {found!r}, but resources are {OPTIONS['resources'].wanted}.")
 
 
-def as_middleware(given: "Iterable[Any] | MiddlewareStack") -> "MiddlewareStack | None":
+def as_middleware(given: "Iterable[object] | MiddlewareStack") -> "MiddlewareStack | None":
     """Middleware in its order, with what stands at `audit.py:name` in the place of the reference."""
     if not given:
         return None

@@ -67,7 +67,7 @@ class MutantModel:
         return words, ()
 
 
-def _arguments(schema: Mapping[str, Any], words: str = "") -> dict[str, Json]:
+def _arguments(schema: Mapping[str, object], words: str = "") -> dict[str, Json]:
     """Arguments that fit the schema of a tool."""
     found = sample(schema, words)
     return found if is_object(found) else {}

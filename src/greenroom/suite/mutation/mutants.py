@@ -154,7 +154,7 @@ def _eager(original: Original, case: Case) -> Case:
     return replace(case, model=model, mocks={**added, **case.mocks})
 
 
-def _really_runs(mock: Any, facts: ToolFacts | None) -> bool:
+def _really_runs(mock: object, facts: ToolFacts | None) -> bool:
     """Whether a mock may be the tool itself, which its author lets run."""
     if isinstance(mock, Live):
         return True
@@ -162,7 +162,7 @@ def _really_runs(mock: Any, facts: ToolFacts | None) -> bool:
     return is_code and (facts is None or names_tool(mock, facts.name, facts.origin))
 
 
-def _meant(mock: Any) -> Mapping[str, Json]:
+def _meant(mock: object) -> Mapping[str, Json]:
     """The arguments that a mock was written for."""
     return _fixed(mock.answers[0][0]) if isinstance(mock, ByArgs) and mock.answers else {}
 
@@ -170,7 +170,7 @@ def _meant(mock: Any) -> Mapping[str, Json]:
 def _fixed(args: Mapping[str, Any]) -> Mapping[str, Json]:
     """The arguments without those that are queries, such as `{"$gt": 5}` or a function."""
 
-    def is_query(value: Any) -> bool:
+    def is_query(value: object) -> bool:
         return callable(value) or (isinstance(value, dict) and has_operators(cast(Any, value)))
 
     return {name: value for name, value in args.items() if not is_query(value)}
@@ -232,7 +232,7 @@ def _without_rules(original: Original) -> Iterator[Mutant]:
 
 def _lessened(
     original: Original, cases: Collection[Case], *, tool: str = "", rule: str = ""
-) -> tuple[Any, list[Case | None]]:
+) -> tuple[object, list[Case | None]]:
     """The agent and the cases with models that know less; None for a case where no model can be changed."""
     agent = _agent_without(original.agent, tool, rule)
 
@@ -247,7 +247,7 @@ def _lessened(
     return original.agent if agent is None else agent, [less(case) for case in cases]
 
 
-def _agent_without(agent: Any, tool: str, rule: str) -> Any:
+def _agent_without(agent: object, tool: str, rule: str) -> object:
     """A copy of one of Greenroom's own agents whose models know less; None if that cannot be made."""
     backend = None if agent is None else backend_for(agent)
     if not isinstance(backend, NativeBackend):

@@ -185,7 +185,7 @@ def _on_rules(original: Original) -> list[str]:
 
 
 async def _play(
-    mutant: Mutant, evalset: EvalSet, original: Original, given: Mapping[str, Any]
+    mutant: Mutant, evalset: EvalSet, original: Original, given: Mapping[str, object]
 ) -> MutantResult:
     """What came of one mutant."""
     base = MutantResult(name=mutant.name, about=mutant.about, does_nothing=mutant.does_nothing)

@@ -11,6 +11,7 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import MetricLike
 from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadInput
+from greenroom.ledger.functions import Anything
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import as_object
 from greenroom.ledger.questions import ended, started
@@ -39,7 +40,7 @@ async def shrink_trial(
     cases: EvalSet | Case | Iterable[Case] | str | Path | None = None,
     config: "EvalConfig | str | Path | None" = None,
     metrics: Iterable[MetricLike] = (),
-    mocks: Mapping[str, Any] | None = None,
+    mocks: Mapping[str, Anything] | None = None,
     store: Store | str | Path | None = None,
     **options: Unpack[ShrinkOptions],
 ) -> Shrunk:

@@ -18,7 +18,7 @@ from greenroom.cases.parts import MetricLike
 from greenroom.cases.scores import Unmeasured
 from greenroom.errors import BadInput
 from greenroom.ledger.events import Noted
-from greenroom.ledger.plain import is_object
+from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.questions import TRACE, turns
 from greenroom.metrics.scores import recorded_case
 from greenroom.results.report import Report
@@ -89,7 +89,7 @@ class TraceWatch:
         """Where each conversation is written down that was scored or left out."""
         return self.state / "conversations.jsonl"
 
-    def _lines(self) -> Iterator[dict[str, Any]]:
+    def _lines(self) -> Iterator[dict[str, Json]]:
         if not self.journal.exists():
             return
         raw = self.journal.read_bytes()

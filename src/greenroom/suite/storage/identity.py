@@ -12,7 +12,7 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import Metric
 from greenroom.errors import BadInput
 from greenroom.ledger.codec import json_of
-from greenroom.ledger.plain import without_addresses
+from greenroom.ledger.plain import Json, without_addresses
 from greenroom.results.result import UNKNOWN_CODE
 from greenroom.store.runs import Plan
 
@@ -21,7 +21,7 @@ GIVEN_AS: Final = ContextVar[str]("greenroom_agent_given_as", default="")
 
 
 def plan_of(
-    evalset: EvalSet, agent: Any, backend: Backend | None, metrics: Iterable[Metric]
+    evalset: EvalSet, agent: object, backend: Backend | None, metrics: Iterable[Metric]
 ) -> Plan:
     """What a run sets out to do."""
     return Plan(
@@ -57,7 +57,7 @@ def set_digest(cases: Iterable[tuple[str, bool]]) -> str:
     return _digest([digest for digest, _ in found]) if all(known for _, known in found) else ""
 
 
-def _digest(data: Any) -> str:
+def _digest(data: object) -> str:
     return _digest_of(json_of(data, repr))
 
 
@@ -69,7 +69,7 @@ def _digest_of(text: bytes) -> str:
 
 def identity_of(
     backend: Backend | None, cases: Iterable[Case], metrics: Iterable[Metric]
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """What two processes must have in common before one runs trials for the other."""
     return {
         "agent": "" if backend is None else backend.digest,

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Mapping
 from functools import cache, partial
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -97,7 +96,7 @@ async def resume_run(
         run = await writer.do(lambda connection: store.resume(before, plan, places, connection))
         failpoint("resume.read")
         notes = [*changed_cases(done.items(), cases.digests), *_other_shards(store, before)]
-        allowed: Collection[Any] = options["allow_tools"]
+        allowed: Collection[object] = options["allow_tools"]
         return StoredRun(store, writer, run, journal, cases, known, cut, notes, allowed)
     except BaseException:
         if journal is not None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from greenroom.cases.case import Case
 from greenroom.cases.mocks import Live
@@ -163,7 +163,7 @@ def reason_for_doubt(case: Case, ledger: Ledger, kept: int, not_begun: Collectio
     return ""
 
 
-def may_act(case: Case, allowed: Collection[Any]) -> bool:
+def may_act(case: Case, allowed: Collection[object]) -> bool:
     """Whether any tool of the agent may run for real."""
     is_mocked = all(_is_mocked(case, tool) for tool in case.mocks)
     return bool(allowed or case.allow_tools) or not is_mocked

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import GreenroomError, StoreFailed
@@ -48,7 +47,7 @@ class StoredRun(Recorder):
         known: Mapping[Key, str],
         cut: dict[Key, CutTrial],
         notes: Sequence[str] = (),
-        allowed: Collection[Any] = (),
+        allowed: Collection[object] = (),
     ) -> None:
         self.run_id = run.id
         self.failure = ""

@@ -152,7 +152,7 @@ class LocalProcess:
 
 
 def _started(
-    environment: Mapping[str, str], folder: str | None, path: Any, *said: Any
+    environment: Mapping[str, str], folder: str | None, path: object, *said: object
 ) -> tuple["Popen[bytes]", Any, Any]:
     """A new process, and the ends of the pipes to it and from it."""
     python = [sys.executable, *["-O"] * sys.flags.optimize]  # with asserts if they count here

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from greenroom.errors import BadInput, GreenroomError, WorkerDied
+from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import keep_secret
 from greenroom.suite.workers.trial import Cut, Died, Done, Ending, Lost, WorkerTrial
 from greenroom.suite.workers.turns import TurnGiver
@@ -40,7 +41,7 @@ class Worker:
         self.trials: dict[int, WorkerTrial] = {}
         self.is_gone = False
         self._loop = asyncio.get_running_loop()
-        self._ready: asyncio.Future[dict[str, Any]] = self._loop.create_future()
+        self._ready: asyncio.Future[dict[str, object]] = self._loop.create_future()
         self._link = link
         self._cut: dict[WorkerTrial, Cut] = {}
         """How each trial ends when the parent ends this worker because one was overdue."""
@@ -113,7 +114,7 @@ class Worker:
             assert mark in (AGENT, JUDGE)
             trial.add_event(text, judging=mark == JUDGE)
 
-    def _give_turn(self, message: dict[str, Any]) -> None:
+    def _give_turn(self, message: dict[str, Json]) -> None:
         self._link.write(packed(message))
 
     def _confirm_call(self, trial: WorkerTrial, message: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.cases.liveness import is_live
 from greenroom.cases.parts import MetricLike, metric_name
 from greenroom.errors import BadInput
+from greenroom.ledger.functions import Anything
 from greenroom.ledger.plain import Json, is_object
 from greenroom.suite.inputs.references import (
     FOLDER_FILES,
@@ -59,7 +60,7 @@ class Workers(Struct, frozen=True, kw_only=True):
 
 
 def briefing(
-    workers: Workers, agent: Any, cases: Any, evalset: EvalSet, options: Values
+    workers: Workers, agent: object, cases: object, evalset: EvalSet, options: Values
 ) -> dict[str, Json]:
     """What a worker needs, as JSON; BadInput names the first part that no worker could find again.
 
@@ -106,11 +107,11 @@ def _option(name: str, value: Any) -> Json:
             return _plain(value, f"the {name}")
 
 
-def _members(middleware: Any) -> Iterable[Any]:
+def _members(middleware: Any) -> Iterable[object]:
     return getattr(middleware, "members", middleware)
 
 
-def _plain(value: Any, what: str) -> Json:
+def _plain(value: object, what: str) -> Json:
     """A text, a number or None as it is, anything else as where it is found: `{"reference": ...}`."""
     if isinstance(value, Path):
         return str(value)
@@ -119,7 +120,7 @@ def _plain(value: Any, what: str) -> Json:
     return {"reference": _found(value, what)}
 
 
-def _found(thing: Any, what: str) -> str:
+def _found(thing: object, what: str) -> str:
     reference = reference_to(thing)
     if not reference:
         raise BadInput(
@@ -129,12 +130,12 @@ def _found(thing: Any, what: str) -> str:
     return reference
 
 
-def _shown(thing: Any) -> str:
+def _shown(thing: object) -> str:
     name = getattr(thing, "name", None) or getattr(thing, "__name__", None)
     return repr(name) if isinstance(name, str) else f"of type {type(thing).__qualname__}"
 
 
-def _cases(workers: Workers, cases: Any, evalset: EvalSet) -> dict[str, Json]:
+def _cases(workers: Workers, cases: object, evalset: EvalSet) -> dict[str, Json]:
     if workers.cases or workers.beside:
         kind = "gathered" if workers.cases else "beside"
         return {kind: workers.cases or workers.beside, "configs": workers.configs}
@@ -165,14 +166,14 @@ def _metric(metric: MetricLike) -> Json:
     return _plain(metric, f"the metric {metric_name(metric)!r}")
 
 
-def _mocks(mocks: Mapping[str, Any]) -> Json:
+def _mocks(mocks: Mapping[str, Anything]) -> Json:
     """The mocks as data, or where their mapping is found."""
     data = {tool: mock_data(mock) for tool, mock in mocks.items()}
     live = [tool for tool, mock in data.items() if is_live(mock)]
     return _found(mocks, f"the mock of {live[0]!r} is code, and `mocks`") if live else data
 
 
-def _resources(factories: Mapping[str, Any]) -> Json:
+def _resources(factories: Mapping[str, object]) -> Json:
     """Where the mapping of functions that open resources is found, or each of them."""
     if reference := reference_to(factories):
         return {"reference": reference}

@@ -11,6 +11,7 @@ from greenroom.errors import GreenroomError
 from greenroom.ledger.codec import decode
 from greenroom.ledger.events import Event, RunEnded
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import ended, seconds
 from greenroom.ledger.trajectory import trajectory
 from greenroom.results.data import verdict_from
@@ -89,7 +90,7 @@ class WorkerTrial:
 
     # In a worker
 
-    def order(self) -> dict[str, Any]:
+    def order(self) -> dict[str, Json]:
         """The message to the next worker."""
         self.over = asyncio.get_running_loop().create_future()
         self._sent, self._since, self.missed = monotonic(), None, 0

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextvars import Context
 from itertools import count
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 READY: Final = "R"
 FAILED: Final = "F"
@@ -36,7 +36,7 @@ LONGEST: Final = 64 * 1024 * 1024
 """Bytes in one line; a worker that says more at once is broken."""
 
 
-def packed(message: Any) -> bytes:
+def packed(message: object) -> bytes:
     """A message of the parent as one line."""
     return json.dumps(message).encode() + b"\n"
 
@@ -65,7 +65,7 @@ class Outbox:
         # An empty context: the watchdog must not break into it when a case's time is up.
         Context().run(self._write, b"%s %s\n" % (f"{mark}{number}".encode(), text))
 
-    def tell(self, mark: str, position: int | None, message: Any) -> None:
+    def tell(self, mark: str, position: int | None, message: object) -> None:
         """Send a message as JSON."""
         self.send(mark, position, json.dumps(message).encode())
 

@@ -119,7 +119,7 @@ def _send_stall(outbox: Outbox, stall: Stall) -> None:
 def _orders(inbox: int, outbox: Outbox) -> "asyncio.Queue[Any]":
     """The parent's lines as they come, read by a thread: the loop may be blocked."""
     loop = asyncio.get_running_loop()
-    orders: asyncio.Queue[Any] = asyncio.Queue()
+    orders: asyncio.Queue[object] = asyncio.Queue()
 
     def listen() -> None:
         with os.fdopen(inbox, "rb") as lines:
@@ -284,7 +284,7 @@ def _load_modules(modules: list[tuple[str, str]]) -> None:
             load_as(name, os.path.normpath(Path.cwd() / file))
 
 
-async def _backend(agent: Any, model: Model | None) -> Backend | None:
+async def _backend(agent: object, model: Model | None) -> Backend | None:
     if isinstance(agent, str):
         agent = await load_agent(agent)
     if agent is None:
@@ -313,7 +313,7 @@ def _cases(given: dict[str, Any]) -> EvalSet:
             )
 
 
-def _option(name: str, given: Any) -> Any:
+def _option(name: str, given: Any) -> object:
     """The value of an option, from what the briefing has of it."""
     match name:
         case "metrics":
@@ -332,7 +332,7 @@ def _option(name: str, given: Any) -> Any:
             return _named(given)
 
 
-def _resources(given: Any) -> Any:
+def _resources(given: Any) -> object:
     if isinstance(given, str) or [*given] == ["reference"]:
         return _named(given)
     return {name: _named(factory) for name, factory in given.items()}
@@ -344,7 +344,7 @@ def _metric(given: Any) -> MetricLike:
     return _named(given)
 
 
-def _named(given: Any) -> Any:
+def _named(given: object) -> object:
     """What a reference leads to; anything else is itself."""
     match given:
         case {"reference": str(where)}:

@@ -23,7 +23,7 @@ from greenroom.world.live import LiveWorld
 from greenroom.world.records import ToolError, answer_tool
 from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
 
-Test = TypeVar("Test", bound=Callable[..., Any])
+Test = TypeVar("Test", bound=Callable[..., object])
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Conformance:
         plans = [t if isinstance(t, ToolPlan) else ToolPlan(t) for t in tools]
         return self.harness.build(Blueprint(lines=lines, tools=plans, **options))
 
-    def backend(self, *lines: Line, **options: Any) -> Backend:
+    def backend(self, *lines: Line, **options: object) -> Backend:
         """A new agent's backend."""
         return backend_for(self.agent(*lines, **options))
 
@@ -148,7 +148,7 @@ class RecordingWorld(LiveWorld):
         """The table's answer; an exception in it is the tool's failure."""
         if request.yields:
             return await super().call_tool(request, body)
-        answer: Any = self._answers[request.tool]
+        answer: object = self._answers[request.tool]
 
         def give(_: object) -> Json:
             if isinstance(answer, Exception):

@@ -1,7 +1,6 @@
 """Forks: a recorded trial goes on with a change where that is sound, and is refused by name where it is not."""
 
 import asyncio
-from typing import Any
 
 from greenroom.cases.case import Turn
 from greenroom.errors import BadInput
@@ -20,7 +19,7 @@ class Forks(Conformance):
     def test_a_trial_goes_on_between_turns_with_another_agent_and_another_message(
         self, desk: Desk
     ) -> None:
-        def build(**more: Any) -> Any:
+        def build(**more: object) -> object:
             return self.agent(WEATHER, "cold", "done", tools=[desk.weather], **more)
 
         one = case(says="", turns=[Turn("hello"), Turn("and then?")], mocks={"weather": "fine"})
@@ -36,7 +35,7 @@ class Forks(Conformance):
 
     @needs(models=True, tools=True, resumption=True)
     def test_from_any_event_a_trial_goes_on_or_is_refused_by_name(self, desk: Desk) -> None:
-        def build() -> Any:
+        def build() -> object:
             return self.agent(WEATHER, "done", tools=[desk.weather])
 
         one = case(mocks={"weather": "fine"})

@@ -126,7 +126,7 @@ class TheGate(Conformance):
     def test_arguments_that_do_not_fit_never_reach_the_mock(self, desk: Desk) -> None:
         reached: list[dict[str, Any]] = []
 
-        def mock(**given: Any) -> None:
+        def mock(**given: object) -> None:
             reached.append(given)
 
         wrong = ToolCall("weather", {"days": "many"}, "call-wrong")

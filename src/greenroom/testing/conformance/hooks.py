@@ -2,7 +2,6 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
 
 from greenroom.backends.backend import hooks_heard
 from greenroom.ledger.events import ModelReplied, ToolReturned
@@ -30,7 +29,7 @@ class Listener(Middleware):
             if hook not in ("around_run", "around_turn", "around_call", "around_attempt", "redact"):
                 setattr(self, hook, self._listening(hook))
 
-    def _listening(self, hook: str) -> Any:
+    def _listening(self, hook: str) -> object:
         async def listen(*_: object) -> None:
             self.heard.add(hook)
 

@@ -37,7 +37,7 @@ class Pauses(Conformance):
 
     @needs("approvals", tools=True)
     @pytest.mark.parametrize("answer", [True, "yes", {"confirmed": True}])
-    def test_an_approved_tool_runs_its_mock(self, desk: Desk, answer: Any) -> None:
+    def test_an_approved_tool_runs_its_mock(self, desk: Desk, answer: object) -> None:
         one = case(
             mocks={"pay": {"paid": 5}},
             user=UserAgents(tools={"pay": Lines(answer)}, validate="coerce"),
@@ -139,14 +139,14 @@ class Pauses(Conformance):
     def test_a_wait_for_a_message_resumes_from_bytes_with_fresh_objects(self) -> None:
         one = case(user=UserAgents(loop=Lines("Ada")))
 
-        def built() -> Any:
+        def built() -> object:
             return self.agent("your name?", "done", awaits_input=True)
 
         ledger = ledger_of(self.result(built(), one))
         resumed = self._resumed(one, ledger, built)
         assert [q.responses(again) for again in resumed] == [["your name?", "done"]] * 2
 
-    def _asking(self, desk: Desk) -> Any:
+    def _asking(self, desk: Desk) -> object:
         return self.agent(ASK, "done", tools=[ToolPlan(desk.ask_boss, "question")])
 
     def _resumed(self, one: Case, ledger: Ledger, built: Any) -> list[Ledger]:

@@ -1,7 +1,6 @@
 """The same again: side by side, one after another, and from a recording."""
 
 import asyncio
-from typing import Any
 
 from greenroom.backends.backend import TurnOver
 from greenroom.cases.users import Lines, UserAgents
@@ -84,7 +83,7 @@ class Repeating(Conformance):
 
     def test_equal_runs_have_equal_ledgers(self, desk: Desk) -> None:
         routed = self.harness.backend.tool_calls == "routed"
-        lines: tuple[Any, ...] = (WEATHER, "done") if routed else ("done",)
+        lines: tuple[object, ...] = (WEATHER, "done") if routed else ("done",)
         one = case(mocks={"weather": "fine"} if routed else {})
         agent = self.agent(*lines, tools=[desk.weather])
         runs = [self.result(agent, one) for _ in range(2)]

@@ -1,7 +1,7 @@
 """Replay: what a ledger recorded answers for models, tools and users, and nothing differs."""
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
 
 from greenroom.cases.case import Case, Turn
 from greenroom.cases.users import Lines, UserAgents
@@ -26,7 +26,7 @@ class Replays(Conformance):
 
     @needs("turns", models=True, tools=True)
     def test_a_replay_asks_nobody_and_differs_in_nothing(self, desk: Desk) -> None:
-        def build() -> Any:
+        def build() -> object:
             return self.agent(WEATHER, "cold", "done", tools=[desk.weather])
 
         one = case(says="", turns=[Turn("hello"), Turn("and then?")], mocks={"weather": "fine"})
@@ -37,7 +37,7 @@ class Replays(Conformance):
 
     @needs("parallel_calls", models=True, tools=True)
     def test_calls_side_by_side_are_replayed(self, desk: Desk) -> None:
-        def build() -> Any:
+        def build() -> object:
             return self.agent([WEATHER, PAY], "done", tools=[desk.weather, desk.pay])
 
         self._replayed(build, case(mocks={"weather": "fine", "pay": "paid"}))
@@ -45,14 +45,14 @@ class Replays(Conformance):
 
     @needs("approvals", models=True, tools=True)
     def test_what_the_user_approved_is_approved_again(self, desk: Desk) -> None:
-        def build() -> Any:
+        def build() -> object:
             return self.agent(PAY, "done", tools=[ToolPlan(desk.pay, "approval")])
 
         user = UserAgents(tools={"pay": Lines(True)})
         self._replayed(build, case(mocks={"pay": "paid"}, user=user))
         assert desk.marks == []
 
-    def _replayed(self, build: Any, one: Case) -> Ledger:
+    def _replayed(self, build: Callable[[], object], one: Case) -> Ledger:
         result = self.result(build(), one)
         assert result.status == "passed", describe(result)
         recorded = Ledger.loads(ledger_of(result).dumps())

@@ -5,7 +5,6 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
-from typing import Any
 
 from greenroom.cases.files.bounds import Unreadable
 from greenroom.cases.files.json_text import parsed_json
@@ -81,7 +80,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, raw: bytes) -> byte
     name, extra = struct.unpack_from("<HH", raw, info.header_offset + 26)
     begin = info.header_offset + 30 + name + extra
     packed = raw[begin : begin + info.compress_size]
-    unpacking: Any = zstandard.ZstdDecompressor().decompressobj()
+    unpacking: object = zstandard.ZstdDecompressor().decompressobj()
     try:
         return unpacking.decompress(packed)
     except zstandard.ZstdError as error:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 from greenroom.ledger.events import Event, RunEnded, RunResumed, RunStarted
 from greenroom.ledger.ledger import Ledger
@@ -14,7 +13,7 @@ from greenroom.world.middleware.stack import MiddlewareStack
 
 def attach_to(
     world: LiveWorld,
-    given: "Iterable[Any] | MiddlewareStack",
+    given: "Iterable[object] | MiddlewareStack",
     heard: Collection[str],
     backend: str,
     fenced: Callable[[Event], AbstractContextManager[object]] = nullcontext,

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from greenroom.errors import MiddlewareFailed
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
@@ -46,7 +46,7 @@ class Attempts:
             ask = self._around(member, hook, ask)
         return await ask(request)
 
-    def _around(self, member: object, hook: Callable[..., Awaitable[Any]], inner: Ask) -> Ask:
+    def _around(self, member: object, hook: Callable[..., Awaitable[object]], inner: Ask) -> Ask:
         async def attempt(request: ModelRequest) -> ModelReply:
             replies, errors = list[ModelReply](), list[Exception]()
 

@@ -1,18 +1,16 @@
 """What middleware is called, in errors and in notes, and what its authors read."""
 
-from typing import Any
-
 from greenroom.errors import MiddlewareFailed
 from greenroom.ledger.origin import summarize_error
 
 
-def name_of(middleware: Any) -> str:
+def name_of(middleware: object) -> str:
     """Its own name, else that of its class."""
     name = getattr(middleware, "name", "")
     return name if isinstance(name, str) and name else type(middleware).__name__
 
 
-def failed(middleware: Any, hook: str, error: Exception) -> MiddlewareFailed:
+def failed(middleware: object, hook: str, error: Exception) -> MiddlewareFailed:
     """The error that ends a run in which a hook raised."""
     why = summarize_error(error)
     return MiddlewareFailed(f"middleware {name_of(middleware)!r} raised in {hook}: {why}")

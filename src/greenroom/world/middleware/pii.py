@@ -71,7 +71,7 @@ class PiiFilter(Middleware):
         calls = tuple([replace(call, args=self._hidden_in(call.args)) for call in message.calls])
         return replace(message, text=self.hide(message.text), calls=calls)
 
-    def _hidden_in(self, value: object) -> Any:
+    def _hidden_in(self, value: object) -> object:
         if isinstance(value, str):
             return self.hide(value)
         if isinstance(value, Mapping):

@@ -103,7 +103,7 @@ def _record(value: Struct, redact: Redact, keeps_ids: bool) -> Struct:
     return structs.replace(value, **changed) if changed else value
 
 
-def _mapping(value: Mapping[Any, Any], redact: Redact, keeps_ids: bool) -> dict[Any, Any]:
+def _mapping(value: Mapping[Any, object], redact: Redact, keeps_ids: bool) -> dict[object, object]:
     found: dict[Any, Any] = {}
     for key, inner in value.items():
         # The ids of a framework are its own; what a tool takes as an id may be anybody's.

@@ -62,7 +62,7 @@ class RunMiddleware:
         self,
         member: object,
         hook: str,
-        method: Callable[..., Any],
+        method: Callable[..., object],
         *given: object,
         own: Sequence[Exception] = (),
     ) -> Any:
@@ -122,7 +122,7 @@ class RunMiddleware:
         self, hook: Literal["around_run", "around_turn", "around_call"], *given: object
     ) -> AsyncGenerator[None]:
         """Hold everyone's context manager, the outermost first."""
-        held: list[tuple[Any, Any]] = []
+        held: list[tuple[object, object]] = []
         error: BaseException | None = None
         try:
             for member, method in self.listeners(hook):
@@ -255,7 +255,7 @@ class RunMiddleware:
         return self.reply(found[0], "on_model_error", found[1]), _source_of(found[0])
 
     def reply(
-        self, member: Any, hook: str, answer: Any, real: Sequence[ModelReply] = ()
+        self, member: object, hook: str, answer: Any, real: Sequence[ModelReply] = ()
     ) -> ModelReply:
         """The answer of a hook as a reply; it costs what the real one did, else nothing."""
         if real and answer is real[0]:
@@ -370,7 +370,7 @@ class RunMiddleware:
 
 def _without_body(request: ToolRequest) -> ToolRequest:
     """The call as hooks see it: without the tool behind it, and with arguments of their own."""
-    args: Any = plain(dict(request.args), "arguments")
+    args: object = plain(dict(request.args), "arguments")
     return replace(request, origin=None, args=args)
 
 

@@ -21,7 +21,7 @@ class MiddlewareStack:
     """
 
     def __init__(self, given: Iterable[Any]) -> None:
-        self.members: Sequence[Any] = tuple(given)
+        self.members: Sequence[object] = tuple(given)
         for member in self.members:
             if not is_middleware(member):
                 raise BadInput(
@@ -43,7 +43,7 @@ class MiddlewareStack:
                 self.listeners[hook] = tuple(found)
 
     @classmethod
-    def of(cls, given: "Iterable[Any] | MiddlewareStack") -> "MiddlewareStack | None":
+    def of(cls, given: "Iterable[object] | MiddlewareStack") -> "MiddlewareStack | None":
         """The stack that these make; None for none at all."""
         if isinstance(given, MiddlewareStack):
             return given
@@ -100,7 +100,7 @@ def _height(member: object) -> int:
     return 1 if hook_of(member, "around_attempt") else 0
 
 
-def _check_order(members: Sequence[Any]) -> None:
+def _check_order(members: Sequence[object]) -> None:
     heights = [_height(one) for one in members]
     if heights != sorted(heights):
         right = sorted(members, key=_height)

@@ -22,6 +22,7 @@ import msgspec
 from greenroom import __version__
 from greenroom.ledger.attachments import MARK
 from greenroom.ledger.blobs import BlobFolder, digests_in, given_blob
+from greenroom.ledger.plain import Json
 from greenroom.store.configuration import without
 from greenroom.suite.workers.blobs import known_blobs
 from greenroom.suite.workers.local import LocalProcess
@@ -61,7 +62,7 @@ class Relay:
         self._blobs = BlobFolder(Path(gettempdir()) / f"greenroom-{uuid4().hex}")
         self._known: set[str] = set()
 
-    async def about(self) -> dict[str, Any]:
+    async def about(self) -> dict[str, Json]:
         """What the driver compares before anything else is said: of another version it may be all that is understood."""
         return {
             "greenroom": __version__,

@@ -62,7 +62,7 @@ class Ray:
         return cls("" if where == "ray" else where, **options)
 
 
-def _read(given: str, name: str, value: str) -> Any:
+def _read(given: str, name: str, value: str) -> object:
     if name in _LISTS:
         return [one for one in value.split(",") if one]
     if name not in _NUMBERS:
@@ -74,11 +74,11 @@ def _read(given: str, name: str, value: str) -> Any:
         raise BadInput(f"{given!r} sets {name} to {value!r}, which is not a number.") from None
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _is_names(value: Any) -> bool:
+def _is_names(value: object) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(v, str) and v for v in value)  # pyright: ignore[reportUnknownVariableType]
 
 
@@ -86,5 +86,5 @@ def _is_above_zero(value: Any) -> bool:
     return type(value) in (int, float) and 0 < value < 10**6
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return value is None or (type(value) is int and value >= 1)

@@ -68,7 +68,7 @@ class _Traveller(Struct, frozen=True):
     root: Path
     here: Path
 
-    def option(self, name: str, value: Any) -> Any:
+    def option(self, name: str, value: Any) -> object:
         """An option of the briefing, with its paths as nodes see them."""
         match name:
             case "cache":

@@ -32,7 +32,7 @@ class Station:
     """A relay, as the driver knows it."""
 
     def __init__(
-        self, actor: Any, patience: float, check: Callable[[dict[str, Any], float], None]
+        self, actor: object, patience: float, check: Callable[[dict[str, object], float], None]
     ) -> None:
         self.links: dict[int, RayProcess] = {}
         self.is_ready = False
@@ -105,7 +105,7 @@ class Station:
         except WorkerDied as error:
             self.lose(str(error))
 
-    async def _call(self, method: str, *given: Any) -> Any:
+    async def _call(self, method: str, *given: object) -> Any:
         """What a method of the relay gives; WorkerDied if the relay is gone."""
         try:
             with opening_for(processes=True):
@@ -114,7 +114,7 @@ class Station:
         except errors.RayError as error:
             raise _described(error) from error
 
-    def _tell(self, method: str, *given: Any) -> None:
+    def _tell(self, method: str, *given: object) -> None:
         """Call a method of the relay without waiting for it."""
         with suppress(errors.RayError), opening_for(processes=True):
             getattr(self._actor, method).remote(*given)
@@ -166,7 +166,7 @@ class RayProcess:
     """A worker process next to a relay."""
 
     def __init__(
-        self, station: Station, number: int, pack: Callable[[Any], Parcel], env: dict[str, str]
+        self, station: Station, number: int, pack: Callable[[object], Parcel], env: dict[str, str]
     ) -> None:
         self._station = station
         self._pack = pack
