@@ -20,7 +20,7 @@ os.environ["GREENROOM_STORE"] = "off"
 
 # A busy machine is not a bug: properties are about behaviour, deadlines are the benchmarks' business.
 # The gate tries the same examples on every machine; torture looks for new ones.
-settings.register_profile("greenroom", deadline=None, derandomize=True, max_examples=25)
+settings.register_profile("greenroom", deadline=None, derandomize=True, max_examples=16)
 settings.register_profile("thorough", settings.get_profile("greenroom"), max_examples=200)
 # For the tests marked `deep`, in `make test-all`.
 settings.register_profile("deep", settings.get_profile("greenroom"), max_examples=1000)

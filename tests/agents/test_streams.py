@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom import (
@@ -199,7 +199,6 @@ CUTS = st.lists(st.integers(0, 40), max_size=10).map(sorted)
 STORY = "Once there was Dr. Who. He left! Why? Nobody\nknows."
 
 
-@settings(max_examples=25, deadline=None)
 @given(CUTS, st.sampled_from(["sentence", "word", "line", "paragraph", 5]))
 def test_any_cut_of_the_same_text_gives_the_same_state(places: list[int], unit: str | int) -> None:
     came = [STORY[a:b] for a, b in itertools.pairwise([0, *places, len(STORY)])]

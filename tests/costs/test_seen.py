@@ -215,13 +215,13 @@ def check_exact(spec: Spec) -> None:
     assert (found.tokens_in, found.tokens_out) == pytest.approx((used.input, used.output))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
+@settings(suppress_health_check=SLOW)
 @given(SPECS)
 def test_an_estimate_is_exact_for_the_run_it_was_learnt_from(spec: Spec) -> None:
     check_exact(spec)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
+@settings(suppress_health_check=SLOW)
 @given(FAILING_SPECS)
 def test_it_is_exact_too_where_nodes_fail_and_are_tried_again(spec: Spec) -> None:
     check_exact(spec)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -144,7 +144,6 @@ def spender(budget: float, usd: list[float], **options: Any) -> Agent:
     return Agent("clerk", model=choose(paid, by="budget", budget=budget, **options))
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     st.floats(0.01, 1), st.lists(st.floats(0.001, 0.4), min_size=1, max_size=5), st.integers(1, 12)
 )

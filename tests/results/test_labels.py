@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom import Ledger, Score
@@ -273,7 +273,6 @@ def test_kappa_is_as_computed_by_hand(
     assert found.high >= kappa - 1e-9
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(0, 9), min_size=9, max_size=9))
 def test_kappa_is_that_of_its_definition(table: list[int]) -> None:
     one, other = graders(table, ("a", "b", "c"))

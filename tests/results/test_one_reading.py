@@ -229,7 +229,6 @@ def test_every_figure_is_what_its_own_way_through_the_results_gives(
         assert [name for name in before if not same(now[name], before[name])] == []
 
 
-@settings(deadline=None, max_examples=50)
 @given(any_results(), trials_of("c0"))
 def test_what_a_comparison_adds_up_on_its_way_is_what_the_totals_say(
     results: list[CaseResult], again: list[CaseResult]
@@ -242,7 +241,7 @@ def test_what_a_comparison_adds_up_on_its_way_is_what_the_totals_say(
         assert found == (paid, (paid.agent, paid.user, paid.judge))
 
 
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=8)
 @given(any_results(), any_results())
 def test_results_that_are_read_say_the_same_as_results_that_are_kept(
     results: list[CaseResult], earlier: list[CaseResult]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom import Agent, Case, Ledger, Lines, SimulatedUser, Stop, Turn, call, simulate, tool
@@ -156,7 +156,6 @@ def _messages(ledger: Ledger) -> Sequence[Any]:
     return messages(ledger)
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     said=st.lists(st.sampled_from(["a", "b", "c", "d", *TOOLS]), min_size=1, max_size=9),
     data=st.data(),

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.errors import StoreFailed
@@ -289,7 +289,6 @@ def test_a_file_that_has_grown_long_is_emptied_for_the_next(tmp_path: Path) -> N
     journal.close(remove=True)
 
 
-@settings(max_examples=30)
 @given(st.lists(st.sampled_from([10, 20_000, 65_000, 70_000]), min_size=1, max_size=6))
 def test_a_trial_that_outgrows_its_slot_is_whole_after_every_answer(sizes: list[int]) -> None:
     with TemporaryDirectory() as folder:
