@@ -244,7 +244,7 @@ def within(beside: Beside, found: Estimate, most: float) -> list[str]:
     return [row.node for row in judged if row.difference is None or abs(row.difference) > most]
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_learnt_from_a_hundred_runs_it_is_within_a_fifth_on_a_hundred_others() -> None:
     found = estimate(desk(), Traffic.seen(runs(desk(), range(100))))
     beside = found.beside(runs(desk(), range(100, 200)))

@@ -294,6 +294,7 @@ async def test_a_reply_that_was_cut_before_it_went_out_is_sent(desk: Served, fol
     assert logged(folder).count("refund 7") == before + 1
 
 
+@pytest.mark.heavy
 async def test_a_killed_server_goes_on_when_it_starts_again(tmp_path: Path):
     served = our_agent(tmp_path)
     try:

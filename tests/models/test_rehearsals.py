@@ -288,7 +288,7 @@ async def test_a_case_cut_by_its_clock_gives_its_connection_back():
     assert end_of(ledger).reason == "max_seconds"
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_the_first_question_of_a_fresh_process_passes_the_fence():
     """Loading a client looks at the machine; none of that may end the case."""
     code = (

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from greenroom import Agent, Case, Expect, evaluate
 from greenroom.ledger import Noted
 from greenroom.models import provider_model
@@ -48,6 +50,7 @@ print(rehearse(agent, cases, concurrency=12).passed)
 """
 
 
+@pytest.mark.heavy
 def test_cases_that_begin_while_a_client_is_loaded_wait_for_all_of_it():
     with stormy(Bucket("whole")) as url:
         done = subprocess.run(

@@ -468,7 +468,7 @@ def test_files_without_an_agent_are_listed_by_workers_too(project: Project) -> N
     assert "no agent is known for it: a/b/refund.eval.yaml" in said(with_workers(project))
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_worker_that_dies_takes_nothing_with_it_and_passes_nothing(project: Project) -> None:
     project.settings("min_pass_rate = 0.5\nmax_errors = 5")
     project.write(

@@ -17,6 +17,7 @@ import uvloop
 
 import warm_python
 from greenroom.simulation.fence import FencedExecutor, blind_spots, enclose, not_held
+from marks import heavy
 
 
 async def test_the_fence_holds_on_asyncios_own_loop():
@@ -152,7 +153,6 @@ LIBRARIES = [
     "google.adk.agents",
     "google.genai",
     "httpx",
-    "openai",
     "opentelemetry.sdk.trace.export",
     "pydantic_ai",
     "pytest",
@@ -171,7 +171,7 @@ def is_installed(module: str) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", ["openai", *map(heavy, LIBRARIES)])
 def test_a_library_can_be_imported_inside_a_rehearsal(library):
     if not is_installed(library):
         pytest.skip(f"{library} is not installed")

@@ -79,6 +79,7 @@ async def test_a_reader_who_cancels_and_leaves_is_not_kept_waiting() -> None:
     assert 0 < len(begun) < 200
 
 
+@pytest.mark.heavy
 async def test_nothing_piles_up_in_a_long_stream(tmp_path: Path) -> None:
     heard: list[str] = []
     gc.collect()

@@ -555,6 +555,7 @@ CROWDED = """
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("cold_workers")
 async def test_a_worker_that_comes_back_while_another_is_hired_is_not_forgotten(
     tmp_path: Path,

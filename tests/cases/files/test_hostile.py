@@ -4,7 +4,6 @@ import json
 import os
 import sys
 import zlib
-from collections.abc import Iterable
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -19,6 +18,7 @@ from cases.files.sets import VALUES
 from greenroom.cases import read_config, read_evalset
 from greenroom.cases.files.yaml_text import yaml_text, yaml_with_flaws
 from greenroom.errors import BadFile
+from marks import heavy
 
 MB = 1024 * 1024
 
@@ -215,15 +215,8 @@ HUGE = {
 }
 
 
-def one_of(kinds: Iterable[str], usual: str) -> list[Any]:
-    """All of these kinds, of which `make test` tries the usual one."""
-    return [
-        pytest.param(kind, marks=pytest.mark.slow if kind == usual else pytest.mark.heavy)
-        for kind in kinds
-    ]
-
-
-@pytest.mark.parametrize("kind", one_of(HUGE, "lists"))
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [k if k == "lists" else heavy(k) for k in HUGE])
 def test_a_huge_file_is_refused_within_200_mb(tmp_path: Path, kind: str) -> None:
     (tmp_path / "set.json").write_bytes(HUGE[kind]())
     assert measured(tmp_path / "set.json") < 200
@@ -240,13 +233,15 @@ HUGE_YAML = {
 }
 
 
-@pytest.mark.parametrize("kind", one_of(HUGE_YAML, "items"))
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [k if k == "items" else heavy(k) for k in HUGE_YAML])
 def test_a_huge_yaml_file_is_refused_within_200_mb(tmp_path: Path, kind: str) -> None:
     (tmp_path / "set.yaml").write_bytes(HUGE_YAML[kind]())
     assert measured(tmp_path / "set.yaml") < 200
 
 
-@pytest.mark.parametrize("kind", one_of([".csv", ".jsonl"], ".jsonl"))
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [heavy(".csv"), ".jsonl"])
 def test_a_huge_table_is_refused_within_200_mb(tmp_path: Path, kind: str) -> None:
     row = b"Hi,b\n" if kind == ".csv" else b'{"says":"Hi"}\n'
     head = b"says,zzz\n" if kind == ".csv" else b""

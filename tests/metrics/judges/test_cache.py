@@ -298,7 +298,7 @@ print(bad)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_two_processes_at_once_never_see_half_an_answer(tmp_path):
     workers = [
         WarmPython(

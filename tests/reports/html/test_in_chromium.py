@@ -15,6 +15,7 @@ from greenroom.ledger import AgentSaid, Ledger
 from greenroom.reports.html import render_html
 from greenroom.results import CaseResult, Problem
 from greenroom.world import Scopes
+from marks import heavy
 
 pytestmark = pytest.mark.slow
 
@@ -486,9 +487,10 @@ def flaws(page) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", [heavy("light"), "dark"])
 @pytest.mark.parametrize(
-    "hash", ["", "#case=refund-broken-parcel", "#case=cancel-flight&status=error"]
+    "hash",
+    [heavy(""), "#case=refund-broken-parcel", heavy("#case=cancel-flight&status=error")],
 )
 def test_axe_finds_nothing_to_object_to(browser, compared, scheme, hash):
     pytest.importorskip("axe_playwright_python", reason="axe is not installed")
@@ -544,6 +546,7 @@ def test_paper_unfolds_what_is_folded_and_folds_it_again(browser, compared):
 # Very many, and very large
 
 
+@pytest.mark.heavy
 def test_thousands_of_cases_are_listed_without_thousands_of_nodes(browser, folder):
     file = written(folder / "many.html", render_html(many_cases(1200)))
     with opened(browser, file) as (page, heard):

@@ -14,6 +14,7 @@ from browser.hostile import PAYLOADS, SOME_PAYLOADS
 from browser.sample_reports import rich_report
 from browser.served_pages import HERE, OTHER, PLAY, RUN, RUNS, TEXT, TOKEN, Answers, served_pages
 from greenroom.reports.html import render_html
+from marks import heavy
 
 pytestmark = pytest.mark.slow
 
@@ -30,10 +31,6 @@ PAGES = {
     "labels": "/label",
     "label": "/label/polite",
 }
-
-
-def heavy(value: Any) -> Any:
-    return pytest.param(value, marks=pytest.mark.heavy)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +80,8 @@ def trial(position: int, case: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "hash", ["", "#case=refund-broken-parcel", "#case=cancel-flight&status=error"]
+    "hash",
+    [heavy(""), "#case=refund-broken-parcel", heavy("#case=cancel-flight&status=error")],
 )
 def test_the_file_and_the_page_show_the_same(browser, server, tmp_path, hash):
     file = tmp_path / "rich.html"
@@ -506,10 +504,8 @@ def test_a_store_without_runs_says_how_one_begins(browser, server, monkeypatch):
 # Seen by everybody
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(
-    "name", [heavy(name) if name not in ("case", "play") else name for name in PAGES]
-)
+@pytest.mark.parametrize("scheme", ["light", heavy("dark")])
+@pytest.mark.parametrize("name", [heavy(name) if name != "case" else name for name in PAGES])
 def test_axe_finds_nothing_to_object_to(browser, server, name, scheme):
     pytest.importorskip("axe_playwright_python", reason="axe is not installed")
     width = 1280 if scheme == "light" else 390
