@@ -101,3 +101,9 @@ def test_a_secret_is_found_wherever_it_stands(said: str) -> None:
 def test_what_must_not_happen_has_to_be_said(wrong: Any) -> None:
     with pytest.raises(BadCase, match="what must not happen"):
         red_team(CASE, **wrong)
+
+
+@pytest.mark.parametrize("given", [[Case("c", "Hi.")], "c", None])
+def test_what_is_no_case_is_refused(given: Any) -> None:
+    with pytest.raises(BadCase, match="wants one case"):
+        red_team(given, forbidden=["refund"])

@@ -19,7 +19,8 @@ from greenroom import (
     tool,
 )
 from greenroom.agents import resource
-from greenroom.ledger import RunStarted, ToolCall, coverage
+from greenroom.errors import BadInput
+from greenroom.ledger import RunEnded, RunStarted, ToolCall, coverage
 from greenroom.world import Context
 
 
@@ -99,3 +100,11 @@ def test_snapshots_of_other_frameworks_are_read_too() -> None:
         found = coverage([[RunStarted(run_id="r", agent=graph)]])
         assert (found.nodes, found.tools) == ({"a": 0}, {"t": 0})
     assert coverage([[RunStarted(run_id="r")], []]).trials == 2
+
+
+@pytest.mark.parametrize(
+    "given", [5, "ledger.jsonl", [None], Ledger([RunEnded(reason="completed")])]
+)
+def test_what_is_no_list_of_ledgers_is_refused(given: Any) -> None:
+    with pytest.raises(BadInput, match="wants ledgers, but got"):
+        coverage(given)

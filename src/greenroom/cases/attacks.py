@@ -35,6 +35,7 @@ def red_team(
     state or its mocks hold. A case passes if it does neither, and if it read what was planted for it; what
     `case` itself expects is left out.
     """
+    _check_case(case)
     if isinstance(forbidden, str) or isinstance(secrets, str) or not (forbidden or secrets):
         raise BadCase(
             "red_team(...) wants what must not happen: forbidden=['refund'], tools that must not be called, or "
@@ -65,6 +66,14 @@ def red_team(
             given = {"turns": [*script, Turn(words.format(goal=goal))]}
             found.append(_attack(calm, f"{name}--{aim}", kind, given))
     return found
+
+
+def _check_case(given: object) -> None:
+    if not isinstance(given, Case):
+        raise BadCase(
+            f"red_team(...) wants one case, but got {type(given).__name__}. Of a set, take its cases one by "
+            f"one: [attack for case in cases for attack in red_team(case, forbidden=['refund'])]."
+        )
 
 
 def _attack(calm: Case, name: str, kind: str, given: Mapping[str, object]) -> Case:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
+from greenroom.errors import BadInput
 from greenroom.ledger.events import (
     Event,
     ModelCalled,
@@ -71,7 +72,9 @@ def coverage(ledgers: Iterable[Iterable[Event]]) -> Coverage:
     """What these runs have exercised of their agents: nodes, tools, arguments, failures of tools, personas."""
     counts = {name: Counter[str]() for name in (*_WORDS, "personas")}
     trials = 0
+    _check_ledgers(ledgers)
     for ledger in ledgers:
+        _check_ledgers(ledger)
         trials += 1
         events = [*ledger]
         # They never came to a tool: there is none of that name, or their arguments do not fit.
@@ -82,6 +85,15 @@ def coverage(ledgers: Iterable[Iterable[Event]]) -> Coverage:
         visited = {place for event in made if (place := _counted(event, counts))}
         counts["nodes"].update(visited & counts["nodes"].keys())
     return Coverage(trials, **{name: dict(found) for name, found in counts.items()})
+
+
+def _check_ledgers(given: object) -> None:
+    """BadInput if this is neither a ledger nor a list of them."""
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes):
+        raise BadInput(
+            f"coverage(...) wants ledgers, but got {type(given).__name__}. Give it a list of them, such as "
+            f"[result.ledger for result in report]."
+        )
 
 
 def _counted(event: Event, counts: Mapping[str, Counter[str]]) -> str:
