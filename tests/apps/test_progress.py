@@ -186,7 +186,8 @@ def test_no_bar_stays_after_errors(author, tmp_path):
 def test_no_bar_stays_after_ctrl_c(author, tmp_path, way, signals):
     author(SLOW)
     seen = Screen(tmp_path, 80, *signals, **{way: "1"})
-    assert seen.exit_code == 130
+    # The second may come when Python itself is ending; a shell calls that 130 too.
+    assert seen.exit_code in (130, -signal.SIGINT)
     assert b"rehears" in seen.received
     assert not seen.is_stale, seen.text
     assert seen.has_cursor

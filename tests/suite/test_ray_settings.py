@@ -4,6 +4,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import msgspec
@@ -225,7 +226,10 @@ async def test_a_node_with_other_versions_is_refused_and_a_wrong_clock_is_noted(
 
 def _variables(pid: int) -> dict[str, str]:
     """The environment that a process was started with."""
-    lines = Path(f"/proc/{pid}/environ").read_text().split("\0")
+    environ = Path(f"/proc/{pid}/environ")
+    while not (text := environ.read_text()):  # until the kernel has put the new program in place
+        sleep(0.01)
+    lines = text.split("\0")
     return dict(line.split("=", 1) for line in lines if line)
 
 

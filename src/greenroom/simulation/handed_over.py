@@ -1,7 +1,6 @@
 """Whether what a case hands over, as a mock or by name, is the very tool that is called."""
 
-from inspect import isroutine
-from types import MethodType
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from greenroom.cases.mocks import Live
@@ -46,7 +45,8 @@ def is_origin(mock: object, request: ToolRequest) -> bool:
             )
         return True
     tool = getattr(request.origin, "tool", None) or request.origin
-    if not isroutine(tool) and type(mock) is type(tool):
+    is_function = isinstance(tool, FunctionType | MethodType | BuiltinFunctionType)
+    if not is_function and type(mock) is type(tool):
         is_named = isinstance(name := getattr(mock, "name", None), str)
         raise BadCase(
             f"mocks[{request.tool!r}] is the tool {name if is_named else mock!r}, not "

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast
 
-from greenroom.ledger.functions import Anything
 from greenroom.suite.option_types import (
     MOST_WORKERS,
     Flag,
@@ -44,6 +43,7 @@ from greenroom.suite.option_types import (
 if TYPE_CHECKING:
     from greenroom.cases.config import EvalConfig
     from greenroom.cases.parts import MetricLike
+    from greenroom.ledger.functions import Anything
     from greenroom.models.model import Model
     from greenroom.results.report import Report
     from greenroom.simulation.recorded.replay import OnDrift
@@ -174,7 +174,7 @@ class Options(TypedDict, total=False):
         ),
     ]
     mocks: Annotated[
-        Mapping[str, Anything],
+        "Mapping[str, Anything]",
         Option(
             is_mocks,
             "a mapping of answers by tool",
