@@ -416,6 +416,42 @@ def test_an_alarm_that_is_not_heard_rings_again():
     assert ran.stdout.split() == ["True", "Expired", "0.0", "0.0"]
 
 
+CUT_AT_THE_END = """
+import asyncio, signal, threading, time
+from greenroom.simulation.hangs import guards
+from greenroom.simulation.hangs.watchdog import watched
+
+is_about_to_set, first_act = threading.Event(), guards._first_act
+
+def slow(watches):
+    found = first_act(watches)
+    if threading.current_thread() is not threading.main_thread():
+        is_about_to_set.set()
+        time.sleep(0.2)
+    return found
+
+async def main():
+    with watched(asyncio.current_task(), 60) as deadline:
+        thread = threading.Thread(target=deadline.cut)
+        thread.start()
+        is_about_to_set.wait()
+    thread.join()
+
+guards._first_act = slow
+asyncio.run(main())
+time.sleep(0.2)
+print(*signal.getitimer(signal.ITIMER_REAL))
+"""
+
+
+def test_work_that_a_thread_cuts_as_it_ends_leaves_no_alarm_behind():
+    """One that rang without its handler would kill the process, and every case in it."""
+    ran = subprocess.run(
+        [sys.executable, "-c", CUT_AT_THE_END], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.split() == ["0.0", "0.0"]
+
+
 async def vigilant(work: Callable[[], Awaitable[object]]) -> None:
     """Cut the work in a watch that has seen other, unhurried work before."""
     with keep_watching():

@@ -3,6 +3,7 @@
 import asyncio
 import atexit
 import gc
+import os
 import signal
 import sys
 import time
@@ -11,7 +12,7 @@ from contextvars import Context
 from importlib import import_module
 from math import inf
 from pathlib import Path
-from threading import Condition, Thread, get_ident, main_thread
+from threading import Condition, RLock, Thread, get_ident, main_thread
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,10 +41,13 @@ _UNBROKEN: Final = (
 class SignalGuard:
     """Breaks into a blocked main thread by SIGALRM, armed for the earliest deadline.
 
-    A later deadline costs no arming.
+    A later deadline costs no arming. Any thread may bring a deadline closer: who sets the timer holds
+    the lock, since one that was set after the handler had gone would kill the process.
     """
 
     def __init__(self) -> None:
+        self._lock = RLock()
+        os.register_at_fork(after_in_child=self._unlock)
         self._watches: set[Watch] = set()
         self._rings_at = inf
         # Kept, so that there is one object to be found again; each `self._ring` is another.
@@ -62,8 +66,9 @@ class SignalGuard:
 
     def watch(self, watch: "Watch") -> None:
         """Ring for the deadlines of this watch too."""
-        self._watches.add(watch)
-        _signals.signal(signal.SIGALRM, self._handler)
+        with self._lock:
+            self._watches.add(watch)
+            _signals.signal(signal.SIGALRM, self._handler)
         if not self._is_stopped_at_exit:
             # Python forgets the handler when it ends, and then the alarm would kill the process.
             self._is_stopped_at_exit = True
@@ -82,26 +87,31 @@ class SignalGuard:
 
     def leave(self, watch: "Watch") -> None:
         """Ring for its deadlines no more; the last watch to leave disarms."""
-        self._watches.discard(watch)
-        if not self._watches and (self.is_set() or _is_our_timer()):
-            self._rings_at = inf
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            if self.is_set():
-                _signals.signal(signal.SIGALRM, _signals.SIG_DFL)
+        with self._lock:
+            self._watches.discard(watch)
+            if not self._watches and (self.is_set() or _is_our_timer()):
+                self._rings_at = inf
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                if self.is_set():
+                    _signals.signal(signal.SIGALRM, _signals.SIG_DFL)
+
+    def _unlock(self) -> None:
+        self._lock = RLock()  # a thread that held it does not live on in a fork
 
     def _stop(self) -> None:
         if _is_our_timer():
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _set(self, now: float) -> None:
-        first = _first_act(self._watches)
-        self._rings_at = max(first, now + _PAUSE)
-        if first < inf:
-            # And again until it is heard: a signal that comes just before a call blocks does not
-            # break it, and no Python code runs then that could set the timer again.
-            signal.setitimer(signal.ITIMER_REAL, self._rings_at - now, _PAUSE)
-        else:
-            self._stop()
+        with self._lock:
+            first = _first_act(self._watches)
+            self._rings_at = max(first, now + _PAUSE)
+            if first < inf:
+                # And again until it is heard: a signal that comes just before a call blocks does not
+                # break it, and no Python code runs then that could set the timer again.
+                signal.setitimer(signal.ITIMER_REAL, self._rings_at - now, _PAUSE)
+            else:
+                self._stop()
 
     def _ring(self, _: int, frame: FrameType | None) -> None:
         now = time.monotonic()
