@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from greenroom import Case, EvalSet, evaluate, step
@@ -165,6 +165,8 @@ def test_to_look_at_a_store_that_is_not_there_makes_none(tmp_path: Path) -> None
 TEXTS = st.text(st.characters(exclude_categories=()), min_size=1, max_size=6)
 
 
+# Each example opens a store, and a server has but a hundred connections.
+@settings(max_examples=16)
 @given(ids=st.lists(TEXTS, min_size=1, max_size=4, unique=True))
 def test_ids_of_any_characters_are_told_apart(
     tmp_path_factory: pytest.TempPathFactory, ids: list[str]
