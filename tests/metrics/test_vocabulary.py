@@ -149,6 +149,7 @@ async def test_without_a_response_nothing_is_measured(metric, ledger):
             lambda: tone(threshold=1.5),
             "threshold=1.5; its scale is 0 to 1: give a number above 0, at most 1",
         ),
+        (lambda: tone(whole_words=1), "whole_words=1"),  # pyright: ignore[reportArgumentType]
     ],
 )
 def test_a_bad_option_is_refused_by_its_name(make, words):

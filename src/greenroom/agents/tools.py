@@ -195,7 +195,7 @@ class Tool:
 
 
 _OF_OBJECTS: WeakValueDictionary[tuple[int, int], Tool] = WeakValueDictionary()
-"""Tools of objects by the ids of both: a tool keeps its object alive, so none of these is used again."""
+"""Tools of objects, by the ids of both. A tool keeps its object alive, so that no other object gets its id."""
 
 
 def _is_method_of(kind: type, fn: object) -> bool:

@@ -4,10 +4,9 @@ from typing import ClassVar
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Outcome, Score
-from greenroom.errors import BadMetric
 from greenroom.ledger.handovers import handovers
 from greenroom.ledger.ledger import Ledger
-from greenroom.metrics.builtin import QuickMetric, checked_text, written
+from greenroom.metrics.builtin import QuickMetric, checked_switch, checked_text, written
 from greenroom.metrics.needs import NODES, Needs
 from greenroom.metrics.turns import checked_turn, turn_span
 from greenroom.world.world import World
@@ -62,8 +61,7 @@ def handed_over(
     checked_text(to, "handed_over")
     if by is not None:
         checked_text(by, "handed_over")
-    if not isinstance(never, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise BadMetric(f"handed_over(...) has never={never!r}; give true or false.")
+    checked_switch(never, "never", "handed_over")
     return HandedOver(
         to=to,
         by=by,

@@ -118,6 +118,7 @@ def tone(
     With `whole_words=False` they are found inside other words too, as in `_4711_`.
     """
     listed = _some(checked_texts(negative_words, "negative_words", "tone"), "tone")
+    checked_switch(whole_words, "whole_words", "tone")
     checked_threshold(threshold, "tone(...)")
     if _tone(len(listed)) >= threshold:
         raise BadMetric(

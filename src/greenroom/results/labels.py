@@ -117,11 +117,11 @@ class LabelSet:
                 f"{place}: {strange[0]!r} is not an id of an item: those are letters and digits."
             )
         self.items: Mapping[str, Item] = {one.item: one for one in found}
+        """What was drawn, by its id."""
         if differ := [one.item for one in found if one != self.items[one.item]]:
             raise BadFile(
                 f"{place}: two lines about item {differ[0]!r} differ. Remove the wrong one."
             )
-        """What was drawn, by its id."""
 
     @property
     def name(self) -> str:
