@@ -21,8 +21,8 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.reports.console import ConsoleReport
 from greenroom.reports.terminal import Terminal
 from greenroom.results.comparisons.comparison import compare
-from greenroom.results.rendering import render_report
 from greenroom.results.report import Report
+from greenroom.results.reporters import render_report
 from greenroom.results.result import CaseResult, LedgerSource
 from greenroom.store import Store
 

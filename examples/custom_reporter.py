@@ -13,7 +13,7 @@ import csv
 import io
 
 from greenroom import Agent, Case, Expect, Report, Scripted, rehearse
-from greenroom.results.rendering import render_report
+from greenroom.results.reporters import render_report
 
 
 class CsvReport:

@@ -58,7 +58,7 @@ from greenroom.metrics import (
     turns_within,
 )
 from greenroom.results import CaseResult
-from greenroom.results.rendering import load_reporter
+from greenroom.results.reporters import load_reporter
 from greenroom.store import Store
 from greenroom.suite.recorded.rescores import rescore
 

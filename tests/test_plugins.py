@@ -13,7 +13,7 @@ import pytest
 from greenroom import Agent, Case, EvalSet, Scripted, plugins
 from greenroom.agents import check
 from greenroom.agents.contracts.registry import CHECKS
-from greenroom.apps.cli.offered import COMMANDS
+from greenroom.apps.cli.plugin_commands import COMMANDS
 from greenroom.backends import backend_for
 from greenroom.backends.registry import BACKENDS
 from greenroom.cases import read_evalset, register_shape, write_evalset
@@ -23,7 +23,7 @@ from greenroom.errors import BadAgent, BadFile, BadMetric, BadPlugin, MissingExt
 from greenroom.metrics.registry import METRICS
 from greenroom.models import as_model
 from greenroom.models.named import PROVIDERS
-from greenroom.results.rendering import REPORTERS
+from greenroom.results.reporters import REPORTERS
 from greenroom.traces.readers import READERS
 
 DOORS = [METRICS, SHAPES, REPORTERS, PROVIDERS, BACKENDS, CHECKS, READERS, COMMANDS]

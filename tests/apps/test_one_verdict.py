@@ -9,7 +9,7 @@ import pytest
 
 from greenroom import Report
 from greenroom.results import CaseResult, Gate
-from greenroom.results.rendering import FunctionReporter, render_report
+from greenroom.results.reporters import FunctionReporter, render_report
 
 FORMATS = {
     "json": "r.json",

@@ -17,7 +17,7 @@ from apps.terminals import started
 from greenroom import Case, Report, evaluate
 from greenroom.ledger.redaction import given, given_secrets, keep_keys
 from greenroom.metrics import contains
-from greenroom.results.rendering import render_report
+from greenroom.results.reporters import render_report
 from greenroom.simulation.fence import enclose, opening_for
 from greenroom.store import Store
 from models.wire import Answer, Asked, anthropic, gemini, openai, wire

@@ -17,9 +17,9 @@ from greenroom.reports.html import render_html
 from greenroom.reports.html.page import as_json
 from greenroom.reports.page.graph import graph_of
 from greenroom.reports.page.shell import POLICY, assets, assets_digest, web_page
+from greenroom.reports.page.short_values import Trimmer
 from greenroom.reports.page.story import story_of
 from greenroom.reports.page.timeline import timeline
-from greenroom.reports.page.trimming import Trimmer
 from greenroom.results.trials import parting
 
 TOKEN = "secret-token"

@@ -12,8 +12,8 @@ from greenroom.cases.files import read_evalset, write_evalset
 from greenroom.errors import BadCase
 from greenroom.ledger import Forked, ModelReplied, messages, state, with_state_change
 from greenroom.models.model import ModelReply, ModelRequest
+from greenroom.reports.page.short_values import Trimmer
 from greenroom.reports.page.timeline import timeline
-from greenroom.reports.page.trimming import Trimmer
 from greenroom.store import Store
 
 

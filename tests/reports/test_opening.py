@@ -12,7 +12,7 @@ from greenroom.reports.reporters import write_reports
 from greenroom.reports.terminal import Terminal
 from greenroom.results.comparisons.comparison import compare
 from greenroom.results.redaction import redacted
-from greenroom.results.rendering import render_report
+from greenroom.results.reporters import render_report
 from greenroom.results.result import LedgerSource
 from greenroom.store import Store
 

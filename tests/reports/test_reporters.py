@@ -14,7 +14,7 @@ from greenroom import Report, Score, plugins
 from greenroom.errors import BadFile, BadInput, BadPlugin, NotFound
 from greenroom.reports.reporters import destinations, write_reports
 from greenroom.results import CaseResult
-from greenroom.results.rendering import load_reporter, render_report, reporter_names
+from greenroom.results.reporters import load_reporter, render_report, reporter_names
 
 REPORT = Report(
     [

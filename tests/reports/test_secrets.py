@@ -33,8 +33,8 @@ from greenroom.reports.reporters import write_reports
 from greenroom.reports.terminal import Terminal
 from greenroom.reports.variants import variants_table
 from greenroom.results import CaseResult, failed_cases, redacted
-from greenroom.results.rendering import load_reporter, render_report, reporter_names
 from greenroom.results.report import CasePlace
+from greenroom.results.reporters import load_reporter, render_report, reporter_names
 from reports.strangers import report as strange
 
 # None of these ever opened anything.

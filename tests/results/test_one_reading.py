@@ -22,9 +22,9 @@ from greenroom.results.breakage import Problem
 from greenroom.results.data import facts_in, report_data, verdict_data, verdict_in
 from greenroom.results.endings import EVALUATED, Status
 from greenroom.results.facts import Facts, TrialFacts
-from greenroom.results.reading import ReadResults
-from greenroom.results.rendering import render_report
+from greenroom.results.reporters import render_report
 from greenroom.results.statistics.intervals import of_cases
+from greenroom.results.stored_results import ReadResults
 from greenroom.results.text import repeats
 
 

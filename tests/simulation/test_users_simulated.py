@@ -30,7 +30,7 @@ from greenroom.errors import BadAgent, BadCase, RequestRefused
 from greenroom.ledger import Message, ended, messages, tool_calls, turns, user_view
 from greenroom.ledger.events import InvocationEnded, ModelReplied
 from greenroom.models import ModelReply, ModelRequest
-from greenroom.models.naming import NamingModel
+from greenroom.models.placeholders import NamingModel
 from greenroom.simulation import Simulation, simulation_data, simulation_of
 from rehearsals import end_of, results
 

@@ -17,7 +17,7 @@ from greenroom.ledger.questions import ended, tool_calls
 from greenroom.metrics import called, forbidden_calls
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.simulation import UserAgents
-from greenroom.world.presence import model_host, tool_host
+from greenroom.world.call_context import model_host, tool_host
 from greenroom.world.world import SealedBody, ToolRequest
 
 ACTED: list[str] = []

@@ -6,8 +6,8 @@ import pytest
 
 from greenroom import Agent, Case, EvalSet, Expect, Report, Scripted, evaluate
 from greenroom.errors import NotFound
-from greenroom.results.reading import ReadResults
-from greenroom.results.rendering import render_report
+from greenroom.results.reporters import render_report
+from greenroom.results.stored_results import ReadResults
 from greenroom.results.totals import by_case
 from greenroom.store import Store, reading
 

@@ -21,7 +21,7 @@ from greenroom.store.postgres import schema
 from greenroom.store.postgres.address import read_address
 from greenroom.store.runs import Plan
 from greenroom.suite.recorded.rescores import rescore
-from greenroom.suite.recorded.shrinking import shrink_trial
+from greenroom.suite.recorded.shrunk_trials import shrink_trial
 from store.servers import Server
 from store.timeless import timeless
 

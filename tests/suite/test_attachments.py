@@ -18,8 +18,8 @@ from greenroom.errors import BadAttachment
 from greenroom.ledger import Attachment, Ledger, ModelReplied, attachments, started
 from greenroom.reports.html import render_html
 from greenroom.reports.markdown import MarkdownReport
+from greenroom.reports.page.short_values import Trimmer
 from greenroom.reports.page.timeline import timeline
-from greenroom.reports.page.trimming import Trimmer
 from greenroom.reports.transcript import transcript
 from greenroom.store import Store
 from greenroom.store.conversations import Conversations

@@ -20,7 +20,7 @@ from greenroom import Case, Expect, Report, rehearse
 from greenroom.errors import BadInput
 from greenroom.ledger import messages
 from greenroom.simulation.fence import kernel
-from greenroom.suite.workers import closed_in
+from greenroom.suite.workers import kernel_fence
 from greenroom.suite.workers.proxy import Proxy, provider_hosts
 
 HERE = Path(__file__).parent
@@ -202,7 +202,7 @@ def test_a_model_of_an_allowed_provider_is_asked_through_the_proxy(provider: str
 def test_a_host_that_nothing_allows_is_refused_with_what_to_type(
     provider: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(closed_in, "provider_hosts", lambda: ["api.openai.com"])
+    monkeypatch.setattr(kernel_fence, "provider_hosts", lambda: ["api.openai.com"])
     report = played("asks")
     assert Provider.asked == []
     assert report.results[0].status == "error"
@@ -263,7 +263,7 @@ def test_a_kernel_without_it_is_said_in_the_notes_and_nothing_else_changes(
     provider: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     why = "anything: this kernel has no Landlock, or has it switched off"
-    monkeypatch.setattr(closed_in, "not_held_by_kernel", lambda: (why,))
+    monkeypatch.setattr(kernel_fence, "not_held_by_kernel", lambda: (why,))
     report = played("asks")
     assert last_words(report) == "Hello from outside."
     assert any("the kernel fence is not held for anything" in note for note in report.notes)

@@ -16,7 +16,7 @@ from greenroom.store.configuration import withheld
 from greenroom.suite import Ray
 from greenroom.suite.plan import checked
 from greenroom.suite.workers.ray.relay import Relay
-from greenroom.suite.workers.ray.shipping import EXCLUDED, pack, project_root
+from greenroom.suite.workers.ray.shipment import EXCLUDED, pack, project_root
 
 
 @pytest.mark.parametrize(

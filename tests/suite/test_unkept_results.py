@@ -11,9 +11,9 @@ from greenroom import Agent, Case, EvalSet, Expect, Report, Scripted, evaluate
 from greenroom.errors import NotFound, StoreFailed
 from greenroom.results import Gate
 from greenroom.results.data import verdict_data
-from greenroom.results.reading import ReadResults, cases_in
-from greenroom.results.rendering import render_report
+from greenroom.results.reporters import render_report
 from greenroom.results.result import CaseResult
+from greenroom.results.stored_results import ReadResults, cases_in
 from greenroom.store import Store
 from greenroom.suite import run
 

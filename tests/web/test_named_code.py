@@ -9,7 +9,7 @@ import pytest
 
 import warm_python
 from greenroom.apps.web.sets_page import code_in
-from greenroom.store.served import served_at
+from greenroom.store.web_address import served_at
 from web.serving import Server, kill, project, rehearse, until
 
 NAMED = """version: 1

@@ -28,7 +28,13 @@ from greenroom.errors import BadAgent
 from greenroom.ledger.changes import unwrapped
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import json_fallback
-from greenroom.world.presence import Host, check_direct_call, guard_here, route_of_calls, tool_host
+from greenroom.world.call_context import (
+    Host,
+    check_direct_call,
+    guard_here,
+    route_of_calls,
+    tool_host,
+)
 from greenroom.world.records import ToolError
 from greenroom.world.resources import Resources
 from greenroom.world.threads import Here, call_blocking, in_thread

@@ -14,7 +14,7 @@ from greenroom.backends.foreign import Invocation, jsonable
 from greenroom.errors import AgentFailed, GreenroomError
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
-from greenroom.world.presence import ContextSetting, Host, model_host, tool_host
+from greenroom.world.call_context import ContextSetting, Host, model_host, tool_host
 from greenroom.world.world import Context, FixedBody, Pending, Returned, SealedBody, ToolRequest
 
 T = TypeVar("T")

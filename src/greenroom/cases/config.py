@@ -21,7 +21,7 @@ from greenroom.cases.criteria import (
 from greenroom.cases.criteria_map import mapped_criterion, read_criteria_map
 from greenroom.cases.fields import Fields, ProblemList
 from greenroom.cases.files.documents import Document, parsed, parsed_text
-from greenroom.cases.files.kept import put_back
+from greenroom.cases.files.originals import put_back
 from greenroom.cases.files.save import json_or_yaml, save_text
 from greenroom.cases.files.shapes import CASE_LISTS
 from greenroom.cases.problems import invalid, problems_of, shown, wrong

@@ -81,7 +81,7 @@ from greenroom.metrics.needs import (
     unseen_facts,
     without,
 )
-from greenroom.world.presence import ContextSetting
+from greenroom.world.call_context import ContextSetting
 from greenroom.world.world import World
 
 

@@ -9,8 +9,8 @@ from greenroom.errors import BadFile, BadInput
 from greenroom.ledger.redaction import redactor
 from greenroom.results.files import write_whole
 from greenroom.results.gate import Decision
-from greenroom.results.rendering import RenderedParts, Reporter, load_reporter, reporter_names
 from greenroom.results.report import Report
+from greenroom.results.reporters import RenderedParts, Reporter, load_reporter, reporter_names
 
 Formats = Mapping[str, str | Path | None] | Iterable[str]
 """`{"json": "out/report.json", "junit": None}`, or `["json=out/report.json", "junit"]`."""

@@ -4,8 +4,8 @@ from dataclasses import replace
 from heapq import heappop, heappush
 
 from greenroom.reports.page.shapes import WORST
-from greenroom.results.reading import cases_in
 from greenroom.results.report import Report
+from greenroom.results.stored_results import cases_in
 from greenroom.results.totals import by_case
 from greenroom.results.trials import status_of
 

@@ -13,9 +13,9 @@ from greenroom.ledger.plain import JSON_TYPES
 from greenroom.ledger.redaction import Redactor, Sieve, clean_id, clean_ids, redactor
 from greenroom.results.facts import Facts
 from greenroom.results.gate import Decision
-from greenroom.results.reading import ReadResults
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult, LedgerSource
+from greenroom.results.stored_results import ReadResults
 from greenroom.results.wire import shown_json
 
 T = TypeVar("T")

@@ -333,7 +333,7 @@ class Report:
 
     def render(self, format: str, *, baseline: "Report | None" = None) -> str:
         """The report in one of the formats that are installed: "markdown", "html", "junit", a plug-in's."""
-        from greenroom.results.rendering import render_report
+        from greenroom.results.reporters import render_report
 
         return render_report(format, self, baseline=baseline)
 

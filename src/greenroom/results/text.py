@@ -12,10 +12,10 @@ from greenroom.ledger.safe_text import harmless, on_one_line
 from greenroom.ledger.simulated import SIMULATED
 from greenroom.results.breakdown import summary_of
 from greenroom.results.facts import Facts, OutcomeFacts
-from greenroom.results.reading import ReadResults
 from greenroom.results.report import Report, Summary
 from greenroom.results.result import CaseResult
 from greenroom.results.statistics.intervals import percent
+from greenroom.results.stored_results import ReadResults
 from greenroom.results.trials import Trials, alike, passes, status_of, varied
 
 _NAMED = 10

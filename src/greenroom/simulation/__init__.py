@@ -5,7 +5,7 @@ from greenroom.ledger.changes import with_state_change
 from greenroom.simulation.conversation import simulate
 from greenroom.simulation.performance import Performance, perform
 from greenroom.simulation.recorded.allowance import Allowance
-from greenroom.simulation.recorded.deciding import Deciding, deciding_step
+from greenroom.simulation.recorded.decisive_step import Deciding, deciding_step
 from greenroom.simulation.recorded.fork import fork
 from greenroom.simulation.recorded.replay import replay
 from greenroom.simulation.recorded.shrink import Shrinking, ShrinkOptions, Shrunk, shrink

@@ -37,7 +37,7 @@ from greenroom.simulation.trial_context import (
 )
 from greenroom.simulation.user.user_side import Reply
 from greenroom.simulation.user.users import turn_limit
-from greenroom.world.presence import guarded
+from greenroom.world.call_context import guarded
 from greenroom.world.records import record_conflicts
 from greenroom.world.resources import Factories, Resources
 

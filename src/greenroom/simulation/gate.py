@@ -28,13 +28,13 @@ from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import JSON_TYPES, Json
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.simulation.fence import Opening, mocking_var, opening_for
-from greenroom.simulation.handed_over import ABSENT, is_origin, is_the_tool, names_tool
 from greenroom.simulation.mock_answers import is_simulated, mocked
 from greenroom.simulation.refusals import Refusals
 from greenroom.simulation.remedies import run_by_name, run_with_hosts
 from greenroom.simulation.simulated_tools import SimulatedTools
+from greenroom.simulation.tool_identity import ABSENT, is_origin, is_the_tool, names_tool
+from greenroom.world.call_context import ContextSetting
 from greenroom.world.live import LiveWorld, WorldOptions, cannot_wait
-from greenroom.world.presence import ContextSetting
 from greenroom.world.records import answer_constant, answer_model, answer_tool, begin_call
 from greenroom.world.world import FixedClock, Pending, Returned, ToolBody, ToolRequest
 

@@ -11,7 +11,7 @@ from greenroom.errors import GreenroomError, MockBroke
 from greenroom.ledger.changes import unwrapped
 from greenroom.ledger.origin import summarize_error, words_of
 from greenroom.ledger.plain import JSON_TYPES
-from greenroom.simulation.handed_over import is_origin
+from greenroom.simulation.tool_identity import is_origin
 from greenroom.world.records import AnswerLost, ToolError
 from greenroom.world.world import CallPaused, Context, ToolRequest
 

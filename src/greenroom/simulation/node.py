@@ -39,7 +39,7 @@ from greenroom.simulation.fence import (
     not_held,
     strays,
 )
-from greenroom.world.presence import answered_by, guarded, placed
+from greenroom.world.call_context import answered_by, guarded, placed
 from greenroom.world.records import describe_error, ours, raised_before
 from greenroom.world.world import Context, Returned, ToolRequest
 

@@ -16,7 +16,7 @@ from greenroom.store.columns import from_column
 from greenroom.store.runs import Key, Row
 
 if TYPE_CHECKING:
-    from greenroom.store.reading import StoreReader
+    from greenroom.store.contents import StoreReader
 
 _ZLIB = b"Z"
 """The first byte of a compressed ledger. One that is not begins with its first line, a `{`."""

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, TypeVar
 from greenroom.errors import NotFound
 from greenroom.results.data import verdict_in
 from greenroom.results.facts import Facts
-from greenroom.results.reading import ReadResults
 from greenroom.results.result import CaseResult
+from greenroom.results.stored_results import ReadResults
 from greenroom.store.ledgers import RunLedgers
 
 if TYPE_CHECKING:
-    from greenroom.store.reading import StoreReader
+    from greenroom.store.contents import StoreReader
 
 T = TypeVar("T")
 

@@ -15,9 +15,9 @@ from greenroom.store.cut_trials import CutTrial, being_written
 from greenroom.store.database import Connection, Hold, Holdable, transaction
 from greenroom.store.journal import Journal
 from greenroom.store.lock import is_held, locked
+from greenroom.store.orphan_blobs import remove_unmentioned
 from greenroom.store.runs import journal_name
 from greenroom.store.schema import VERSION, read_earlier, upgrade
-from greenroom.store.unmentioned import remove_unmentioned
 
 JOURNALS: Holdable = "journals"
 _DATABASE = "runs.db"

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from greenroom.store.columns import from_column
 from greenroom.store.configuration import is_server, place_of
+from greenroom.store.contents import RUN, StoreReader, run_from
 from greenroom.store.database import Connection, Database, RunJournal, transaction
 from greenroom.store.failpoints import failpoint
-from greenroom.store.reading import RUN, StoreReader, run_from
 from greenroom.store.rows import (
     next_position,
     planned,

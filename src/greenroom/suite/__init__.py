@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from greenroom.suite.mutation.score import mutation_score
     from greenroom.suite.options import Options
     from greenroom.suite.recorded.rescores import Rescored, rescore
-    from greenroom.suite.recorded.shrinking import shrink_trial
+    from greenroom.suite.recorded.shrunk_trials import shrink_trial
     from greenroom.suite.recorded.trace_scores import score_traces
     from greenroom.suite.workers.ray.settings import Ray
 

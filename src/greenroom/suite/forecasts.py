@@ -128,7 +128,7 @@ def _due(ready: Prepared) -> tuple[list[Trial], int, list[str]]:
     if ready.options["resume"] is False:
         return trials, len(first), []
     from greenroom.store.store import as_store  # SQLite is loaded only where it is used
-    from greenroom.suite.storage.opening import finished_trials
+    from greenroom.suite.storage.opened_runs import finished_trials
 
     store = as_store(ready.options["store"])
     assert store is not None, "an evaluation without a store cannot be resumed"

@@ -25,7 +25,7 @@ from greenroom.results.trial_verdict import can_be_rejudged, rejudged
 from greenroom.simulation.fence import FencedScope, LastingOpening, RunScope, put_up
 from greenroom.simulation.hangs.limits import call_in_time
 from greenroom.store.runs import Plan
-from greenroom.world.presence import answered_by, guarded
+from greenroom.world.call_context import answered_by, guarded
 from greenroom.world.threads import Expired, Overdue
 
 OnCase = Callable[[Case], None]

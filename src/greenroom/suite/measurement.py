@@ -42,8 +42,8 @@ from greenroom.simulation.refusals import Refusals
 from greenroom.suite.inputs.criteria import all_metrics
 from greenroom.suite.options import METRIC_ATTEMPTS, METRIC_SECONDS, Values, check
 from greenroom.world.answers import AnswerCache, CachedWorld, RememberingWorld
+from greenroom.world.call_context import answered_by, guarded
 from greenroom.world.live import LiveWorld
-from greenroom.world.presence import answered_by, guarded
 from greenroom.world.threads import Overdue
 from greenroom.world.world import Around, World
 

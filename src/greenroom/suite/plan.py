@@ -20,7 +20,7 @@ from greenroom.store.runs import Plan
 from greenroom.suite.adaptive import MAX_TRIALS, Adaptive
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.checks.tool_names import check_tool_names
-from greenroom.suite.checks.unheeded import unheeded
+from greenroom.suite.checks.unmeasured_expectations import unheeded
 from greenroom.suite.executor import Executor, InThisProcess
 from greenroom.suite.inputs.criteria import as_config, check_metrics, equipped, with_config
 from greenroom.suite.inputs.references import load_agent
@@ -208,7 +208,7 @@ def _workplace(
     """Where worker processes are started; BadInput names what would not be found there."""
     store = place_of(options["store"])
     if on is None:
-        from greenroom.suite.workers.closed_in import closed_in
+        from greenroom.suite.workers.kernel_fence import closed_in
         from greenroom.suite.workers.local import ThisMachine
 
         return ThisMachine(closed_in(options, evalset), withheld(store))

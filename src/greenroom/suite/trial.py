@@ -29,7 +29,7 @@ from greenroom.suite.inputs.sources import as_middleware, as_model_given, as_res
 from greenroom.suite.measurement import Measurement
 from greenroom.suite.options import Values
 from greenroom.suite.storage.resume import before_calls, reason_for_doubt, up_to_last_pause
-from greenroom.world.presence import stored_as
+from greenroom.world.call_context import stored_as
 from greenroom.world.rates import Rates, read_rates
 from greenroom.world.resources import Factories
 

@@ -27,11 +27,11 @@ from greenroom.ledger.origin import words_of
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import JSON_TYPES, Json, as_object, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.world.call_context import asking, placed
 from greenroom.world.captures import captured
 from greenroom.world.choices import chosen
 from greenroom.world.pacer import is_paced, persist
 from greenroom.world.pieces import Delivery
-from greenroom.world.presence import asking, placed
 from greenroom.world.resources import Resources
 from greenroom.world.updates import settle
 from greenroom.world.world import Context, Returned, ToolBody, ToolRequest, World, opened

@@ -19,7 +19,7 @@ from greenroom.ledger.paths import within
 from greenroom.ledger.plain import Json, as_object, plain, same
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.answers import key_of
-from greenroom.world.presence import place_here
+from greenroom.world.call_context import place_here
 from greenroom.world.records import given_again, raised_before
 from greenroom.world.world import Returned, ToolBody, ToolRequest, World
 

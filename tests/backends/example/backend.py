@@ -28,7 +28,7 @@ from greenroom.ledger.messages import ToolCall, Usage
 from greenroom.ledger.plain import Json, as_array, as_object
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.world import ToolError
-from greenroom.world.presence import ContextSetting
+from greenroom.world.call_context import ContextSetting
 from greenroom.world.world import ToolRequest
 
 RUN: ContextVar[RunCaller | None] = ContextVar("teapot_run", default=None)

@@ -22,11 +22,11 @@ from greenroom.ledger import (
 )
 from greenroom.ledger.plain import Json, as_array, as_object
 from greenroom.reports.html import render_html
-from greenroom.reports.html.packing import PackedValues, json_text
+from greenroom.reports.html.packed_data import PackedValues, json_text
 from greenroom.reports.html.page import as_json
+from greenroom.reports.page.short_values import Trimmer
 from greenroom.reports.page.story import story_of
 from greenroom.reports.page.timeline import step_rows, timeline
-from greenroom.reports.page.trimming import Trimmer
 from greenroom.results import CaseResult
 
 

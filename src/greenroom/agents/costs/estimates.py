@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from greenroom.agents.agent import Agent
-from greenroom.agents.costs.asking import Asking
+from greenroom.agents.costs.model_calls import Asking
 from greenroom.agents.costs.money import Amount, PriceList, Rate, rates_of, total
 from greenroom.agents.costs.seen import Seen
 from greenroom.agents.costs.tables import Beside, beside, estimate_table

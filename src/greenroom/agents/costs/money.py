@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from greenroom.agents.agent import Agent
-from greenroom.agents.costs.asking import Asking
+from greenroom.agents.costs.model_calls import Asking
 from greenroom.models.candidates import Candidate
 from greenroom.models.choice import Choice
 from greenroom.models.model import Model, model_name

@@ -20,7 +20,7 @@ from greenroom.apps.cli.exits import (
 from greenroom.apps.cli.live_agent import LiveAgent
 from greenroom.cases import EvalSet, harvest
 from greenroom.cases.files import read_evalset
-from greenroom.cases.files.added import add_cases
+from greenroom.cases.files.additions import add_cases
 from greenroom.errors import BadInput, BadValue, GreenroomError
 from greenroom.ledger import Ledger, responses, state
 from greenroom.ledger.attachments import Attachment

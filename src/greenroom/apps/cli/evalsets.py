@@ -28,7 +28,7 @@ from greenroom.cases import (
 )
 from greenroom.cases import from_template as new_case
 from greenroom.cases.files import read_evalset, write_evalset
-from greenroom.cases.files.added import add_cases
+from greenroom.cases.files.additions import add_cases
 from greenroom.cases.files.documents import SUFFIXES, stem_of
 from greenroom.cases.files.save import save_text
 from greenroom.cases.names import id_trouble

@@ -20,7 +20,7 @@ from greenroom.results.comparisons.comparison import FEWEST_IN_TAG
 from greenroom.results.shards import part_note
 from greenroom.results.text import number_of
 from greenroom.store import Run
-from greenroom.store.served import served_at
+from greenroom.store.web_address import served_at
 from greenroom.suite.adaptive import MAX_TRIALS
 from greenroom.suite.budget import Budget
 

@@ -75,7 +75,7 @@ class RootGroup(CommandGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Our own commands, and those of others."""
-        from greenroom.apps.cli.offered import COMMANDS
+        from greenroom.apps.cli.plugin_commands import COMMANDS
 
         return sorted({*super().list_commands(ctx), *COMMANDS.names()})
 
@@ -83,7 +83,7 @@ class RootGroup(CommandGroup):
         """The command of this name; ours come first."""
         if (own := super().get_command(ctx, cmd_name)) is not None:
             return own
-        from greenroom.apps.cli.offered import COMMANDS  # entry points are slow to read
+        from greenroom.apps.cli.plugin_commands import COMMANDS  # entry points are slow to read
 
         return COMMANDS.load(cmd_name) if cmd_name in COMMANDS.names() else None
 

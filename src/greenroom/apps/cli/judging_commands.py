@@ -56,7 +56,7 @@ def eval_compare(
     it. Without --baseline, the first report is the baseline. Exit code 1 if the pass rate, the mean of a metric or
     a case got significantly worse, 2 if cases ended in errors, 3 if nothing can be compared.
     """
-    from greenroom.apps.cli.judging import compare_reports
+    from greenroom.apps.cli.recorded_results import compare_reports
     from greenroom.results import Gate
 
     gate: Any = {"threshold": threshold, "tags": gate_tags, "max_errors": max_errors}
@@ -91,7 +91,7 @@ def eval_merge(
     refused. The exit code is that of a run of all cases at once.
     """
     options.loudness(given)
-    from greenroom.apps.cli.judging import merge_reports
+    from greenroom.apps.cli.recorded_results import merge_reports
     from greenroom.apps.cli.report_output import Showing
 
     gate = gate_options.gate_of(given)
@@ -124,7 +124,7 @@ def eval_rescore(
     is. Exit code 2 if something could not be measured.
     """
     options.loudness(given)
-    from greenroom.apps.cli.judging import rescore_run
+    from greenroom.apps.cli.recorded_results import rescore_run
     from greenroom.apps.cli.report_output import Showing
 
     return rescore_run(run, cases, config, store, no_cache, Showing(**given))

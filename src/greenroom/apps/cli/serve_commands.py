@@ -74,6 +74,6 @@ def serve_command(**given: Any) -> int:
     Its card is at /.well-known/agent-card.json. Each conversation is kept in the store, event by event:
     if the server is stopped or killed, the next one continues what was in progress.
     """
-    from greenroom.apps.cli.serving import serve
+    from greenroom.apps.cli.server import serve
 
     return serve(**given)

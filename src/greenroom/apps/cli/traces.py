@@ -16,7 +16,7 @@ from greenroom.apps.cli.exits import (
 )
 from greenroom.apps.cli.score import read_files
 from greenroom.cases.case import Case
-from greenroom.cases.files.added import add_cases
+from greenroom.cases.files.additions import add_cases
 from greenroom.errors import BadInput, NotFound
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import turns, unseen

@@ -13,8 +13,8 @@ from greenroom.reports.page.shapes import (
     LabelItem,
     LabelLine,
 )
+from greenroom.reports.page.short_values import Trimmer
 from greenroom.reports.page.timeline import timeline
-from greenroom.reports.page.trimming import Trimmer
 from greenroom.results.labels import ANSWERS, JUDGE, LabelSet, blind, rater_name
 
 _FIELDS = ("kind", "who", "text", "value", "files", "bad")

@@ -15,9 +15,9 @@ from greenroom.ledger.plain import Json, as_object, is_object, plain
 from greenroom.ledger.questions import cost
 from greenroom.reports.page.graph import graph_of
 from greenroom.reports.page.shapes import AgentDetails, Part, Play, Waiting
+from greenroom.reports.page.short_values import Trimmer
 from greenroom.reports.page.story import state_places
 from greenroom.reports.page.timeline import timeline
-from greenroom.reports.page.trimming import Trimmer
 from greenroom.simulation.rehearsal import Rehearsal, Rest
 from greenroom.suite.mock_suggestions import suggested_mock
 

@@ -22,9 +22,9 @@ from greenroom.reports.page.shapes import (
     Head,
     Story,
 )
+from greenroom.reports.page.short_values import Trimmer
 from greenroom.reports.page.story import state_places, story_of
 from greenroom.reports.page.timeline import timeline
-from greenroom.reports.page.trimming import Trimmer
 from greenroom.results.result import CaseResult
 from greenroom.results.trials import Parting, parting
 from greenroom.store import Store

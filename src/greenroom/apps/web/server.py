@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from greenroom.errors import BadInput, MissingExtra
 from greenroom.installation import how_to_install
-from greenroom.store.served import server_note
+from greenroom.store.web_address import server_note
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping

@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Lock
 
 from greenroom.cases import Case, EvalSet, Problem
-from greenroom.cases.files.added import add_cases
+from greenroom.cases.files.additions import add_cases
 from greenroom.cases.files.documents import SUFFIXES, Document, opened_text
 from greenroom.cases.files.load import chosen_shape, read_as
 from greenroom.cases.files.readable import ReadablePart

@@ -44,7 +44,7 @@ from greenroom.backends.foreign import ForeignBackend
 from greenroom.backends.invocation import Invocation, Progress
 from greenroom.backends.tool_facts import by_name
 from greenroom.ledger.plain import Json
-from greenroom.world.presence import ContextSetting
+from greenroom.world.call_context import ContextSetting
 
 __all__ = ["AdkBackend", "to_adk"]
 

@@ -33,7 +33,7 @@ from greenroom.errors import KeyRefused, ToolRefused
 from greenroom.ledger.plain import as_object
 from greenroom.ledger.redaction import keep_keys
 from greenroom.models.model import ModelReply, ModelRequest, send_piece
-from greenroom.world.presence import ContextSetting
+from greenroom.world.call_context import ContextSetting
 from greenroom.world.world import Pending, ToolRequest
 
 Tool = TypeVar("Tool", bound=BaseTool)

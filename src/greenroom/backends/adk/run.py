@@ -24,7 +24,7 @@ from greenroom.ledger.events import Decided
 from greenroom.ledger.paths import within
 from greenroom.ledger.plain import Json
 from greenroom.models.model import ModelReply, ModelRequest
-from greenroom.world.presence import ContextSetting, place_here, placed
+from greenroom.world.call_context import ContextSetting, place_here, placed
 from greenroom.world.world import Pending, Returned, ToolRequest
 
 _NOTHING: tuple[object, object] = (None, None)

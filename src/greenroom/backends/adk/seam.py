@@ -42,7 +42,7 @@ from greenroom.backends.seams import (
     wrap_method,
 )
 from greenroom.errors import GreenroomError, ToolRefused
-from greenroom.world.presence import Host, model_host, tool_host
+from greenroom.world.call_context import Host, model_host, tool_host
 
 # By version: the function through which the framework calls a tool.
 _CALLERS = ("_call_tool_async", "__call_tool_async")

@@ -29,7 +29,7 @@ from greenroom.backends.adk.versions import (
 )
 from greenroom.backends.foreign import Origin
 from greenroom.backends.seams import Call, is_seam
-from greenroom.world.presence import tool_host
+from greenroom.world.call_context import tool_host
 
 
 def tool_seam(real: Call) -> Call:

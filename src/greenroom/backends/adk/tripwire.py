@@ -23,7 +23,7 @@ from greenroom.backends.adk.run import FrameworkRun
 from greenroom.backends.foreign import jsonable
 from greenroom.errors import BadAgent, ToolRefused
 from greenroom.ledger.plain import as_object
-from greenroom.world.presence import model_host
+from greenroom.world.call_context import model_host
 from greenroom.world.records import begin_call, fail_call
 from greenroom.world.world import ToolRequest
 

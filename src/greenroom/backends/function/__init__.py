@@ -35,7 +35,7 @@ from greenroom.ledger.events import NodeEnded
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.plain import JSON_TYPES, Json, is_object, plain
 from greenroom.models.model import OnDelta, send_piece
-from greenroom.world.presence import answered_by, model_host, placed
+from greenroom.world.call_context import answered_by, model_host, placed
 from greenroom.world.threads import in_thread
 
 _NAMES: Mapping[str, str] = {

@@ -34,7 +34,7 @@ from greenroom.ledger.events import (
 from greenroom.ledger.plain import Json, plain, same
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest
 from greenroom.world.answers import key_of
-from greenroom.world.presence import answered_by
+from greenroom.world.call_context import answered_by
 from greenroom.world.records import (
     RecordedFailure,
     ToolError,

@@ -19,7 +19,7 @@ from greenroom.backends.seams import Call, follow_classes, real_of
 from greenroom.errors import MissingExtra, ToolRefused
 from greenroom.installation import how_to_install
 from greenroom.ledger.redaction import keep_keys
-from greenroom.world.presence import Host, model_host, tool_host
+from greenroom.world.call_context import Host, model_host, tool_host
 
 _BACKEND = "greenroom.backends.langgraph"
 _FRAMEWORK = ("langchain_core", "langchain", "langgraph")

@@ -10,7 +10,7 @@ from typing import Any
 from langgraph.pregel import Pregel
 
 from greenroom.backends.seams import Call, wrap
-from greenroom.world.presence import model_host
+from greenroom.world.call_context import model_host
 
 # Whatever reads or writes what a graph remembers.
 _REMEMBERING = (

@@ -47,7 +47,7 @@ from greenroom.ledger.attachments import message_value
 from greenroom.ledger.changes import Change, State
 from greenroom.ledger.events import StateChanged
 from greenroom.ledger.plain import Json, plain, same
-from greenroom.world.presence import ContextSetting
+from greenroom.world.call_context import ContextSetting
 
 _STEPS = 100
 

@@ -40,7 +40,7 @@ from greenroom.ledger.attachments import text_and_attachments
 from greenroom.ledger.events import ToolReturned
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelRequest, send_piece
-from greenroom.world.presence import ContextSetting
+from greenroom.world.call_context import ContextSetting
 from greenroom.world.records import ToolError
 from greenroom.world.world import CallPaused, ToolRequest
 

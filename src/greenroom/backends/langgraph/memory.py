@@ -31,7 +31,7 @@ from pydantic_core import from_json
 
 from greenroom.errors import AgentFailed, BadValue
 from greenroom.ledger.plain import Json, plain
-from greenroom.world.presence import Host, model_host
+from greenroom.world.call_context import Host, model_host
 
 THREAD = "greenroom"
 _SERDE = JsonPlusSerializer(allowed_msgpack_modules=True)

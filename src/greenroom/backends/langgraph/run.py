@@ -15,7 +15,7 @@ from greenroom.backends.langgraph.threads import Bridge
 from greenroom.ledger.events import Decided, ModelReplied, NodeEnded, NodeStarted
 from greenroom.ledger.index import End
 from greenroom.ledger.plain import Json
-from greenroom.world.presence import Host
+from greenroom.world.call_context import Host
 from greenroom.world.threads import Here, call_blocking, in_thread
 from greenroom.world.world import ToolRequest
 

@@ -22,7 +22,7 @@ from greenroom.backends.langchain import graphs, guard, is_own, models, tools
 from greenroom.backends.langgraph.gates import Fault
 from greenroom.backends.langgraph.run import IN_TOOL_NODE, RUN, AtWork
 from greenroom.backends.seams import Call, Wrap, wrap
-from greenroom.world.presence import ContextSetting
+from greenroom.world.call_context import ContextSetting
 
 _ABOVE = {BaseChatModel: models.ABOVE, BaseTool: tools.ABOVE}
 

@@ -13,7 +13,7 @@ from greenroom.backends.backend import Yield
 from greenroom.backends.native.approval_answers import check_approval
 from greenroom.backends.native.history import conversation, handed_over
 from greenroom.backends.native.summaries import rule_that_summarises, summary_of_the_past
-from greenroom.backends.together import together
+from greenroom.backends.task_group import together
 from greenroom.errors import AgentFailed, GreenroomError, LoopLimit
 from greenroom.ledger.attachments import message_value
 from greenroom.ledger.events import (

@@ -22,7 +22,7 @@ from greenroom.ledger.events import Noted
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import OnDelta, send_piece
-from greenroom.world.presence import tool_host
+from greenroom.world.call_context import tool_host
 from greenroom.world.records import describe_error, ours, raised_before
 from greenroom.world.threads import in_thread
 from greenroom.world.world import Context, World

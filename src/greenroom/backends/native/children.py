@@ -17,7 +17,7 @@ from contextvars import Context
 from threading import Lock, Thread
 from typing import Any, Final, cast
 
-from greenroom.backends.together import begin, stop
+from greenroom.backends.task_group import begin, stop
 from greenroom.errors import BadAgent
 from greenroom.world.threads import in_thread
 

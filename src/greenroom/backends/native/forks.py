@@ -15,7 +15,7 @@ from greenroom.agents.graph import Node
 from greenroom.backends.native.failures import is_its_own
 from greenroom.backends.native.listeners import branch_names
 from greenroom.backends.native.walk import Done, GraphWalk, Paused, Walked
-from greenroom.backends.together import begin, stop, together
+from greenroom.backends.task_group import begin, stop, together
 from greenroom.errors import AgentFailed, Refusal
 from greenroom.ledger.changes import Change
 from greenroom.ledger.events import (

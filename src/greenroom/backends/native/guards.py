@@ -6,7 +6,7 @@ from greenroom.agents.graph import Node
 from greenroom.agents.guards import Timeout
 from greenroom.backends.native.failures import is_its_own
 from greenroom.backends.native.walk import Done, GraphWalk, Paused, Walked
-from greenroom.backends.together import begin, stop
+from greenroom.backends.task_group import begin, stop
 from greenroom.errors import AgentFailed
 from greenroom.ledger.events import Answered, BranchCancelled, Decided, NodeFailed, RunResumed
 from greenroom.ledger.ledger import Ledger

@@ -18,7 +18,7 @@ from greenroom.agents.graph import Node
 from greenroom.agents.guards import Timeout
 from greenroom.agents.streams import Cut, gives_pieces
 from greenroom.backends.native.steps import call_step
-from greenroom.backends.together import begin, stop
+from greenroom.backends.task_group import begin, stop
 from greenroom.errors import Refusal
 from greenroom.ledger.attachments import text_and_attachments
 from greenroom.ledger.plain import Json, is_object, plain

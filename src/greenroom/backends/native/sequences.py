@@ -26,7 +26,7 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, plain
-from greenroom.world.presence import placed
+from greenroom.world.call_context import placed
 from greenroom.world.world import Context
 
 MAX_ROUNDS = 100

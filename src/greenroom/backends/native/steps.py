@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from greenroom.agents.flow import Step
 from greenroom.errors import BadAgent
 from greenroom.models.model import OnDelta, send_piece
-from greenroom.world.presence import placed
+from greenroom.world.call_context import placed
 from greenroom.world.world import Context
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from greenroom.errors import AgentFailed, NotFound, UserAgentFailed
 from greenroom.ledger.changes import Change
 from greenroom.ledger.events import StateChanged
 from greenroom.ledger.plain import Json, as_object, is_object, plain
-from greenroom.world.presence import ContextSetting
+from greenroom.world.call_context import ContextSetting
 
 
 class OpenAIAgentsBackend(ForeignBackend):

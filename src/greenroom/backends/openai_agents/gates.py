@@ -46,7 +46,7 @@ from greenroom.errors import AgentFailed, GreenroomError, ToolRefused
 from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import keep_keys
 from greenroom.models.model import ModelRequest, send_piece
-from greenroom.world.presence import ContextSetting
+from greenroom.world.call_context import ContextSetting
 from greenroom.world.records import ToolError
 from greenroom.world.world import CallPaused, ToolRequest
 

@@ -29,7 +29,7 @@ from greenroom.backends.openai_agents.gates import (
 from greenroom.backends.openai_agents.run import RUN, model_caller, tool_caller
 from greenroom.backends.seams import Call, wrap
 from greenroom.errors import ToolRefused
-from greenroom.world.presence import model_host
+from greenroom.world.call_context import model_host
 
 _INVOKE = "_invoke_function_tool_with_metadata"
 _HELD = "_greenroom_held_invocation"

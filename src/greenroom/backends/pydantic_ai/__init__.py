@@ -36,7 +36,7 @@ from greenroom.backends.pydantic_ai.translation import (
 from greenroom.errors import AgentFailed, InDoubt
 from greenroom.ledger.events import Answered, NodeEnded, Remembered, ToolReturned
 from greenroom.ledger.plain import Json, plain
-from greenroom.world.presence import ContextSetting, placed
+from greenroom.world.call_context import ContextSetting, placed
 from greenroom.world.world import Context, Pending, ToolRequest
 
 

@@ -33,7 +33,7 @@ from greenroom.backends.pydantic_ai.translation import reply_of, request_of, res
 from greenroom.backends.seams import Call, Wrap, follow_classes, wrap_method
 from greenroom.ledger.redaction import keep_keys
 from greenroom.models.model import ModelRequest, send_piece
-from greenroom.world.presence import ContextSetting
+from greenroom.world.call_context import ContextSetting
 
 # What else goes to a provider. A version that does not know it has no use for it either.
 _PAST_THE_WORLD: Final = (

@@ -15,7 +15,7 @@ from greenroom.backends.callers import (
 )
 from greenroom.backends.invocation import Invocation
 from greenroom.errors import GreenroomError, ToolRefused
-from greenroom.world.presence import is_asked
+from greenroom.world.call_context import is_asked
 
 
 class FrameworkRun(RunCaller):

@@ -38,7 +38,7 @@ from greenroom.backends.pydantic_ai.translation import as_returned, result_as_js
 from greenroom.backends.seams import Call, Wrap, original, wrap
 from greenroom.errors import FenceNotHeld
 from greenroom.ledger.plain import Json
-from greenroom.world.presence import ContextSetting, model_host
+from greenroom.world.call_context import ContextSetting, model_host
 from greenroom.world.world import Pending, Returned, ToolRequest
 
 _HANDING_ON: Final[set[object]] = set()

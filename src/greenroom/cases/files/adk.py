@@ -16,7 +16,7 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.cases.fields import Fields
 from greenroom.cases.files.adk_expect import expectations_beyond, with_expectations
 from greenroom.cases.files.adk_turns import TURN, TURN_MEANS, turn_data, turn_from
-from greenroom.cases.files.kept import (
+from greenroom.cases.files.originals import (
     joined_state,
     prefixed,
     put_back,

@@ -7,7 +7,7 @@ from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.fields import Fields, ProblemList, refuse_silence
 from greenroom.cases.files.adk import USUAL
-from greenroom.cases.files.kept import (
+from greenroom.cases.files.originals import (
     Calls,
     calls_in,
     prefixed,

@@ -5,7 +5,8 @@ from typing import Any
 
 from greenroom.cases.case import Expect, Turn
 from greenroom.cases.fields import Fields, without_nulls
-from greenroom.cases.files.kept import (
+from greenroom.cases.files.message_blobs import attached_in, with_blobs, with_blobs_kept
+from greenroom.cases.files.originals import (
     Calls,
     put_back,
     reference_in,
@@ -13,7 +14,6 @@ from greenroom.cases.files.kept import (
     steps_in,
     with_extra,
 )
-from greenroom.cases.files.message_blobs import attached_in, with_blobs, with_blobs_kept
 from greenroom.cases.literals import unquoted
 from greenroom.ledger.attachments import Attachment
 from greenroom.ledger.plain import Json, is_object, plain

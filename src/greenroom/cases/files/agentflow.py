@@ -10,7 +10,7 @@ from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.fields import Fields, without_nulls
 from greenroom.cases.files.adk import turns_of
-from greenroom.cases.files.kept import (
+from greenroom.cases.files.originals import (
     Calls,
     calls_in,
     put_back,

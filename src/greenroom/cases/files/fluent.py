@@ -12,7 +12,7 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.cases.expected import contains_from, placed, text_from
 from greenroom.cases.fields import Fields
 from greenroom.cases.files.criteria import TRAJECTORY, listed_metrics, metric_lists
-from greenroom.cases.files.kept import prefixed, scopes
+from greenroom.cases.files.originals import prefixed, scopes
 from greenroom.cases.files.own import trials_from
 from greenroom.cases.files.queries import named, names
 from greenroom.cases.files.shapes import Shape

@@ -15,7 +15,7 @@ from greenroom.cases.data import live_parts, metric_data, written_data
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.criteria import by_verdict, measure_all
 from greenroom.cases.files.documents import SUFFIXES, Document, parsed_text
-from greenroom.cases.files.kept import says_only_text, settled
+from greenroom.cases.files.originals import says_only_text, settled
 from greenroom.cases.files.own import evalset_data
 from greenroom.cases.files.shapes import OWN, TABLE, Shape, shape_named
 from greenroom.cases.files.tables import as_rows

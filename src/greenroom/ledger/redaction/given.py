@@ -12,7 +12,7 @@ from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
 from greenroom.ledger.redaction.kinds import SHORTEST, SHORTEST_NAMED, announces
-from greenroom.ledger.redaction.looks import DENSE
+from greenroom.ledger.redaction.patterns import DENSE
 
 _given: dict[str, str] = {}
 """The name of each such value."""

@@ -14,7 +14,7 @@ from urllib.parse import quote, quote_plus
 
 from msgspec import Struct
 
-from greenroom.ledger.redaction.looks import LOOKS, NAMED, PERHAPS_SECRET_FIELD, SECRET_FIELD
+from greenroom.ledger.redaction.patterns import LOOKS, NAMED, PERHAPS_SECRET_FIELD, SECRET_FIELD
 
 SHORTEST = 8
 """Shorter values of telling variables are words, not secrets."""

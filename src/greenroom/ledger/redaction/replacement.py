@@ -34,7 +34,7 @@ from greenroom.ledger.redaction.kinds import (
     unquoted,
     well_known,
 )
-from greenroom.ledger.redaction.looks import DENSE
+from greenroom.ledger.redaction.patterns import DENSE
 from greenroom.project import nearest_project
 
 if TYPE_CHECKING:

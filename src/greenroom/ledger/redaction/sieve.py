@@ -18,7 +18,7 @@ from greenroom.ledger.redaction.kinds import (
     unquoted,
     well_known,
 )
-from greenroom.ledger.redaction.looks import TELLING_WORD
+from greenroom.ledger.redaction.patterns import TELLING_WORD
 from greenroom.ledger.redaction.replacement import Redactor
 
 _LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+/=."

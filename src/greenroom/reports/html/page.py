@@ -5,7 +5,7 @@ from functools import cache
 import msgspec
 
 from greenroom.ledger.plain import Json
-from greenroom.reports.html.packing import PackedValues, data_block
+from greenroom.reports.html.packed_data import PackedValues, data_block
 from greenroom.reports.html.summary import without_script
 from greenroom.reports.page.head import CaseCounts, head_of
 from greenroom.reports.page.markup import Markup, tag
@@ -16,9 +16,9 @@ from greenroom.reports.page.story import story_of
 from greenroom.reports.shown import WorstCases
 from greenroom.results.comparisons.comparison import Comparison
 from greenroom.results.gate import Decision, held_against
-from greenroom.results.reading import cases_in
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import Report
+from greenroom.results.stored_results import cases_in
 from greenroom.results.totals import by_case
 from greenroom.results.trials import Parting, parting
 

@@ -9,7 +9,7 @@ from typing import Any
 from greenroom.errors import BadAttachment
 from greenroom.ledger.attachments import Attachment, shown_size
 from greenroom.ledger.blobs import described
-from greenroom.reports.page.trimming import Trimmer
+from greenroom.reports.page.short_values import Trimmer
 
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _LARGEST = 150_000

@@ -9,12 +9,12 @@ from greenroom.ledger.changes import State, state_in
 from greenroom.ledger.events import RunStarted
 from greenroom.ledger.plain import Json, is_object
 from greenroom.reports.failure import CHECKED_BY, differences
-from greenroom.reports.page.beside import beside
+from greenroom.reports.page.alignment import beside
 from greenroom.reports.page.graph import graph_of
 from greenroom.reports.page.head import spent_data
 from greenroom.reports.page.shapes import Earlier, Story
+from greenroom.reports.page.short_values import Trimmer
 from greenroom.reports.page.timeline import Row, step_rows, timeline
-from greenroom.reports.page.trimming import Trimmer
 from greenroom.reports.words import shortened
 from greenroom.results.data import outcome_data, problem_data
 from greenroom.results.result import CaseResult

@@ -31,7 +31,7 @@ from greenroom.simulation.fence.threads import (
     carrying_start,
     carrying_submit,
 )
-from greenroom.world.presence import find_hosts_by, watch_everywhere
+from greenroom.world.call_context import find_hosts_by, watch_everywhere
 
 # What has no audit event, or loses the context. Not every Python has every one of these.
 _PATCHES: Final[tuple[tuple[str, str, Wrap], ...]] = (

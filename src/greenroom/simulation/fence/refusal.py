@@ -23,7 +23,7 @@ from greenroom.simulation.fence.scope import (
     stray,
 )
 from greenroom.simulation.remedies import CALL, mend_breach
-from greenroom.world.presence import Host
+from greenroom.world.call_context import Host
 
 _STRAY_REMEDY: Final = (
     "No case started this work, so every case that is open ends as an error. Stop it while you "

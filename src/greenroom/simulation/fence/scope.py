@@ -13,7 +13,7 @@ from typing import Final, Self
 from msgspec import Struct
 from msgspec.structs import replace
 
-from greenroom.world.presence import Host
+from greenroom.world.call_context import Host
 
 # A helper thread that retries for hours must not fill the memory with its refusals.
 _STRAYS_KEPT: Final = 10_000

@@ -40,7 +40,7 @@ from greenroom.simulation.hangs.deadlines import (
 from greenroom.simulation.hangs.guards import ALARM, PATROL, SignalGuard, ThreadGuard, break_thread
 from greenroom.simulation.hangs.leftovers import close, sweep
 from greenroom.simulation.hangs.stalls import OBSERVER, OnStall
-from greenroom.world.abandoned import abandoned_tasks, close_by
+from greenroom.world.leftover_work import abandoned_tasks, close_by
 
 __all__ = [
     "Deadline",

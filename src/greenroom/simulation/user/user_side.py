@@ -10,7 +10,7 @@ from greenroom.agents.agent import Agent
 from greenroom.agents.flow import Flow, as_flow
 from greenroom.backends.backend import Failed, Finished, TurnOver, Yield
 from greenroom.backends.native import NativeBackend
-from greenroom.backends.together import together
+from greenroom.backends.task_group import together
 from greenroom.cases.case import Case
 from greenroom.cases.goals import claims, read_reply, shown_goals
 from greenroom.cases.users import Lines, SimulatedUser, UserAgents

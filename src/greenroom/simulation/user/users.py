@@ -10,7 +10,7 @@ from greenroom.cases.case import MAX_TURNS, Case
 from greenroom.cases.users import Lines, SimulatedUser, UserAgents, person_of
 from greenroom.errors import BadCase
 from greenroom.models.named import as_model
-from greenroom.models.naming import NamingModel
+from greenroom.models.placeholders import NamingModel
 from greenroom.models.scripted import Scripted
 from greenroom.models.standing import Chooser
 

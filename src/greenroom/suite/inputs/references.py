@@ -18,8 +18,8 @@ from greenroom.errors import BadFile, FenceBreach, ImportRefused, NotFound, Tool
 from greenroom.ledger.text_files import similar_file
 from greenroom.plugins import suggest
 from greenroom.simulation.fence import FencedScope, RunScope, put_up
+from greenroom.world.call_context import guarded
 from greenroom.world.modules import executed
-from greenroom.world.presence import guarded
 
 AGENT_NAMES = ("root_agent", "agent", "graph", "app")
 AGENT_FACTORIES = ("create_graph", "create_agent", "get_agent_async")

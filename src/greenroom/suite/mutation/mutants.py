@@ -19,7 +19,7 @@ from greenroom.ledger.plain import Json
 from greenroom.ledger.query import has_operators
 from greenroom.models.model import Model
 from greenroom.models.standing import Chooser
-from greenroom.simulation.handed_over import names_tool
+from greenroom.simulation.tool_identity import names_tool
 from greenroom.suite.inputs.sources import as_model_given
 from greenroom.suite.mock_suggestions import suggested_mock
 from greenroom.suite.mutation.mutant_models import SAYS_NOTHING, LessenedModel, MutantModel

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.files.added import add_cases
+from greenroom.cases.files.additions import add_cases
 from greenroom.cases.from_runs import harvest, harvest_scenario
 from greenroom.traces.personal import StandIns
 from greenroom.traces.records import Imported

@@ -78,7 +78,7 @@ async def open_recorder(
         if resume is not False or options["resume_or_new"]:
             raise BadInput("there is no store to resume from; leave store=False out.")
         return Recorder()
-    from greenroom.suite.storage.opening import begin_run, named_run, resume_run
+    from greenroom.suite.storage.opened_runs import begin_run, named_run, resume_run
 
     try:
         if options["resume_or_new"]:

@@ -8,12 +8,12 @@ from typing import TypeVar
 from greenroom.cases.evalset import EvalSet
 from greenroom.results.data import facts_in, verdict_in
 from greenroom.results.facts import Facts, TrialFacts
-from greenroom.results.reading import ReadResults
 from greenroom.results.result import CaseResult
+from greenroom.results.stored_results import ReadResults
 from greenroom.results.trial_verdict import skipped
 from greenroom.store.columns import to_column
+from greenroom.store.contents import StoreReader
 from greenroom.store.ledgers import RunLedgers
-from greenroom.store.reading import StoreReader
 from greenroom.store.results import OF_REPORT, changed
 from greenroom.store.runs import ReadVerdict
 from greenroom.suite.storage.stored_cases import Cases

@@ -16,7 +16,7 @@ from greenroom.simulation.fence import opening_for
 from greenroom.store.configuration import without
 from greenroom.suite.option_types import MOST_HERE
 from greenroom.suite.options import CONCURRENCY
-from greenroom.suite.workers.closed_in import ClosedIn
+from greenroom.suite.workers.kernel_fence import ClosedIn
 from greenroom.suite.workers.wire import LONGEST, packed
 from greenroom.suite.workers.workplace import Presence
 

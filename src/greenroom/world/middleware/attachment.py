@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from greenroom.ledger.events import Event, RunEnded, RunResumed, RunStarted
 from greenroom.ledger.ledger import Ledger
 from greenroom.world.live import LiveWorld
-from greenroom.world.middleware.redacting import redaction_by
+from greenroom.world.middleware.redaction import redaction_by
 from greenroom.world.middleware.run import RunMiddleware
 from greenroom.world.middleware.stack import MiddlewareStack
 

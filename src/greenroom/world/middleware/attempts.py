@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from greenroom.errors import MiddlewareFailed
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.world.call_context import asking
 from greenroom.world.middleware.current import outside_hooks
 from greenroom.world.middleware.names import name_of
-from greenroom.world.presence import asking
 from greenroom.world.world import FixedBody
 
 if TYPE_CHECKING:

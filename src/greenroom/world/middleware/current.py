@@ -12,7 +12,7 @@ from greenroom.ledger.events import Noted
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import Json
-from greenroom.world.presence import stored_run
+from greenroom.world.call_context import stored_run
 from greenroom.world.world import World
 
 

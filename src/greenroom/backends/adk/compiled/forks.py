@@ -16,7 +16,7 @@ from greenroom.backends.adk.versions import BaseNode, Context
 from greenroom.backends.native.failures import is_its_own
 from greenroom.backends.native.forks import merged
 from greenroom.backends.native.handoffs import first_speaker
-from greenroom.backends.together import begin, stop
+from greenroom.backends.task_group import begin, stop
 from greenroom.errors import AgentFailed, LoopLimit
 from greenroom.ledger.events import (
     BranchCancelled,

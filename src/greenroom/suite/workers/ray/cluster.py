@@ -21,7 +21,7 @@ from greenroom.store.configuration import is_server, withheld
 from greenroom.suite.workers.ray.library import errors, ray
 from greenroom.suite.workers.ray.relay import Relay
 from greenroom.suite.workers.ray.settings import Ray
-from greenroom.suite.workers.ray.shipping import EXCLUDED, Parcel, pack, project_root, variables
+from greenroom.suite.workers.ray.shipment import EXCLUDED, Parcel, pack, project_root, variables
 from greenroom.suite.workers.ray.stations import RayProcess, Station
 from greenroom.world.rates import Rates
 

@@ -17,7 +17,7 @@ from greenroom.simulation.fence import opening_for
 from greenroom.suite.workers.blobs import known_blobs, shared_folder
 from greenroom.suite.workers.ray.library import errors, ray
 from greenroom.suite.workers.ray.relay import BEAT
-from greenroom.suite.workers.ray.shipping import Parcel
+from greenroom.suite.workers.ray.shipment import Parcel
 from greenroom.suite.workers.workplace import Presence
 
 _PLACING: Final = 600.0

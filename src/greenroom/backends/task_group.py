@@ -6,7 +6,7 @@ from contextvars import Context
 from typing import Any, Final, TypeVar
 
 from greenroom.errors import AgentFailed
-from greenroom.world.abandoned import abandon, look_at
+from greenroom.world.leftover_work import abandon, look_at
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ import pytest
 from greenroom import Case, attach
 from greenroom.cases import EvalSet
 from greenroom.cases.files import read_evalset, write_evalset
-from greenroom.cases.files.added import add_cases
+from greenroom.cases.files.additions import add_cases
 from greenroom.errors import BadFile
 
 MINE = """\

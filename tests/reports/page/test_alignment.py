@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from browser.sample_reports import refund_run
-from greenroom.reports.page.beside import beside
+from greenroom.reports.page.alignment import beside
+from greenroom.reports.page.short_values import Trimmer
 from greenroom.reports.page.timeline import timeline
-from greenroom.reports.page.trimming import Trimmer
 
 
 def said(text: str, kind: str = "agent", **more: Any) -> dict[str, Any]:
