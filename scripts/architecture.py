@@ -3,7 +3,7 @@
     python scripts/architecture.py
 
 draws docs/why/rooms.svg from the import contract, counts the lines of the files that the page walks
-through, and lists the folders inside the rooms. A test fails while one of them says something else than
+through, and lists the folders inside the rooms. A test fails while one of them differs from what
 this would write.
 """
 
@@ -20,7 +20,7 @@ DRAWING = ROOT / "docs" / "why" / "rooms.svg"
 
 PURPOSES = {
     "__main__": "python -m greenroom",
-    "apps": "command line, pytest plug-in, demo",
+    "apps": "command line, web, A2A server, pytest",
     "testing": "the suite for backends",
     "suite": "many cases: plan, run, record",
     "telemetry": "runs as spans and metrics",
@@ -31,13 +31,13 @@ PURPOSES = {
     "world": "the seam for every effect",
     "traces": "what others recorded, as ledgers",
     "models": "models and their prices",
-    "store": "runs kept on disk",
+    "store": "runs on disk or a server",
     "reports": "results shown to a reader",
     "results": "verdicts, comparisons, the gate",
     "cases": "what is asked, and its files",
     "ledger": "what happened, in events",
     "project": "settings in pyproject.toml",
-    "plugins": "the door for entry points",
+    "plugins": "reads entry points",
     "installation": "how it was installed",
     "errors": "every exception",
     "lazy": "names loaded when first used",

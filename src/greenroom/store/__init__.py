@@ -1,4 +1,4 @@
-"""Results remembered between runs, in one SQLite file, with a journal for what is still under way."""
+"""Runs kept in an SQLite file or on a Postgres server, with a journal for trials in progress."""
 
 from typing import TYPE_CHECKING
 
