@@ -23,7 +23,7 @@ from greenroom import (
 )
 from greenroom.ledger import Ledger, Usage
 from greenroom.metrics import contains, judge, matches
-from greenroom.metrics.scores import measure_run, metrics_for
+from greenroom.metrics.scores import measure_trial, metrics_for
 from greenroom.models import ModelReply
 from greenroom.suite.measurement import Measurement
 from greenroom.suite.options import complete
@@ -100,7 +100,9 @@ async def test_only_what_runs_no_code_is_measured_without_a_guard(expect, guarde
         seen.append(name)
         return measure()
 
-    found = await measure_run(ledger, case, metrics_for(case), LiveWorld(Ledger()), limit)
+    found = await measure_trial(
+        ledger, case, metrics_for(case), LiveWorld(Ledger()), limit, 60, attempts=1
+    )
     assert seen == guarded
     assert found == await Measurement().outcomes(case, ledger, Ledger())
 
@@ -125,7 +127,9 @@ async def test_a_metric_is_guarded_unless_it_says_that_it_needs_no_guard():
 
     metrics = [Asked("asked"), Quick("quick"), matches("Hello"), contains("Hello")]
     named = metrics_for(CASE, metrics)
-    await measure_run(await simulate(CASE, HELLO), CASE, named, LiveWorld(Ledger()), limit)
+    await measure_trial(
+        await simulate(CASE, HELLO), CASE, named, LiveWorld(Ledger()), limit, 60, attempts=1
+    )
     assert seen == ["asked", metrics[2].name]
 
 

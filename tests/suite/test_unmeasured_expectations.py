@@ -1,7 +1,7 @@
 """What a case expects and no metric of the run looks at is told, and not taken for met."""
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,26 @@ def test_what_nobody_looks_at_is_named() -> None:
         "1 case expected `tools`, which no metric of the run looks at: a",
         "1 case expected `contains`, which no metric of the run looks at: a",
     ]
+
+
+@pytest.mark.parametrize(
+    "expect",
+    [
+        Expect(tools=["look"]),
+        Expect(response="Hi"),
+        Expect(reference="Hi"),
+        Expect(contains="Hi"),
+        Expect(intermediate=["One moment."]),
+        Expect(state={"session": {"seat": 1}}),
+        Expect(state_after={"host": {"session": {"seat": 1}}}),
+        Expect(stopped_by="host"),
+    ],
+    ids=lambda expect: next(f.name for f in fields(expect) if getattr(expect, f.name) is not None),
+)
+def test_every_field_that_nobody_looks_at_is_named(expect: Expect) -> None:
+    (note,) = notes(turns_within(3), case=replace(CASE, expect=expect))
+    (name,) = (f.name for f in fields(expect) if getattr(expect, f.name) is not None)
+    assert note == f"1 case expected `{name}`, which no metric of the run looks at: a"
 
 
 def test_what_a_metric_looks_up_in_the_case_is_heeded() -> None:

@@ -74,23 +74,25 @@ class Expect:
             found = checked_scopes(self.state, where, f"{nothing}should hold, or leave it out.")
             object.__setattr__(self, "state", found)
         if self.state_after is not None:
-            self._check_state_after(self.state_after)
+            object.__setattr__(self, "state_after", _checked_by_node(self.state_after))
 
-    def _check_state_after(self, given: Mapping[str, Any]) -> None:
-        found: dict[str, Mapping[str, Any]] = {}
-        for node, query in given.items():
-            where = f"Expect(state_after={{{node!r}: ...}})"
-            if not isinstance(node, str) or not node.strip() or not isinstance(query, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise BadCase(
-                    f"{where} is {query!r}; give a query by scope for each node, by its name: "
-                    f'{{"clerk": {{"session": {{"key": ...}}}}}}.'
-                )
-            asked = cast("Mapping[Any, Any]", query)
-            nothing = f"{where} asks for nothing; say what a key should hold, or leave it out."
-            found[node] = checked_scopes(asked, where, nothing)
-        if not found:
-            raise BadCase("Expect(state_after={}) asks for nothing; name a node, or leave it out.")
-        object.__setattr__(self, "state_after", found)
+
+def _checked_by_node(given: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The state that is expected after each node, its queries checked."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for node, query in given.items():
+        where = f"Expect(state_after={{{node!r}: ...}})"
+        if not isinstance(node, str) or not node.strip() or not isinstance(query, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadCase(
+                f"{where} is {query!r}; give a query by scope for each node, by its name: "
+                f'{{"clerk": {{"session": {{"key": ...}}}}}}.'
+            )
+        asked = cast("Mapping[Any, Any]", query)
+        nothing = f"{where} asks for nothing; say what a key should hold, or leave it out."
+        found[node] = checked_scopes(asked, where, nothing)
+    if not found:
+        raise BadCase("Expect(state_after={}) asks for nothing; name a node, or leave it out.")
+    return found
 
 
 KINDS[Expect] = ((Expect,), "an Expect(...)")

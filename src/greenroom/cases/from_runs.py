@@ -15,14 +15,19 @@ from greenroom.errors import BadCase
 from greenroom.ledger.attachments import Attachment, text_and_attachments
 from greenroom.ledger.changes import WithStateChange, state_in
 from greenroom.ledger.codec import event_data
-from greenroom.ledger.events import AgentSaid, Answered, ToolFailed, ToolReturned, UserSaid
+from greenroom.ledger.events import (
+    CUT_SHORT,
+    AgentSaid,
+    Answered,
+    ToolFailed,
+    ToolReturned,
+    UserSaid,
+)
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, as_object, is_array, plain, same
 from greenroom.ledger.questions import ended, started, unseen
-
-_CUT = ("error", "max_turns", "max_seconds")
 
 
 def harvest(
@@ -148,7 +153,7 @@ def _check(ledger: Ledger, id: str, expect: bool) -> None:
             f"case {id!r} cannot be harvested: the record does not hold {', '.join(lost)}, so the session "
             f"could not be run again. Record the content of messages and calls as well."
         )
-    cut = end.reason in _CUT if end is not None else index.open_invocation is not None
+    cut = end.reason in CUT_SHORT if end is not None else index.open_invocation is not None
     if expect and cut:
         why = end.reason if end is not None else "no end"
         raise BadCase(

@@ -51,17 +51,6 @@ ORIGINALS = (
 """What is kept under `extra` as another file wrote it, because it says more than the case needs."""
 
 
-# How what other shapes say is written here, in a case or a turn, and inside `expect`.
-_EXPECTED = ("tools", "reference", "response", "contains", "intermediate", "state")
-_MEANS = {
-    "says": "says",
-    "args": "expect.tools",
-    "expect": "expect",
-    **{name: f"expect.{name}" for name in _EXPECTED},
-}
-_MEANS_INSIDE = {"args": "tools", **{name: name for name in _EXPECTED}}
-
-
 def case_from(data: Mapping[str, object], where: str = "case", *, live: bool = False) -> Case:
     """The case written down in `data`.
 
@@ -327,3 +316,13 @@ _STOP = RecordReader(
 )
 CASE_FIELDS = _CASE.names
 EXPECT_FIELDS = _EXPECT.names
+
+# How what other shapes say is written here, in a case or a turn, and inside `expect`.
+_EXPECTED = tuple(name for name in EXPECT_FIELDS if name != "extra")
+_MEANS = {
+    "says": "says",
+    "args": "expect.tools",
+    "expect": "expect",
+    **{name: f"expect.{name}" for name in _EXPECTED},
+}
+_MEANS_INSIDE = {"args": "tools", **{name: name for name in _EXPECTED}}

@@ -6,7 +6,7 @@ Each event knows where it happened (`path`, see `ledger.paths`), on whose side (
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from msgspec import Struct
 
@@ -19,7 +19,11 @@ from greenroom.ledger.plain import Json
 Source = Literal["live", "mock", "cached", "replayed", "refused", "user", "middleware", "simulated"]
 """Who answered a call."""
 EndReason = Literal["completed", "finished", "state_matches", "max_turns", "max_seconds", "error"]
-"""Why a run is over."""
+"""Why a trial is over."""
+LIMITS: Final[tuple[EndReason, ...]] = ("max_turns", "max_seconds")
+"""The ends at a limit: the conversation would have continued."""
+CUT_SHORT: Final[tuple[EndReason, ...]] = (*LIMITS, "error")
+"""The ends that nobody in the conversation chose."""
 YieldType = Literal["message", "tool"]
 Unseen = Literal["models", "tools", "args", "results", "words", "user", "state", "nodes", "times"]
 """What a record must not hold, although it can happen.

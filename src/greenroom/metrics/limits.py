@@ -7,13 +7,12 @@ from greenroom.cases.case import Case
 from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger import questions
+from greenroom.ledger.events import CUT_SHORT
 from greenroom.ledger.ledger import Ledger
 from greenroom.metrics.builtin import QuickMetric, is_number, written
 from greenroom.metrics.facts import known_cost, known_usage
 from greenroom.metrics.needs import MODELS, TIMES, Needs
 from greenroom.world.world import World
-
-_CUT_SHORT = ("max_turns", "max_seconds", "error")
 
 
 class CostWithin(QuickMetric, frozen=True, kw_only=True):
@@ -49,7 +48,7 @@ class CompletedWithin(QuickMetric, frozen=True, kw_only=True):
         """1 if the run ended by itself in time."""
         took = questions.seconds(ledger)
         end = questions.ended(ledger)
-        cut = end.reason if end is not None and end.reason in _CUT_SHORT else ""
+        cut = end.reason if end is not None and end.reason in CUT_SHORT else ""
         passed = took <= self.seconds and not cut
         reason = f"took {took:.3g} s; the limit is {self.seconds:g} s"
         if cut:

@@ -33,8 +33,6 @@ from greenroom.results.breakage import breakage, unscored
 from greenroom.world.threads import Interruption
 from greenroom.world.world import World
 
-METRIC_SECONDS = 60.0
-METRIC_ATTEMPTS = 3
 _FIRST_PAUSE = 0.5
 """Seconds before a metric is tried again; twice as many each further time."""
 _PASSING_STATUS = (408, 429)
@@ -61,15 +59,15 @@ The result is what the metric returned, or an outcome that says it took too long
 """
 
 
-async def measure_run(
-    run: Ledger,
+async def measure_trial(
+    ledger: Ledger,
     case: Case,
     metrics: Mapping[str, Metric],
     world: World,
     limit: Limit,
-    seconds_per_metric: float = METRIC_SECONDS,
+    seconds_per_metric: float,
     *,
-    attempts: int = METRIC_ATTEMPTS,
+    attempts: int,
     cancel: CancelToken | None = None,
 ) -> dict[str, Outcome]:
     """Each metric's outcome by name; judges ask their models through `world`.
@@ -79,12 +77,12 @@ async def measure_run(
     and no judge is paid. `limit` enforces `seconds_per_metric`, in which a metric that met a rate limit,
     a time-out or a lost connection is measured again, up to `attempts` times. `cancel` stops the run.
     """
-    if not len(run):
+    if not len(ledger):
         # "Never called" and "cost nothing" would be true of it, and mean nothing.
         raise BadLedger("the ledger is empty: nothing happened that could be measured.")
-    if (broke := breakage(run)) is not None:
+    if (broke := breakage(ledger)) is not None:
         return unscored(metrics, broke.unmeasured)
-    unseen = unseen_facts(run)
+    unseen = unseen_facts(ledger)
     found: dict[str, Outcome] = {}
     failed = ""
     with surrounded(cancel, found):
@@ -94,7 +92,7 @@ async def measure_run(
                 why = f"not measured: {failed!r}, which is critical, fell short"
                 found[name] = NotApplicable(why)
                 continue
-            measure: Measure = partial(metric.measure, case, run, world)
+            measure: Measure = partial(metric.measure, case, ledger, world)
             if unseen and (missing := needs_of(metric, case) & unseen):
                 measure = partial(_of_unseen_facts, metric, measure, without(missing))
             guarded = partial(needs_guard, metric, case)
@@ -118,7 +116,7 @@ async def _measured(
     until, attempt, task = monotonic() + seconds, 1, asyncio.current_task()
     while True:
         try:
-            guard = limit if guarded() else await_in_time
+            guard = limit if guarded() else await_unguarded
             left = seconds if attempt == 1 else max(until - monotonic(), 0.0)
             return as_outcome(await guard(name, measure, left), name)
         except BaseException as error:  # noqa: BLE001 - the one place: a broken metric is not a number
@@ -144,7 +142,7 @@ def may_pass(error: BaseException) -> bool:
     return isinstance(error, Exception) and not kinds.isdisjoint(_PASSING_TYPES)
 
 
-async def await_in_time(_: str, measure: Measure, seconds: float) -> object:
+async def await_unguarded(_: str, measure: Measure, seconds: float) -> object:
     """The limit of metrics that need no guard: it cuts what is awaited, not what blocks."""
     found = measure()
     if not is_awaitable(found):

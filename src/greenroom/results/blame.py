@@ -12,7 +12,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.cases.users import person_of
 from greenroom.ledger import questions
-from greenroom.ledger.events import RunEnded, ToolBlocked, ToolFailed
+from greenroom.ledger.events import LIMITS, RunEnded, ToolBlocked, ToolFailed
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.ledger.simulated import simulated_tools
@@ -20,7 +20,6 @@ from greenroom.results.breakage import BROKE
 
 Whom = Literal["agent", "user", "tool_mock", "expectation", "undecided"]
 
-_LIMITS = ("max_turns", "max_seconds")
 _QUALITY = "simulator_quality"
 
 
@@ -50,7 +49,7 @@ def blame(case: Case, ledger: Ledger, scores: Mapping[str, Outcome]) -> Blame | 
             spoiled.append(f"{name}: {found.why}")
     if spoiled:
         return Blame("user", spoiled)
-    if end is not None and end.reason in _LIMITS:
+    if end is not None and end.reason in LIMITS:
         failed.append(f"the run was cut at {end.reason}")
     if not failed:
         return None

@@ -96,6 +96,14 @@ class CasePlace(Struct, frozen=True):
     line: int | None = None
 
 
+@dataclass(slots=True)
+class _Counted:
+    """What was counted while results were read: a large run is read once for it."""
+
+    totals: "Totals | None" = None
+    paid: "Paid | None" = None
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """The results of an evaluation, in the order of its cases. `str(report)` is plain text."""
@@ -116,8 +124,7 @@ class Report:
     """The id of the baseline against which such cases were run again; None if none were to be."""
     sources: Mapping[str, CasePlace] = field(default_factory=dict[str, CasePlace], compare=False)
     """Where each case is from, by its id, as far as that is known."""
-    _totals: "Totals | None" = field(default=None, init=False, repr=False, compare=False)
-    _paid: "Paid | None" = field(default=None, init=False, repr=False, compare=False)
+    _counted: _Counted = field(default_factory=_Counted, init=False, repr=False, compare=False)
 
     @property
     def passed(self) -> bool:
@@ -220,7 +227,7 @@ class Report:
         """All that is counted in the results, which are read once for it."""
         from greenroom.results.totals import Totals
 
-        if (found := self._totals) is None:
+        if (found := self._counted.totals) is None:
             found = Totals.of(self)
             self.keep_totals(found)
         return found
@@ -228,20 +235,20 @@ class Report:
     @property
     def has_totals(self) -> bool:
         """Whether they are counted already."""
-        return self._totals is not None
+        return self._counted.totals is not None
 
     def keep_totals(self, totals: "Totals") -> None:
         """Keep what was counted while the results were read for something else."""
-        object.__setattr__(self, "_totals", totals)
+        self._counted.totals = totals
 
     @property
     def paid(self) -> "Paid":
         """What each role cost, and how many trials were replayed."""
-        return self.totals.paid if self._paid is None else self._paid
+        return self._counted.paid or self.totals.paid
 
     def keep_paid(self, paid: "Paid") -> None:
         """Keep what was added up while the results were read to compare them."""
-        object.__setattr__(self, "_paid", paid)
+        self._counted.paid = paid
 
     def by_case(self) -> dict[str, list[CaseResult]]:
         """The results of each case, one for each of its trials."""

@@ -9,7 +9,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import GreenroomError, Phase
 from greenroom.ledger import questions
-from greenroom.ledger.events import EndReason, ModelReplied, RunEnded, RunStarted, Unseen
+from greenroom.ledger.events import LIMITS, EndReason, ModelReplied, RunEnded, RunStarted, Unseen
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.origin import place_of, words_of
@@ -20,7 +20,6 @@ from greenroom.results.breakage import Problem, breakage
 from greenroom.results.endings import Status
 from greenroom.results.result import CaseResult
 
-_LIMITS = ("max_turns", "max_seconds")
 _UNMEASURED = "Unmeasured"
 UNSEEN: Mapping[Unseen, str] = {
     "models": "the agent's model calls were not seen: tokens and cost are unknown",
@@ -232,8 +231,8 @@ def _verdict(
     if error is None and not is_measured:
         error = _problem(scores)
     # A run that broke proves nothing; a run that was cut short never passed, whatever it scored.
-    if error is not None and (error.phase != "metric" or reason not in _LIMITS):
+    if error is not None and (error.phase != "metric" or reason not in LIMITS):
         return "error", error
-    if reason in _LIMITS:
+    if reason in LIMITS:
         return "terminated", error
     return "passed" if is_met else "failed", error

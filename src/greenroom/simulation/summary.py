@@ -8,12 +8,10 @@ from greenroom.cases.data import case_from
 from greenroom.cases.goals import Claim, claims, shown_goals
 from greenroom.cases.users import person_of
 from greenroom.ledger import questions
-from greenroom.ledger.events import EndReason
+from greenroom.ledger.events import CUT_SHORT, EndReason
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message
 from greenroom.ledger.plain import Json, as_object
-
-_CUT = ("max_turns", "max_seconds", "error")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +35,7 @@ class Simulation:
     @property
     def completed(self) -> bool:
         """Whether the conversation came to an end of its own: no limit, no error."""
-        return self.ended is not None and self.ended not in _CUT
+        return self.ended is not None and self.ended not in CUT_SHORT
 
 
 def simulation_of(ledger: Ledger, case: Case | None = None) -> Simulation:

@@ -29,7 +29,7 @@ from greenroom.metrics.scores import (
     Limit,
     Measure,
     is_awaitable,
-    measure_run,
+    measure_trial,
     metrics_for,
     overdue,
     recorded_case,
@@ -148,7 +148,7 @@ class Measurement(Struct, frozen=True, kw_only=True):
         with only_looking(case.id):
             metrics = metrics_for(case, self.metrics)
             world.deadline = monotonic() + self.seconds_for(len(metrics))
-            found = await measure_run(
+            found = await measure_trial(
                 ledger,
                 case,
                 metrics,
@@ -274,7 +274,7 @@ async def score(
             )
         measured = recorded_case(run) if case is None else case
         named = metrics_for(measured, metrics, expectations)
-        return await measure_run(
+        return await measure_trial(
             run,
             measured,
             named,

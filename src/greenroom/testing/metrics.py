@@ -29,8 +29,9 @@ from greenroom.ledger.events import Event, Unseen
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import plain
 from greenroom.metrics.definition import OUTCOMES, as_metric, as_outcome
-from greenroom.metrics.scores import await_in_time, measure_run
+from greenroom.metrics.scores import await_unguarded, measure_trial
 from greenroom.simulation.conversation import simulate
+from greenroom.suite.options import METRIC_ATTEMPTS, METRIC_SECONDS
 from greenroom.testing.unseen import unseen_in
 from greenroom.world.live import LiveWorld
 
@@ -139,7 +140,17 @@ class MetricContract:
 async def _measured(metric: Metric, case: Case, ledger: Ledger) -> Outcome:
     """The outcome as an evaluation comes to it."""
     world = LiveWorld(Ledger())
-    return (await measure_run(ledger, case, {"it": metric}, world, await_in_time))["it"]
+    return (
+        await measure_trial(
+            ledger,
+            case,
+            {"it": metric},
+            world,
+            await_unguarded,
+            METRIC_SECONDS,
+            attempts=METRIC_ATTEMPTS,
+        )
+    )["it"]
 
 
 async def _called(metric: Metric, case: Case, ledger: Ledger) -> object:

@@ -37,8 +37,9 @@ from greenroom.ledger.events import (
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_object
 from greenroom.metrics.definition import as_metric
-from greenroom.metrics.scores import measure_run
+from greenroom.metrics.scores import measure_trial
 from greenroom.suite.measurement import cut_in_time
+from greenroom.suite.options import METRIC_ATTEMPTS, METRIC_SECONDS
 from greenroom.world.live import LiveWorld
 
 # Older versions of google-adk do not have this field.
@@ -95,7 +96,9 @@ class _Measures(Evaluator):
         case = _case(expected_invocations or actual_invocations)
         ledger = ledger_of(actual_invocations)
         metrics, world = {self.metric.name: self.metric}, LiveWorld(Ledger())
-        found = await measure_run(ledger, case, metrics, world, cut_in_time())
+        found = await measure_trial(
+            ledger, case, metrics, world, cut_in_time(), METRIC_SECONDS, attempts=METRIC_ATTEMPTS
+        )
         outcome = found[self.metric.name]
         value, status = self._verdict(outcome)
         pairs = zip(

@@ -1,8 +1,9 @@
 """What cases expect and no metric of the run looks at: a reader should not take it for met."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 
-from greenroom.cases.case import Case
+from greenroom.cases.case import Case, Expect
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import Metric
 from greenroom.metrics.builtin import BuiltIn
@@ -11,7 +12,7 @@ from greenroom.metrics.response import Contains, Exact
 from greenroom.metrics.scores import metrics_for
 from greenroom.results.text import listed, number_of
 
-_FIELDS = ("tools", "response", "reference", "contains", "state", "state_after", "stopped_by")
+_EXPECTED = [field.name for field in fields(Expect) if field.name != "extra"]
 
 
 def unheeded(evalset: EvalSet, metrics: Iterable[Metric]) -> list[str]:
@@ -32,7 +33,7 @@ def unheeded(evalset: EvalSet, metrics: Iterable[Metric]) -> list[str]:
 
 def _left_out(case: Case, metrics: list[Metric]) -> Iterator[str]:
     expected = [turn.expect for turn in case.script if turn.expect is not None]
-    asked = [name for name in _FIELDS if any(getattr(one, name) is not None for one in expected)]
+    asked = [name for name in _EXPECTED if any(getattr(one, name) is not None for one in expected)]
     if any("rubrics" in (part.extra or ()) for part in (case, *case.script)):
         asked.append("rubrics")
     if not asked:
