@@ -12,12 +12,11 @@ import pytest
 
 from greenroom import Agent, Case, Expect, Scripted, call, live, rehearse, tool
 from greenroom.errors import BadInput
-from greenroom.metrics import scores
 from greenroom.models import ModelReply
 from greenroom.store import Store
 from greenroom.suite import Options
 from greenroom.suite.hooks import HOOKS
-from greenroom.suite.options import METRIC_SECONDS, OPTIONS
+from greenroom.suite.options import OPTIONS
 
 AGENT = Agent("hello", model=Scripted("Hello."))
 CASE = Case("a", says="Hi.", expect=Expect(response="Hello."))
@@ -183,9 +182,3 @@ def test_a_tool_is_allowed_by_its_name_as_itself_and_as_live(named: Any) -> None
     assert rehearse(clerk, [CASE])["a"].status == "error"
     report = rehearse(clerk, [CASE], allow_tools=[named])
     assert report["a"].status != "error", report["a"].error
-
-
-def test_a_metric_has_as_long_in_an_evaluation_as_on_its_own() -> None:
-    # Two floors name the number: the table of options imports no metric.
-    assert METRIC_SECONDS == scores.METRIC_SECONDS
-    assert OPTIONS["metric_attempts"].default == scores.METRIC_ATTEMPTS

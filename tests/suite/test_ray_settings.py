@@ -14,7 +14,7 @@ from greenroom import Case, Expect, evaluate
 from greenroom.errors import BadInput
 from greenroom.store.configuration import withheld
 from greenroom.suite import Ray
-from greenroom.suite.plan import checked
+from greenroom.suite.plan import assemble
 from greenroom.suite.workers.ray.relay import Relay
 from greenroom.suite.workers.ray.shipment import EXCLUDED, pack, project_root
 
@@ -209,7 +209,7 @@ async def test_a_node_with_other_versions_is_refused_and_a_wrong_clock_is_noted(
     project: Path, other: dict[str, Any], said: str
 ) -> None:
     pytest.importorskip("ray")
-    ready = await checked("shop.py:agent", [*CASES], {"on": "ray", "store": False})
+    ready = await assemble("shop.py:agent", [*CASES], {"on": "ray", "store": False})
     place: Any = ready.executor._place  # pyright: ignore[reportAttributeAccessIssue]
     notes: list[str] = []
     place._note = notes.append
@@ -249,7 +249,7 @@ async def test_the_store_does_not_travel_and_its_address_is_not_shown(
     pytest.importorskip("ray")
     monkeypatch.setenv("GREENROOM_STORE", store)
     for given in (None, store):
-        ready = await checked("shop.py:agent", [*CASES], {"on": "ray", "store": given})
+        ready = await assemble("shop.py:agent", [*CASES], {"on": "ray", "store": given})
         place: Any = ready.executor._place  # pyright: ignore[reportAttributeAccessIssue]
         sent = place._runtime_env()
         assert sent["excludes"] == [*EXCLUDED, *omitted]

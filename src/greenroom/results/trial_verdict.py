@@ -207,10 +207,10 @@ def skipped(case: Case, why: str) -> CaseResult:
 
 def _problem(scores: Mapping[str, Outcome]) -> Problem:
     """What broke in a run of which a metric could not measure all, or none gave a score."""
-    if broken := {n: o for n, o in scores.items() if isinstance(o, Unmeasured)}:
-        whys = "; ".join(f"{name}: {outcome.why}" for name, outcome in broken.items())
+    if not_measured := {n: o for n, o in scores.items() if isinstance(o, Unmeasured)}:
+        whys = "; ".join(f"{name}: {outcome.why}" for name, outcome in not_measured.items())
         # A measurement that the simulated user spoiled is not the metric's failure.
-        phases: list[Phase] = [o.phase for o in broken.values() if o.phase != "metric"]
+        phases: list[Phase] = [o.phase for o in not_measured.values() if o.phase != "metric"]
         return Problem(phases[0] if phases else "metric", whys, _UNMEASURED)
     silent = [f"{n}: {o.why}" for n, o in scores.items() if isinstance(o, NotApplicable)]
     why = f" ({'; '.join(silent)})" if silent else ""

@@ -241,7 +241,7 @@ def _maker_of(agent: object) -> PerCase | None:
     return inner if isinstance(inner, PerCase) else None
 
 
-def look_at(agent: object) -> None:
+def make_sample(agent: object) -> None:
     """Have an agent made that is made anew for each trial, so that it may be asked what it is."""
     if (maker := _maker_of(agent)) is not None:
         with _making(maker):

@@ -16,7 +16,7 @@ from greenroom.simulation.trial_context import check_fence
 from greenroom.simulation.user.users import with_user_model
 from greenroom.suite.inputs.sources import as_evalset, as_middleware, as_model_given, as_resources
 from greenroom.suite.options import CONCURRENCY, check
-from greenroom.suite.plan import Cases, backend_of
+from greenroom.suite.plan import Cases, load_backend
 from greenroom.suite.watch import refusals_since, watched
 from greenroom.world.resources import Factories
 
@@ -92,7 +92,7 @@ async def simulate_all(
     evalset = as_evalset(cases)
     if not allow_unfenced:
         check_fence()
-    backend = await backend_of(agent, allow_opaque)
+    backend = await load_backend(agent, allow_opaque)
     factories, stack = as_resources(resources or {}), as_middleware(middleware)
     slots, notes, known_strays = asyncio.Semaphore(concurrency), list[str](), len(strays())
 

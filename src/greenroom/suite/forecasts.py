@@ -13,7 +13,7 @@ from greenroom.results.report import Report
 from greenroom.results.text import number_of
 from greenroom.suite.needs import ROLES, Earlier, Need, Role, needs_of
 from greenroom.suite.options import Options
-from greenroom.suite.plan import Cases, Prepared, checked
+from greenroom.suite.plan import Cases, Prepared, assemble
 from greenroom.suite.trial import Trial
 
 _NAMES: Mapping[Role, str] = {"agent": "agent", "user": "users", "judge": "judges"}
@@ -97,7 +97,7 @@ async def forecast(
     A case that they do not have is taken for the mean of those they have. Where nothing was learnt,
     only the least that is certain is known.
     """
-    ready = await checked(agent, cases, options)
+    ready = await assemble(agent, cases, options)
     due, fewest, notes = _due(ready)
     known = Earlier.of(earlier, ready)
     counts: dict[str, int] = {}

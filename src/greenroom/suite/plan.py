@@ -14,7 +14,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import BadInput
 from greenroom.models.model import Model
-from greenroom.simulation.trial_context import check_fence, check_opaque, look_at
+from greenroom.simulation.trial_context import check_fence, check_opaque, make_sample
 from greenroom.store.configuration import place_of, withheld
 from greenroom.store.runs import Plan
 from greenroom.suite.adaptive import MAX_TRIALS, Adaptive
@@ -56,7 +56,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
 
 async def prepare(agent: object, cases: Cases, options: Options) -> ActiveRun:
     """An evaluation that is ready to begin; whatever is wrong with it is raised now."""
-    ready = await checked(agent, cases, options)
+    ready = await assemble(agent, cases, options)
     await ready.executor.connect()
     # Last, because from here on there is something to close.
     recorder = await open_recorder(ready.options, ready.plan, ready.evalset, ready.notes)
@@ -75,7 +75,7 @@ async def prepare(agent: object, cases: Cases, options: Options) -> ActiveRun:
     )
 
 
-async def checked(agent: object, cases: Cases, options: Options) -> Prepared:
+async def assemble(agent: object, cases: Cases, options: Options) -> Prepared:
     """The same before anything of it begins, also to know what it would take."""
     given: Values = complete(options)
     found, config = as_evalset(cases), as_config(given["config"])
@@ -91,8 +91,8 @@ async def checked(agent: object, cases: Cases, options: Options) -> Prepared:
     reset_breakers(settings.measuring.metrics)
     for case in evalset:
         reset_breakers(case.metrics)
-        look_at(case.agent)
-    backend = await backend_of(agent, settings.allow_opaque, settings.model)
+        make_sample(case.agent)
+    backend = await load_backend(agent, settings.allow_opaque, settings.model)
     executor = _executor(agent, cases, found, evalset, backend, settings, given)
     notes = [*_fence_notes(executor, given), *_doubts(backend, evalset, settings, given)]
     adaptive = Adaptive(evalset.cases, given["min_pass_rate"]) if trials == "auto" else None
@@ -161,7 +161,7 @@ def _shards(options: Values, *, is_adaptive: bool) -> int:
     return int(shard.partition("/")[2])
 
 
-async def backend_of(
+async def load_backend(
     agent: object, allow_opaque: bool, model: Model | None = None
 ) -> Backend | None:
     """The backend of an agent, or of the one that a reference names; None leaves it to the cases.
@@ -172,7 +172,7 @@ async def backend_of(
         agent = await load_agent(agent)
     if agent is None:
         return None
-    look_at(agent)
+    make_sample(agent)
     backend = backend_for(agent)
     check_opaque(backend, allow_opaque)
     return backend if model is None else with_model(backend, model)

@@ -110,7 +110,7 @@ class ActiveRun(Struct):
             return shared
         results, suspects = self.results, self.suspects
         in_order = sorted(results.kept.items())
-        kept = [r for place, r in in_order if not (suspects and suspects.is_again(place))]
+        kept = [r for position, r in in_order if not (suspects and suspects.is_again(position))]
         return Report(
             kept if results.keeps else self.recorder.results(self.evalset, results.left_out),
             self.evalset.name or self.evalset.id,
@@ -121,7 +121,9 @@ class ActiveRun(Struct):
             at=at,
             adaptive=self.adaptive is not None,
             against=None if suspects is None else suspects.baseline.id,
-            confirmed=tuple(r for place, r in in_order if suspects and suspects.is_again(place)),
+            confirmed=tuple(
+                r for position, r in in_order if suspects and suspects.is_again(position)
+            ),
         )
 
     # What is due
@@ -189,18 +191,18 @@ class ActiveRun(Struct):
     def _read_earlier(self) -> None:
         """Put the results of earlier processes in their places."""
         budget, trials = self.settings.budget, self.evalset.trials
-        places: dict[str, int] = {}
+        indexes: dict[str, int] = {}
         if budget is not None:
             budget.add_earlier(*self.recorder.spent)
         for key, result in self.recorder.earlier():
             # Most runs were not begun before, and may have a million cases.
-            places = places or {case.id: place for place, case in enumerate(self.evalset.cases)}
+            indexes = indexes or {case.id: index for index, case in enumerate(self.evalset.cases)}
             if self.suspects is not None and key.trial > trials:
                 trial = self.suspects.trial_of(key)
             else:
-                place = places[key.case_id]
-                position = place * trials + key.trial - 1
-                trial = Trial(position, self.evalset.cases[place], key.trial)
+                index = indexes[key.case_id]
+                position = index * trials + key.trial - 1
+                trial = Trial(position, self.evalset.cases[index], key.trial)
             if budget is not None:
                 budget.learn(result, cost_so_far(result))
             self.results.add(trial.position, replace(result, asked=trial.case))

@@ -274,9 +274,9 @@ async def _measured(
     return result
 
 
-def observer(recorded: OnEvent | None, state: TrialState, settings: Settings) -> OnEvent | None:
+def observer(record: OnEvent | None, state: TrialState, settings: Settings) -> OnEvent | None:
     """Passes the events of a trial on to recorder, budget and hooks; None if there are none."""
-    observers = [] if recorded is None else [recorded]
+    observers = [] if record is None else [record]
     if settings.budget is not None:
         observers.append(partial(settings.budget.add_event, settings.reservation(state.trial)))
     if "on_event" in settings.hooks.listeners:

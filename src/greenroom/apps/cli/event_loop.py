@@ -37,7 +37,7 @@ from greenroom.suite.cancel import Cancel
 from greenroom.suite.evaluation import on_own_loop
 from greenroom.suite.mock_suggestions import mocked_everywhere, suggested_mocks, unmocked_tools
 from greenroom.suite.options import Options
-from greenroom.suite.plan import checked
+from greenroom.suite.plan import assemble
 from greenroom.suite.storage.identity import GIVEN_AS
 from greenroom.world.threads import Interruption
 
@@ -136,7 +136,7 @@ def check_agent(reference: str, cases: EvalSet, verbose: bool, **options: Any) -
     async def found() -> None:
         with loading(reference, verbose):
             agent = await load_agent(reference)
-        await checked(agent, cases, Options(**options))
+        await assemble(agent, cases, Options(**options))
 
     to_the_end(found)
 

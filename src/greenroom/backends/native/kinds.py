@@ -26,9 +26,9 @@ from greenroom.backends.native.sequences import (
     run_step,
     run_transform,
 )
-from greenroom.backends.native.walk import Run
+from greenroom.backends.native.walk import NodeRunner
 
-KINDS: Final[Mapping[type[Flow], Run]] = MappingProxyType(
+KINDS: Final[Mapping[type[Flow], NodeRunner]] = MappingProxyType(
     {
         Step: run_step,
         Transform: run_transform,

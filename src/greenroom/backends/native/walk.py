@@ -61,7 +61,7 @@ class Paused(Struct, frozen=True):
 
 Walked = Done | Paused
 
-Run = Callable[["GraphWalk", Node, str, Json], Awaitable[Walked]]
+NodeRunner = Callable[["GraphWalk", Node, str, Json], Awaitable[Walked]]
 """How a kind of flow is run: the walk, the node, its path and its input."""
 
 
@@ -72,7 +72,7 @@ class GraphWalk(Struct, frozen=True, eq=False):
     world: World
     index: VoiceIndex
     root: str
-    kinds: Mapping[type[Flow], Run]
+    kinds: Mapping[type[Flow], NodeRunner]
     feed: Feed | None = None
     """What gives this part its pieces, if it takes what comes to it in pieces."""
     outlet: Outlet | None = None

@@ -27,7 +27,7 @@ from greenroom.suite.mutation.mutation_results import (
     is_measured,
 )
 from greenroom.suite.options import OPTIONS, Options, check
-from greenroom.suite.plan import Cases, backend_of
+from greenroom.suite.plan import Cases, load_backend
 
 _NOT_TAKEN = {
     "workers": "mutants are played in this process",
@@ -135,9 +135,9 @@ async def _original(
     agent: Any, evalset: EvalSet, real: Report, given: Mapping[str, Any]
 ) -> Original:
     """What the agent is, and what its own run has shown."""
-    whole = await backend_of(agent, allow_opaque=True)
+    whole = await load_backend(agent, allow_opaque=True)
     backends = {
-        case.id: whole if case.agent is None else await backend_of(case.agent, allow_opaque=True)
+        case.id: whole if case.agent is None else await load_backend(case.agent, allow_opaque=True)
         for case in evalset
     }
     called: dict[str, set[str]] = {}
