@@ -283,7 +283,7 @@ def test_figures_say_on_the_spot_what_they_are(browser, folder):
     with opened(browser, file) as (page, _):
         told = page.inner_text(".tiles")
         assert "the chance that all 3 trials of a case pass" in told
-        assert "cost in all" in told
+        assert "total cost" in told
         assert "agent $1.50 · users $0.7500" in told
         cost = page.get_by_role("columnheader", name="Cost").get_by_role("button")
         assert cost.get_attribute("title").startswith("Agent, user and judges")
@@ -575,7 +575,7 @@ def test_what_was_cut_is_said_and_where_the_rest_is(browser, folder):
         opened_title(page)
         told = page.inner_text("#opened")
         assert "38000 more characters" in told
-        assert "1 long value of this case was cut" in told
+        assert "1 long value of this case was shortened" in told
         assert "ledger.save" in told
 
 

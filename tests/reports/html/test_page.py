@@ -133,7 +133,7 @@ def test_what_was_not_measured_is_absent():
 def test_a_price_that_is_unknown_is_said_to_be_unknown():
     priced = replace(GOOD, models={"gpt": 1}, cost=0.5)
     priced = replace(priced, user_cost=0.0, judge_cost=0.0)
-    assert "$0.5000 in all" in noscript(render_html(Report([priced])))
+    assert "$0.5000 in total" in noscript(render_html(Report([priced])))
     unknown = render_html(Report([priced, replace(priced, case_id="b", cost=None)]))
     assert "cost unknown" in noscript(unknown)
     assert "cost" not in index(unknown)["head"]

@@ -271,7 +271,7 @@ def test_a_command_that_begins_no_run_says_why(browser, server, monkeypatch):
         ready(page)
         page.get_by_role("button", name="Rehearse…").click()
         page.get_by_role("button", name="Begin").click()
-        page.get_by_text("No run was begun.").wait_for()
+        page.get_by_text("No run was started.").wait_for()
         assert page.locator("dialog pre").inner_text() == "no such case"
 
 

@@ -28,7 +28,7 @@ _HEADERS = {
     "X-Accel-Buffering": "no",
 }
 USER = "greenroom.user"
-"""Where in a request's scope the name stands that an authenticating proxy gave."""
+"""The key in a request's scope that holds the name which an authenticating proxy gave."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ class TooLarge(Exception):
 
 
 def bounded(receive: Receive, scope: Scope) -> Receive:
-    """The same body, refused from the first byte that is too much."""
+    """Receive a request's body, and refuse it from the first byte that is too much."""
     largest = LARGEST_FILE if scope["path"].startswith("/api/sets") else LARGEST_BODY
     taken = 0
 

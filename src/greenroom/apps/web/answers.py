@@ -62,10 +62,10 @@ async def body_of(request: Request) -> dict[str, Json]:
 
 
 def text_in(body: dict[str, Json], name: str) -> str:
-    """A text that a page must send."""
+    """A string that a page must send."""
     found = body.get(name)
     if not isinstance(found, str) or not found:
-        raise BadInput(f"the request has no text {name!r}.")
+        raise BadInput(f"the request has no string {name!r}.")
     return found
 
 

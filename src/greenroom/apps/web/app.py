@@ -164,7 +164,7 @@ def _downloads(site: Site) -> list[BaseRoute]:
 
     def json_file(request: Request) -> object:
         parts = report_parts(store.report(_run(request)))
-        # Half a character, as a cut stream leaves it, is not valid UTF-8 but can be escaped.
+        # Half a character, as an interrupted stream leaves it, is not valid UTF-8 but can be escaped.
         data = (part.encode(errors="backslashreplace") for part in parts)
         return StreamingResponse(data, media_type="application/json")
 
@@ -208,7 +208,7 @@ def _about_two_runs(site: Site) -> list[BaseRoute]:
     def rows(request: Request) -> object:
         a, b = both(request)
         index = site.compared(a, b)
-        site.pages.compared_head(a, index)  # which marks the rows
+        site.pages.compared_head(a, index)  # this marks the rows
         return _rows(index, request)
 
     def story(request: Request) -> object:
@@ -321,7 +321,7 @@ def _rows(index: RunIndex, request: Request) -> Rows:
 
 
 def query_of(request: Request) -> Query:
-    """What a list is to be narrowed to, from the address of a request."""
+    """The filters of a list, from the address of a request."""
     asked = request.query_params
     sort = asked.get("sort") or "status"
     down, sort = sort.startswith("-"), sort.removeprefix("-")

@@ -1,4 +1,4 @@
-"""Commands that the page starts: children that play, while the server reads.
+"""Commands that the page starts: child processes that run cases, while the server only reads.
 
 A child gets a list of arguments, never a shell, and the page shows that very line. Agent and set are those
 of the server's own command line. What a child prints goes into a file next to the store, so a child goes on
@@ -22,7 +22,7 @@ from greenroom.store import Store
 
 _SAID = 4_000
 _PATIENCE = 10.0
-"""Seconds in which a child that was told to stop may write down what it has."""
+"""Seconds that a child has, once asked to stop, to write down what it has."""
 
 
 @dataclass(slots=True, eq=False)
@@ -43,7 +43,7 @@ class Started:
 
     @property
     def command(self) -> str:
-        """The line to type for the same."""
+        """The command line that does what this child does."""
         return command_line(self.argv)
 
     @property
@@ -140,18 +140,18 @@ class Children:
         return self.all[number]
 
     def mine(self) -> list[str]:
-        """The runs that this server's children have under way."""
+        """The runs that this server's children have in progress."""
         return [child.run for child in self.all.values() if child.run and child.exit_code is None]
 
     def stop(self, run_id: str) -> Started:
-        """Tell the child that plays this run, or that has this number, to stop; its run can be resumed."""
+        """Ask the child that runs this run, or that has this number, to stop; its run can be resumed."""
         child = self.under_way(run_id)
         child.is_stopped = True
         self._tell(child)
         return child
 
     def under_way(self, run_id: str) -> Started:
-        """The child that plays this run, or that has this number."""
+        """The child that runs this run, or that has this number."""
         for child in self.all.values():
             if run_id in (child.run, child.id) and child.exit_code is None:
                 return child

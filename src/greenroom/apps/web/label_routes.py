@@ -39,7 +39,7 @@ def grading_routes(site: Site) -> list[BaseRoute]:
     async def grade(request: Request, body: dict[str, Json]) -> object:
         value, note = body.get("value"), body.get("note") or ""
         if not isinstance(note, str) or not (value is None or isinstance(value, str)):
-            raise BadInput("a grade has a text as its value, or null, and a text as its note.")
+            raise BadInput("the value of a grade must be a string or null, and its note a string.")
         rater = _rater(request, body.get("rater"))
         item = text_in(body, "item")
         return await run_in_threadpool(

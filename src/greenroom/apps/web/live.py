@@ -69,7 +69,7 @@ class Feed:
                         self._store.place, debounce=40, step=10, watch_filter=_is_of_the_store
                     ):
                         self._wake()
-            await asyncio.sleep(_LOOK)  # the folder is not there yet, or not any more
+            await asyncio.sleep(_LOOK)  # the folder is not there yet, or no longer
 
     def _wake(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
@@ -103,7 +103,7 @@ class Feed:
 
 
 def _is_of_the_store(_: object, path: str) -> bool:
-    return not path.endswith("-shm")  # written by whoever reads
+    return not path.endswith("-shm")  # every reader writes to it
 
 
 class _Listener:
@@ -118,7 +118,7 @@ class _Listener:
         self._going: dict[str, int] = {}
 
     async def taken_up(self, since: str) -> AsyncIterator[Message]:
-        """Begin after `since`; if that is not a place in this store, say that everything is to be asked for."""
+        """Begin after `since`; if that is not a place in this store, say that the page must ask for everything."""
         self._id, latest = await asyncio.to_thread(_latest, self._store)
         at = int(since) if since.isascii() and since.isdecimal() else -1
         if 0 <= at <= latest and latest - at <= _MANY:
@@ -131,7 +131,7 @@ class _Listener:
         """What has been written since the last time."""
         try:
             store_id, _ = await asyncio.to_thread(_latest, self._store)
-            if self._id and store_id != self._id:  # another store stands in its place
+            if self._id and store_id != self._id:  # another store has replaced it
                 async for message in self.taken_up("another"):
                     yield message
             self._id = store_id
@@ -145,7 +145,7 @@ class _Listener:
             yield Message("broken", {"error": str(error)})
 
     def _states(self) -> list[Message]:
-        """Runs that are no longer what their rows say, and how far trials under way have come."""
+        """Runs that are no longer what their rows say, and how far trials in progress have come."""
         found: list[Message] = []
         open_now = {run.id: run for run in self._store.runs(unfinished=True)}
         for run in open_now.values():

@@ -20,7 +20,7 @@ _GOOD_FOR = 600.0
 """Seconds for which an estimate may be acted on."""
 _MOST_TRIALS = 1_000
 _LEARNT_FROM = 5
-"""As many of the latest runs of a set say what a trial costs."""
+"""How many of the latest runs of a set say what a trial costs."""
 _Z90 = 1.2816
 
 
@@ -134,7 +134,7 @@ class _Wish:
         self._store = plans.store
 
     def cases(self, known: Sequence[str]) -> list[str]:
-        """The ids that are wanted: all, or some."""
+        """The ids that were asked for: all, or some."""
         missing = [one for one in self._cases if one not in known]
         if missing:
             raise BadInput(f"the set has no case {missing[0]!r}. Reload the page.")

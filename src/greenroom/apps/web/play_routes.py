@@ -46,7 +46,7 @@ def _beginning(site: Site) -> list[BaseRoute]:
 
 
 def _going_on(site: Site) -> list[BaseRoute]:
-    """How one play goes on."""
+    """How one play continues."""
     plays = site.plays
 
     async def look(request: Request) -> Response:

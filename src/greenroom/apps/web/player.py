@@ -77,7 +77,7 @@ class Player:
         self._play = Rehearsal(self._agent, case)
 
     async def _take_up(self, move: dict[str, Json]) -> None:
-        """Go on with a play that rests in its file."""
+        """Continue a play that rests in its file."""
         self._begin(move)
         ledger = Ledger.load(self._file) if self._file.exists() else Ledger()
         self._play = Rehearsal(self._agent, self._play.case, ledger=ledger)
@@ -89,7 +89,7 @@ class Player:
             self._rest = await self._play.go_on()
 
     async def _fork_from(self, recorded: Ledger, move: dict[str, Json]) -> None:
-        """Go on with a recorded trial from before an event; from its end if none is named."""
+        """Continue a recorded trial from before an event; from its end if none is named."""
         at: object = move["at"]
         end = len(recorded) - (ended(recorded) is not None)
         whole = Rehearsal(self._agent, self._play.case, ledger=recorded)

@@ -24,7 +24,7 @@ from greenroom.store import Store
 from greenroom.store.configuration import withheld, without
 
 _MOST = 8
-"""So many children rest at once; the one that was not spoken to for longest is let go."""
+"""How many children may rest at once; the one that has been idle longest is let go."""
 _PATIENCE = 180.0
 _LONGEST_LINE = 64 * 1024 * 1024
 _LONGEST_WORDS = 120
@@ -81,7 +81,7 @@ class Plays:
         return found
 
     async def take_over(self, recorded: Ledger, reference: str, at: int | None) -> dict[str, Json]:
-        """A play that goes on from a recorded trial: from before an event, or from its end."""
+        """A play that continues a recorded trial: from before an event, or from its end."""
         if reference not in self._agents:
             raise BadInput(
                 f"this trial is of {reference or 'an agent without a name'!r}, which this server was not "
@@ -123,7 +123,7 @@ class Plays:
         return found
 
     async def fork(self, play_id: str, asked: Mapping[str, Json]) -> dict[str, Any]:
-        """Another play that goes on from before an event."""
+        """Another play that continues from before an event."""
         table = self._table(play_id)
         other = _Table(secrets.token_hex(4), table.agent, dict(table.settings), play_id)
         move = {"do": "fork", "at": asked.get("at"), "mocks": asked.get("mocks") or {}}
@@ -160,7 +160,7 @@ class Plays:
         return found
 
     def _line(self, note: Path, agent: int) -> dict[str, Json]:
-        """What tells a play from the others: its first words, its length, when it was last spoken in."""
+        """What distinguishes a play from the others: its first words, its length, when it was last used."""
         told: dict[str, Json] = {"name": self._agents[agent], "at": note.stat().st_mtime}
         with suppress(OSError, GreenroomError):
             ledger = Ledger.load(note.with_suffix(".jsonl"))
@@ -258,7 +258,7 @@ class Plays:
 
 
 def settings_of(recorded: Ledger) -> dict[str, Json]:
-    """Mocks, state and user of the case that was recorded, as far as they are data and no code."""
+    """Mocks, state and user of the case that was recorded, as far as they are data and not code."""
     first = started(recorded)
     case = as_object(first.case) if first is not None and is_object(first.case) else {}
     found = {name: case[name] for name in _SETTINGS if case.get(name)}

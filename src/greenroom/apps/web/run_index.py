@@ -88,7 +88,7 @@ class RunIndex:
             results = list(case)
             self.read += len(results)
             counts.add_row(self._put(results, place))
-            # Those that ran again are listed, and count in nothing but the cost.
+            # Those that ran again are listed, and count in the cost only.
             if planned := [result for result in results if result.trial <= trials]:
                 totals.add_case(planned)
                 counts.add_trials(planned)
@@ -118,7 +118,7 @@ class RunIndex:
         return row
 
     def copy(self) -> "RunIndex":
-        """The same rows, to be marked with what became of them."""
+        """A copy of the rows, to be marked with what became of each case."""
         self.update()
         made = RunIndex(self._store, self.run_id)
         with self._lock:
@@ -139,7 +139,7 @@ class RunIndex:
     # Asking
 
     def rows(self, query: Query, first: int = 0, count: int = 100, around: str = "") -> Rows:
-        """Some of the rows that answer a query, in its order; with `around` those where that case stands."""
+        """Some of the rows that answer a query, in its order; with `around` those around that case."""
         self.update()
         with self._lock:
             found, at = self._answers(query), self.position

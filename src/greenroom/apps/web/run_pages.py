@@ -31,7 +31,7 @@ from greenroom.store import Store
 from greenroom.store.runs import Key, Run
 
 _RESTS = 10.0
-"""The head of a run under way is made again at most every tenth of the time: a large one takes seconds."""
+"""The head of a run in progress is made again at most every tenth of the time: a large one takes seconds."""
 _MOST_HEADS = 8
 
 
@@ -75,7 +75,7 @@ class RunPages:
         )
 
     def _kept(self, name: str, run: Run, of: object, make: Callable[[], Head]) -> Head:
-        """The head that was made of the same, or a new one; that of a run under way may be a little old."""
+        """The head that was made of the same, or a new one; that of a run in progress may be a little old."""
         with self._lock:
             made = self._heads.pop(name, None)
             if made is None or (made.of != of and not self._may_rest(made, run)):
@@ -93,7 +93,7 @@ class RunPages:
     # One trial
 
     def story(self, run_id: str, case_id: str, trial: int) -> Story:
-        """Everything about one trial, under way or done."""
+        """Everything about one trial, in progress or done."""
         trials = self.store.results_of(run_id, case_id)
         for result in trials:
             if result.trial == trial:
@@ -116,7 +116,7 @@ class RunPages:
         raise NotFound(f"run {run_id!r} has no trial {trial} of case {case_id!r}.")
 
     def ledger(self, run_id: str, case_id: str, trial: int) -> Ledger:
-        """The ledger of a trial, under way or done."""
+        """The ledger of a trial, in progress or done."""
         try:
             return self.store.ledger(run_id, Key(case_id, trial))
         except NotFound:

@@ -54,7 +54,7 @@ class Address:
         return self.host in ("127.0.0.1", "localhost", "::1")
 
     def check(self, *, read_only: bool) -> None:
-        """Refuse to open a door that nobody watches."""
+        """Refuse to listen for other machines without an access check."""
         if self.is_local:
             return
         if not self.allow_hosts:

@@ -151,7 +151,7 @@ class SetFiles:
         return self.read(set_id)
 
     def check_code(self, set_id: str, allowed: Json) -> None:
-        """Refuse a run of a set that names code which nobody has looked at: any page could have saved it."""
+        """Refuse a run of a set that names code which no one has looked at: any page could have saved it."""
         seen = allowed if is_array(allowed) else []
         if unseen := [one for one in self.code(set_id) if one not in seen]:
             raise NamesCode(self.file(set_id).path, unseen)
@@ -162,7 +162,7 @@ class SetFiles:
         return code_in(file, text_of(file))
 
     def add(self, set_id: str, case: Case, expected: str = "") -> SetText:
-        """Put one more case at the end of the file; all else in it stays."""
+        """Put one more case at the end of the file; everything else in it stays."""
         one = self.file(set_id)
         with self._lock:
             if expected and digest(text_of(one.path)) != expected:
@@ -181,12 +181,12 @@ def _short_digest(text: str) -> str:
 
 
 def check_text(path: Path, text: str) -> Checked:
-    """What is wrong with a text that is to stand in a file, and the cases that can be read in it."""
+    """What is wrong with a text that is meant for a file, and the cases that can be read in it."""
     return Checked(problems=_problems(path, text), cases=cases_in(path, text))
 
 
 def _problems(path: Path, text: str) -> list[Flaw]:
-    """What is wrong with a text. The server runs no code, also none that the text names."""
+    """What is wrong with a text. The server runs no code, not even code that the text names."""
     return [_flaw(problem) for problem in problems_in(str(path), text, imports=False)]
 
 

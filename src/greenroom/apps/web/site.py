@@ -78,7 +78,7 @@ class Site:
     def compared(self, a: str, b: str) -> RunIndex:
         """The rows of run b, which are marked with what became of each case since run a."""
         of_b = self.index(b)
-        of_b.update()  # which may take seconds, so not while all other pages wait for the lock
+        of_b.update()  # this may take seconds, so it happens outside the lock that other pages wait for
         return self._index(f"{b} {a}", of_b.copy)
 
     def _index(self, name: str, make: Callable[[], RunIndex]) -> RunIndex:

@@ -77,7 +77,7 @@ def policy() -> str:
 
 
 def _asset_tag(name: str, text: str, **attributes: str) -> Markup:
-    """Our own script or style, as it stands in its file."""
+    """Our own script or style, as it is in its file."""
     return tag(name, Markup(text), **attributes)
 
 

@@ -71,7 +71,7 @@ def _begun(at: float | None) -> Markup | None:
 
 
 def _gate(gate: GateLine | None) -> list[Markup]:
-    """Whether the gate opened, and why not; nothing where there was none."""
+    """Whether the quality gate passed, and why not; nothing without a gate."""
     if gate is None:
         return []
     word = "passed" if gate.passed else f"missed (exit code {gate.exit_code})"
@@ -92,7 +92,7 @@ def _facts(head: Head) -> list[str]:
     if head.seconds:
         found.append(duration(head.seconds))
     if head.spent:
-        found.append("cost unknown" if head.cost is None else f"{dollars(head.cost)} in all")
+        found.append("cost unknown" if head.cost is None else f"{dollars(head.cost)} in total")
     return found
 
 
@@ -116,7 +116,7 @@ def _then_and_now(found: Compared) -> Iterable[str]:
     """Cost and time of both runs, as far as they are known."""
     yield f"against {found.against}"
     if found.cost is not None:
-        yield f"cost in all {' → '.join(map(dollars, found.cost))}"
+        yield f"total cost {' → '.join(map(dollars, found.cost))}"
     if found.seconds is not None:
         yield f"time {' → '.join(map(duration, found.seconds))}"
 

@@ -107,7 +107,7 @@ def _step(step: Step, trimmer: Trimmer) -> Row:
 
 
 def _clock(ledger: Ledger) -> list[float]:
-    """For each event the seconds the run had taken by then; time between a cut and its resumption does not count."""
+    """For each event the seconds the run had taken by then; time between an interruption and its resumption does not count."""
     found = [0.0]
     for before, event in pairwise(ledger):
         worked = 0.0 if isinstance(event, RunResumed) else max(event.at - before.at, 0.0)
@@ -190,7 +190,7 @@ class _EventRenderer:
     def model_replied(self, event: ModelReplied) -> Iterator[Row]:
         row: Row = {"kind": "model", "who": event.model, "source": event.source}
         wishes = ", ".join(call.tool for call in event.calls)
-        row["text"] = f"wants {wishes}" if wishes else "answers"
+        row["text"] = f"calls {wishes}" if wishes else "answers"
         if event.first is not None:
             row["text"] += f", first words after {duration(event.first)}"
         if event.partial:
@@ -239,7 +239,7 @@ class _EventRenderer:
         yield {"kind": "error", "who": who, **self.failure(event.error, event.error_type)}
 
     def cancelled(self, event: BranchCancelled) -> Iterator[Row]:
-        yield {"kind": "note", "who": event.path, "text": "stopped: it was not needed any more"}
+        yield {"kind": "note", "who": event.path, "text": "stopped: no longer needed"}
 
     def decided(self, event: Decided) -> Iterator[Row]:
         text = f"{event.choice}, after {event.why}" if event.why else event.choice
@@ -279,7 +279,7 @@ class _EventRenderer:
         yield {"kind": "note", "who": event.name, "value": {"data": self.trimmer.json(event.data)}}
 
     def resumed(self, _: RunResumed) -> Iterator[Row]:
-        yield {"kind": "pause", "who": "the run was cut here and resumed later"}
+        yield {"kind": "pause", "who": "the trial was interrupted here and resumed later"}
 
     def forked(self, event: Forked) -> Iterator[Row]:
         changed = f", with another {', '.join(event.changed)}" if event.changed else ""

@@ -25,7 +25,7 @@ function totals(found) {
   const parts = [make("span", { class: "dim" }, `against ${found.against}`)];
   const share = (value) => make("b", { class: level(value) }, percent(value));
   if (found.now !== undefined) parts.push(" · pass rate ", share(found.before), " → ", share(found.now));
-  if (found.cost) parts.push(` · cost in all ${money(found.cost[0])} → ${money(found.cost[1])}`);
+  if (found.cost) parts.push(` · total cost ${money(found.cost[0])} → ${money(found.cost[1])}`);
   if (found.seconds) parts.push(` · time ${duration(found.seconds[0])} → ${duration(found.seconds[1])}`);
   return parts;
 }

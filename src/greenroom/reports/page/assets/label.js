@@ -23,10 +23,10 @@ function setLine(one) {
   return make("tr", null, make("th", { scope: "row" }, link),
     make("td", null, one.why ? make("span", { class: "poor" }, one.why) : one.question),
     make("td", { class: "number" }, one.items ?? 0),
-    make("td", null, Object.entries(one.graded ?? {}).map(([who, count]) => `${who} ${count}`).join(", ") || "nobody yet"));
+    make("td", null, Object.entries(one.graded ?? {}).map(([who, count]) => `${who} ${count}`).join(", ") || "no one yet"));
 }
 
-// Who grades stands in the address, so two people may grade in two tabs of one browser.
+// The rater is in the address, so two people may grade in two tabs of one browser.
 function raterNow(here) {
   return here.user || new URLSearchParams(location.hash.slice(1)).get("rater") || localStorage.getItem(RATER) || "";
 }
@@ -40,7 +40,7 @@ export async function labelPage(main, here, set) {
   const rater = make("input", { type: "text", value: raterNow(here), autocomplete: "off", maxlength: 80, "aria-label": "your name" });
   if (here.user) rater.setAttribute("readonly", "");
   const note = make("input", { type: "text", maxlength: 2000, "aria-label": "note", placeholder: "a note, if you like (n)" });
-  const blind = make("span", { class: "dim" }, "You see no verdict, no agent and nobody else's grade.");
+  const blind = make("span", { class: "dim" }, "You see neither verdict nor agent, and no one else's grade.");
   let item = null;
   let busy = false;
   const me = () => rater.value.trim();
@@ -48,7 +48,7 @@ export async function labelPage(main, here, set) {
   fill(main, make("div", { class: "page-bar" }, make("h2", null, set), field("you are", rater), blind), trouble, body, result, below);
   rater.addEventListener("change", () => {
     localStorage.setItem(RATER, me());
-    rater.blur();  // or the keys that grade would go on writing the name
+    rater.blur();  // or the keys that grade would keep typing into the name
     history.replaceState(null, "", `#${new URLSearchParams({ rater: me() })}`);
     load();
   });
@@ -57,7 +57,7 @@ export async function labelPage(main, here, set) {
     fill(result);
     if (!me()) {
       item = null;
-      fill(body, make("p", { class: "remark" }, "Say who you are, so that grades can be told apart. "), button("Begin", load, { class: "quiet strong" }));
+      fill(body, make("p", { class: "remark" }, "Say who you are: every grade has a name. "), button("Begin", load, { class: "quiet strong" }));
       rater.focus();
       return;
     }
@@ -131,6 +131,6 @@ export async function labelPage(main, here, set) {
 function whereApart(items) {
   if (!items.length) return null;
   const link = (one) => make("a", { href: `/runs/${encodeURIComponent(one.run)}#case=${encodeURIComponent(one.case)}&trial=${one.trial}` }, one.case);
-  return make("details", { open: items.length <= 20 }, make("summary", null, `${counted(items.length, "trial")} on which not all say the same`),
+  return make("details", { open: items.length <= 20 }, make("summary", null, `${counted(items.length, "trial")} on which the raters disagree`),
     make("ul", null, items.map((one) => make("li", null, link(one), " ", make("span", { class: "dim" }, Object.entries(one.said).map(([who, said]) => `${who}: ${said}`).join(" · "))))));
 }

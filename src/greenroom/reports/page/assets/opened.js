@@ -42,7 +42,7 @@ export function openedCase(aside, source, view) {
       pick: (seq) => view.ask({ event: seq }), toggle: () => view.ask({ brief: !brief }),
       baseline: source.choosesBaseline && ((n) => view.ask({ with: n, beside: true })),
       details: (seq) => source.event(row.id, trial.n, seq),
-      compare: button(beside ? "Show only this run" : "Compare side by side", () => view.ask({ beside: !beside }), { class: "quiet", id: "beside", "aria-pressed": String(beside) }),
+      compare: button(beside ? "Show only this trial" : "Compare side by side", () => view.ask({ beside: !beside }), { class: "quiet", id: "beside", "aria-pressed": String(beside) }),
     };
   }
 
@@ -109,7 +109,7 @@ export function firstOf(row) {
 
 function missing(trial, trouble) {
   const why = trouble
-    ? `The run could not be read: ${trouble.message ?? trouble}. A browser from 2023 or later can unpack a report.`
-    : "The runs of this report fill the file, so this one is not included. Its ledger and the JSON report have it.";
+    ? `The trial could not be read: ${trouble.message ?? trouble}. A browser from 2023 or later can unpack a report.`
+    : "The file is full: this trial did not fit. Its ledger and the JSON report have it.";
   return [make("p", { class: "remark" }, why), trial.why && make("p", { class: "reason" }, trial.why)];
 }

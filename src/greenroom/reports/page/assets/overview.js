@@ -1,4 +1,4 @@
-// The top of a run's page: what the gate said, counts, what it took, metrics, tags, nodes, reasons.
+// The top of a run's page: the quality gate, counts, time and cost, metrics, tags, nodes, reasons.
 import { button, draw, make, pill } from "./elements.js";
 import { SHOWN } from "./query.js";
 import { counted, duration, level, money, percent } from "./words.js";
@@ -43,7 +43,7 @@ function tiles(head) {
   if (head.steady) found.push(tile(`pass^${head.steady.k}`, percent(head.steady.share), `the chance that all ${head.steady.k} trials of a case pass`));
   if (head.seconds) found.push(tile("time", duration(head.seconds)));
   const spent = head.spent ?? [];
-  if (spent.length) found.push(tile("cost in all", amount(head.cost), spent.length > 1 ? spent.map((one) => `${ROLES[one.role]} ${amount(one.cost)}`).join(" · ") : `all of it the ${ROLES[spent[0].role]}'s`));
+  if (spent.length) found.push(tile("total cost", amount(head.cost), spent.length > 1 ? spent.map((one) => `${ROLES[one.role]} ${amount(one.cost)}`).join(" · ") : `all of it the ${ROLES[spent[0].role]}'s`));
   for (const one of spent) {
     const tokens = one.tokens ? `${one.tokens[0].toLocaleString("en")} in, ${one.tokens[1].toLocaleString("en")} out` : "unknown";
     found.push(tile(`${ROLES[one.role]}: tokens`, tokens, Object.keys(one.models).join(", ")));
@@ -128,7 +128,7 @@ function whyPanel(head, ask) {
       button([pill(one.status), " ", one.text], () => ask({ q: wordsOfReason(one.text), status: new Set() }), { class: "quiet link", title: "Show the cases with this reason" })))));
 }
 
-// What a search for it finds: rows name a metric with its arguments, and a long reason is cut.
+// What a search for it finds: rows name a metric with its arguments, and a long reason is shortened.
 function wordsOfReason(text) {
   return text.replace(/^[\p{L}\p{N}_]+: /u, "").replace(/…$/, "");
 }

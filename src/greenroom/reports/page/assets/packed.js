@@ -1,5 +1,5 @@
 // A source inside a file: the index is read at once, the stories are unpacked when they are opened.
-// What a source is and answers stands in shapes.py; served.js is the other one.
+// shapes.py says what a source is and answers; served.js is the other one.
 import { STATUSES } from "./query.js";
 
 const MOST_UNPACKED = 24;

@@ -142,7 +142,7 @@ export async function playPage(main, here, id, live) {
     if (sure) change("fork", { at });
   }
 
-  // A tool without a mock was refused: fill one in, and the conversation goes on before the call.
+  // A tool without a mock was refused: fill one in, and the conversation continues from before the call.
   function missingMock(tool, mock) {
     const text = make("textarea", { class: "code", rows: 4, spellcheck: "false", "aria-label": `what ${tool} answers` });
     text.value = JSON.stringify(mock, null, 2);

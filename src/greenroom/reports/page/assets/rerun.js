@@ -73,7 +73,7 @@ export function rehearse(here, given = {}) {
   });
 }
 
-// A run begins some time after its command: the reader waits here for it, and learns why if it never does.
+// A run starts some time after its command: the reader waits here for it, and sees why if it never does.
 async function showStart(child) {
   const state = make("p", { role: "status" }, "Starting…");
   const said = make("div");
@@ -83,12 +83,12 @@ async function showStart(child) {
   while (isOpen && !child.run && child.state !== "ended") {
     await new Promise((wake) => setTimeout(wake, 300));
     child = await asked(`/children/${encodeURIComponent(child.id)}`).catch((error) => ({ ...child, state: "ended", said: error.message }));
-    fill(state, child.state === "waiting" ? "It begins when the other run of this set has ended." : "Starting…");
+    fill(state, child.state === "waiting" ? "It starts when the other run of this set has ended." : "Starting…");
   }
   if (!isOpen) return;
   if (child.run) location.assign(`/runs/${encodeURIComponent(child.run)}`);
   else {
-    fill(state, "No run was begun.");
+    fill(state, "No run was started.");
     fill(said, make("pre", { tabindex: 0 }, child.said || `exit code ${child.exit_code}`));
   }
 }

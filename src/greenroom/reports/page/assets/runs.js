@@ -66,7 +66,7 @@ export async function runsPage(main, here, live) {
   }
 
   function paint() {
-    const heads = ["run", "choose", "pass rate", "trials", "set", "agent", "cost in all", "time", ...(here.read_only ? [] : ["actions"])];
+    const heads = ["run", "choose", "pass rate", "trials", "set", "agent", "total cost", "time", ...(here.read_only ? [] : ["actions"])];
     fill(table, runs.length ? scrolled("run-rows", heads, runs.map(runLine)) : noRun(),
       next && button("Earlier runs", more, { class: "quiet" }));
   }
@@ -74,7 +74,7 @@ export async function runsPage(main, here, live) {
   function noRun() {
     if (isFiltered()) return make("p", { class: "dim" }, "No run of this set and agent.");
     return make("section", { class: "panel" }, make("h2", null, "No run yet"),
-      make("p", { class: "dim" }, here.read_only ? "A run that is begun in a terminal shows up here:" : "Press Rehearse…, or begin one in a terminal; it shows up here:"),
+      make("p", { class: "dim" }, here.read_only ? "A run that is started in a terminal shows up here:" : "Press Rehearse…, or start one in a terminal; it shows up here:"),
       commandLine(typed("greenroom", "eval", "run", here.agents?.[0]?.ref ?? "agent.py", here.sets?.[0]?.name ?? "cases.yaml")));
   }
 
@@ -109,7 +109,7 @@ export async function runsPage(main, here, live) {
 
   function doing(run) {
     const act = (name, does) => button(name, () => does(run.id).then((done) => done && refresh(), (error) => notice(trouble, error)), { class: "quiet" });
-    if (run.state === "running") return run.mine ? act("Stop…", stopRun) : make("span", { class: "dim" }, "begun elsewhere");
+    if (run.state === "running") return run.mine ? act("Stop…", stopRun) : make("span", { class: "dim" }, "started elsewhere");
     return [run.state === "interrupted" && act("Resume…", resumeRun), " ", act("Delete…", () => deleteRun(run))];
   }
 

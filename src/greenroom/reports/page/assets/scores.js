@@ -2,7 +2,7 @@
 import { draw, make, pill, shown } from "./elements.js";
 import { counted, money, percent, signed, sum } from "./words.js";
 
-// Metrics that need a look, each described once: expected beside actual where that says it all, else in the metric's words.
+// Metrics that need a look, each described once: expected next to actual where that says it all, else in the metric's words.
 export function unmetCards(run) {
   const unmet = (run.scores ?? []).filter(([, found]) => found.not_applicable === undefined && !found.passed);
   const told = new Set();
@@ -31,7 +31,7 @@ function earlier(run, name) {
 function scoreCard(name, found, before, sides) {
   if (found.not_applicable !== undefined) return quietCard(name, "n/a", "not applicable", found.not_applicable, found);
   if (found.unmeasured !== undefined) return quietCard(name, "unmeasured", "unmeasured", found.unmeasured, found);
-  if (found.score === undefined) return quietCard(name, "unmeasured", "left out", "see the run's ledger", found);
+  if (found.score === undefined) return quietCard(name, "unmeasured", "left out", "see the trial's ledger", found);
   return make("article", { class: `score ${found.passed ? "good" : "bad"}` },
     make("header", null,
       pill(found.passed ? "passed" : "failed"), make("h4", null, name),

@@ -22,7 +22,7 @@ export function servedCompare(a, b, other, told) {
 }
 
 function served(routes) {
-  const going = new Map();  // trials under way, by case
+  const going = new Map();  // trials in progress, by case
   let searching = null;
   let words = "";
   let position = null;

@@ -59,7 +59,7 @@ export async function setPage(main, here, id, live) {
       make("nav", { class: "cases-nav", "aria-label": "Cases" }, search, cases),
       make("div", { class: "text" }, make("div", { class: "numbered" }, gutter, text), onPaper, problems)));
   search.addEventListener("input", showCases);
-  // A field is printed as far as it can be seen, and its lines are cut: paper gets the text itself.
+  // A field is printed as far as it can be seen, and its lines are clipped: paper gets the text itself.
   window.addEventListener("beforeprint", () => fill(onPaper, text.value));
   window.addEventListener("afterprint", () => fill(onPaper));
   text.addEventListener("scroll", () => { gutter.scrollTop = text.scrollTop; });

@@ -13,13 +13,13 @@ const BLAMED = {
 };
 const WHO = { agent: "agent", user: "user", judge: "judges" };
 
-// look: see timeline.js; and beside, compare: whether the baseline stands next to it; baseline(n): another trial of it.
+// look: see timeline.js; and beside, compare: whether the baseline is next to it; baseline(n): another trial of it.
 export function story(trial, run, look = null) {
   const together = run.earlier && look?.beside;
   return [
     run.going && make("p", { class: "remark" }, "This trial is running."),
     spending(run),
-    trial.status === "terminated" && make("p", { class: "remark" }, `Cut at its limit (${run.ended}): never counted as passed.`),
+    trial.status === "terminated" && make("p", { class: "remark" }, `Stopped at a limit (${run.ended}): never counted as passed.`),
     (run.notes ?? []).map((note) => make("p", { class: "remark" }, note)),
     run.trace && make("p", { class: "remark" }, "Trace: ", leadingTo(run.trace[1], run.trace[0])),
     beforeLine(run, look),
@@ -31,7 +31,7 @@ export function story(trial, run, look = null) {
     !together && timelineSection(withoutRepeats(run), look),
     otherCards(brokeAll(run) ? {} : run),
     run.case && make("details", { class: "asked" }, make("summary", null, "The case"), make("pre", { tabindex: 0 }, JSON.stringify(run.case, null, 2))),
-    run.cuts > 0 && make("p", { class: "remark" }, `${counted(run.cuts, "long value")} of this case ${run.cuts === 1 ? "was" : "were"} cut to keep this page small. The run's ledger has all of it: save it with result.ledger.save("run.jsonl").`),
+    run.cuts > 0 && make("p", { class: "remark" }, `${counted(run.cuts, "long value")} of this case ${run.cuts === 1 ? "was" : "were"} shortened to keep this page small. The trial's ledger has all of it: save it with result.ledger.save("run.jsonl").`),
   ];
 }
 
@@ -58,7 +58,7 @@ function errorBox(run) {
     make("pre", { tabindex: 0 }, run.error.message));
 }
 
-// The error stands at the top; in the conversation a word is enough.
+// The error is shown at the top; in the conversation a word is enough.
 function withoutRepeats(run) {
   if (!run.error?.message || !run.timeline) return run;
   return { ...run, timeline: run.timeline.map((row) => row.kind === "error" && row.text === run.error.message ? { ...row, text: "the error above" } : row) };
@@ -92,7 +92,7 @@ function beforeLine(run, look) {
     run.before[0].why && make("span", { class: "baseline-why" }, run.before[0].why));
 }
 
-// Which trial of the baseline stands next to this one can be chosen, where there are several.
+// If the baseline has several trials, the reader chooses which one is next to this one.
 function baselineTrial(trial, run, look) {
   if (!look?.baseline || run.before.length < 2 || !run.earlier) return pill(trial.status);
   return button(`${MARKS[trial.status]} trial ${trial.n}`, () => look.baseline(trial.n),

@@ -38,7 +38,7 @@ const SLIM = new Set(["model", "node", "decision", "note"]);
 // look: {event, brief, pick(event), toggle(), details(seq)}: what the reader looks at, and how they ask for more.
 export function timelineSection(run, look) {
   const rows = run.timeline ?? [];
-  if (!rows.length) return make("p", { class: "dim" }, run.going ? "Nothing has happened yet." : "Nothing was kept of the run itself.");
+  if (!rows.length) return make("p", { class: "dim" }, run.going ? "Nothing has happened yet." : "The conversation itself was not kept.");
   const length = lengthOf(rows);
   look = look && { ...look, event: nearestTo(look.event, rows) };
   const slim = rows.some((row) => SLIM.has(row.kind) || row.theirs);
@@ -51,7 +51,7 @@ export function timelineSection(run, look) {
     list);
 }
 
-// An address may name an event that has no row of its own, such as the end of a node: the row before it stands for it.
+// An address may name an event that has no row of its own, such as the end of a node: the row before it is shown in its place.
 function nearestTo(event, rows) {
   return event === null ? null : rows.findLast((row) => row.seq !== undefined && row.seq <= event)?.seq ?? event;
 }

@@ -113,7 +113,7 @@ function underWay(here, id, head, going) {
   return [make("div", { class: `page-bar run-bar ${state}` },
     make("code", { class: "run-id", title: "The id of this run, as commands take it" }, id), head.agent && make("span", { class: "label" }, head.agent),
     state !== "finished" && make("b", { class: `state ${state}` }, state === "running" ? "● running" : "■ interrupted"),
-    trials.length > 0 && make("span", { class: "dim" }, "under way: ", trials.map((one) => [make("a", { href: `#case=${encodeURIComponent(one.case)}` }, one.case), ` (${one.events} events) `])),
+    trials.length > 0 && make("span", { class: "dim" }, "in progress: ", trials.map((one) => [make("a", { href: `#case=${encodeURIComponent(one.case)}` }, one.case), ` (${one.events} events) `])),
     make("span", { class: "space" }),
     !here.read_only && state === "running" && act("Stop…", stopRun),
     !here.read_only && state === "interrupted" && act("Resume…", resumeRun),
@@ -127,12 +127,12 @@ function caseTools(here, head, row, trial) {
   return [
     !going && here.sets?.some((one) => one.writable !== false) && button("Add to set…", () => addToSet(here, { run: id, case: row.id, trial: trial.n }), { class: "quiet" }),
     !going && here.agents?.length > 0 && button(event === null ? "Play on" : `Play from event ${event}`, () => playFrom({ run: id, case: row.id, trial: trial.n, at: event }),
-      { class: "quiet", title: "Continue this conversation by hand, as a rehearsal; what was recorded stays as it is" }),
+      { class: "quiet", title: "Continue this conversation yourself, as a rehearsal; what was recorded stays as it is" }),
     button("Rerun…", () => rehearse(here, { agent: head.agent, evalset: head.evalset, cases: [row.id], trials: 5, baseline: id }), { class: "quiet" }),
     button("Ledger ⬇", () => downloaded(`/runs/${encodeURIComponent(id)}/ledger.jsonl`, `${row.id}.jsonl`, { case: row.id, trial: trial.n }), { class: "quiet" })];
 }
 
-// A recorded trial goes on by hand, from before an event or from its end.
+// The reader continues a recorded trial, from before an event or from its end.
 async function playFrom(from) {
   try {
     const play = await asked("/plays", { method: "POST", body: { from } });
