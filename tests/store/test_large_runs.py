@@ -9,7 +9,7 @@ from greenroom.errors import NotFound
 from greenroom.results.reporters import render_report
 from greenroom.results.stored_results import ReadResults
 from greenroom.results.totals import by_case
-from greenroom.store import Store, reading
+from greenroom.store import Store, contents
 
 AGENT = Agent("clerk", model=Scripted("Your money is on its way."))
 
@@ -28,7 +28,7 @@ async def kept(tmp_path: Path) -> tuple[Store, Report]:
 @pytest.fixture
 def read(kept: tuple[Store, Report], monkeypatch: pytest.MonkeyPatch) -> Report:
     """The same run, as one that is too large to be held."""
-    monkeypatch.setattr(reading, "_AT_ONCE", 3)
+    monkeypatch.setattr(contents, "_AT_ONCE", 3)
     place, report = kept
     found = place.report(report.id)
     assert isinstance(found.results, ReadResults)

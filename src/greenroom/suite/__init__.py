@@ -67,7 +67,7 @@ __getattr__, __dir__ = lazy(
         "mutation.score": "mutation_score",
         "options": "Options",
         "recorded.rescores": "Rescored rescore",
-        "recorded.shrinking": "shrink_trial",
+        "recorded.shrunk_trials": "shrink_trial",
         "recorded.trace_scores": "score_traces",
         "workers.ray.settings": "Ray",
     },
