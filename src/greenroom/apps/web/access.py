@@ -1,9 +1,9 @@
-"""Who may ask: every request passes here before a route sees it.
+"""Access control: every request passes here before a route sees it.
 
-An attacker is a site that is open in the same browser, another user of the machine, a link. So a request
-must name this server as its host, even to read: a rebound name sends no Origin. Whatever holds data wants
-the token as a header, which no foreign site can send; there is no cookie that could be ridden on. Whatever
-changes something must also come from our own page, as JSON.
+An attacker may be a site that is open in the same browser, another user of the machine, or a link. So a request
+must name this server as its host, even to read: a rebound name sends no Origin. Routes with data need
+the token as a header, which no foreign site can send; there is no cookie that could be abused. Requests that
+change something must also come from our own page, as JSON.
 """
 
 from collections.abc import Collection
@@ -36,7 +36,7 @@ class Access:
     """Which requests are answered."""
 
     hosts: Collection[str]
-    """What a request may call this server: name and port."""
+    """The hosts that a request may name, with their port."""
     token: str
     auth_header: str = ""
     """The header in which an authenticating proxy names the user; empty if there is no proxy."""
@@ -71,7 +71,7 @@ class Access:
         return headers.get(self.auth_header, "").strip()
 
     def _acting(self, headers: Headers) -> tuple[int, str, str] | None:
-        """What changes something comes from our own page, as JSON."""
+        """Refuse a change that does not come from our own page, as JSON."""
         origin = headers.get("origin", "")
         if origin.partition("://")[2].lower() != headers["host"].lower() or not origin:
             return 403, f"the request comes from {origin or 'nowhere'!r}", "Use the page itself."

@@ -19,7 +19,7 @@ Action = Callable[[Request, dict[str, Json]], Awaitable[object]]
 
 
 def answer(value: object, status: int = 200) -> Response:
-    """Whatever leaves the server goes through here, and so without secrets."""
+    """A JSON response without secrets; everything that leaves the server goes through here."""
     data = redactor().value(msgspec.to_builtins(value))
     body = msgspec.json.encode(data)
     return Response(body, status, media_type="application/json")
@@ -94,7 +94,7 @@ def amount(request: Request, name: str) -> float | None:
 
 
 async def failed(_: Request, error: Exception) -> Response:
-    """What went wrong, as the page shows it."""
+    """An error as the response that the page shows."""
     match error:
         case HTTPException():
             return _error(error.status_code, error.detail, "Go back to the list of runs.")

@@ -90,7 +90,7 @@ def routes(site: Site, feed: Feed) -> list[BaseRoute]:
 
 
 def _lists(site: Site) -> list[BaseRoute]:
-    """What the server has: itself, its runs, the trend of a set."""
+    """The routes that list things: the server itself, its runs, the trend of a set."""
     store, settings = site.store, site.settings
 
     def here(request: Request) -> object:

@@ -1,7 +1,7 @@
 """Commands that the page starts: child processes that run cases, while the server only reads.
 
-A child gets a list of arguments, never a shell, and the page shows that very line. Agent and set are those
-of the server's own command line. What a child prints goes into a file next to the store, so a child goes on
+A child gets a list of arguments, never a shell, and the page shows exactly that command. Agent and set are those
+of the server's own command line. What a child prints goes into a file next to the store, so a child continues
 if the server is killed; a run that is stopped can be resumed.
 """
 
@@ -74,7 +74,7 @@ class Started:
 
 
 def command_line(argv: Sequence[str]) -> str:
-    """What a person would type."""
+    """The command line that a person would type."""
     return shlex.join(["greenroom", *argv])
 
 

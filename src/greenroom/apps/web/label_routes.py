@@ -12,7 +12,7 @@ from greenroom.ledger.plain import Json
 
 
 def reading_routes(site: Site) -> list[BaseRoute]:
-    """What is to be graded, and how far people agree."""
+    """The routes that show what to grade next, and how far people agree."""
 
     def sets(_: Request) -> object:
         return {"labels": site.labels.lines()}
@@ -34,7 +34,7 @@ def reading_routes(site: Site) -> list[BaseRoute]:
 
 
 def grading_routes(site: Site) -> list[BaseRoute]:
-    """What takes grades; left out where nothing may be touched."""
+    """The routes that take grades; a read-only server leaves them out."""
 
     async def grade(request: Request, body: dict[str, Json]) -> object:
         value, note = body.get("value"), body.get("note") or ""
@@ -50,5 +50,5 @@ def grading_routes(site: Site) -> list[BaseRoute]:
 
 
 def _rater(request: Request, given: Json) -> str:
-    """Who grades: the person that the proxy named, else the one that the page says."""
+    """The name of the rater: as the proxy gives it, otherwise as the page does."""
     return str(request.scope.get(USER) or given or "")

@@ -44,7 +44,7 @@ class LabelSets:
         return [_line(name, self._folder / name) for name in self.names()]
 
     def next(self, name: str, rater: str) -> LabelItem:
-        """What this person is to grade next, and nothing that could sway them."""
+        """The next trial for this person to grade, without anything that could sway them."""
         found = self.set(name)
         mine = [one.item for one in found.grades() if one.rater == rater_name(rater)]
         left = found.left(rater)
@@ -60,7 +60,7 @@ class LabelSets:
         )
 
     def grade(self, name: str, rater: str, item: str, value: str | None, note: str) -> LabelItem:
-        """Write a grade down; what is to be graded next."""
+        """Write a grade down, and return the next trial to grade."""
         self.set(name).grade(item, rater, value, note)
         return self.next(name, rater)
 
@@ -120,6 +120,6 @@ def _apart(found: LabelSet) -> list[LabelApart]:
 
 
 def blind_rows(ledger: Ledger) -> list[dict[str, Any]]:
-    """What was said and done, without a name of the agent, its model, or what came of it."""
+    """The rows of a conversation, without the names of agent and model, and without the outcome."""
     rows = timeline(blind(ledger), Trimmer())
     return [{name: row[name] for name in _FIELDS if name in row} for row in rows]

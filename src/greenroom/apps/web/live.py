@@ -1,4 +1,4 @@
-"""What changes in the store, as a stream that a page can take up again after any break.
+"""Changes of the store, as a stream that a page can resume after any break.
 
 A listener's place is a position in the store, not a count of this process: each one asks the store for
 what comes after the last row it sent. So nothing can be sent twice or left out, whichever process writes,
@@ -33,7 +33,7 @@ class Message(Struct, frozen=True):
     event: str
     data: dict[str, Json]
     position: str = ""
-    """Where to take the stream up again after this event."""
+    """The position from which a page resumes the stream after this event."""
 
     def text(self) -> str:
         """The event as a browser reads it."""
@@ -76,7 +76,7 @@ class Feed:
         changed.set()
 
     async def listen(self, since: str, run: str = "") -> AsyncIterator[str]:
-        """What was written after `since`, and then whatever is written, for as long as someone reads.
+        """Changes written after `since`, and then new ones for as long as the page listens.
 
         With `run`, also how far its trials under way have come.
         """
@@ -128,7 +128,7 @@ class _Listener:
         yield Message("again" if since else "here", {}, str(latest))
 
     async def news(self) -> AsyncIterator[Message]:
-        """What has been written since the last time."""
+        """Messages about what has been written since the last call."""
         try:
             store_id, _ = await asyncio.to_thread(_latest, self._store)
             if self._id and store_id != self._id:  # another store has replaced it

@@ -1,4 +1,4 @@
-"""What a run would cost, asked before it begins."""
+"""Estimates of runs: shown before a run begins, and then acted on once."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ class Plans:
     _shown: dict[str, Planned] = field(default_factory=dict[str, Planned])
 
     def plan(self, asked: Mapping[str, Json], sets: SetFiles) -> Estimated:
-        """What a run would cost and which command it is."""
+        """The estimate of a run, and the command that starts it."""
         wish = _Wish(asked, self)
         file = sets.file(wish.set_id).path
         text = text_of(file)
@@ -72,7 +72,7 @@ class Plans:
         )
 
     def take(self, plan_id: str) -> Planned:
-        """What may be started now; each estimate holds once, and not for long."""
+        """The command of an estimate; each estimate can be used once, and expires."""
         planned = self._shown.pop(plan_id, None)
         if planned is None:
             raise BadInput("this estimate was used already, or never given. Ask for it again.")
@@ -81,7 +81,7 @@ class Plans:
         return planned
 
     def _learnt(self, evalset: str) -> "_Learnt":
-        """What trials of this set cost and took lately."""
+        """Cost and time of recent trials of this set."""
         found = _Learnt()
         runs = [run for run in self.store.runs() if run.done and evalset_of(run) == evalset]
         for run in runs[:_LEARNT_FROM]:
@@ -107,7 +107,7 @@ def _warnings(found: _Learnt, cost: float | None, budget: float) -> list[str]:
 
 
 class _Wish:
-    """What the page asks for, checked."""
+    """A request for a run, checked."""
 
     def __init__(self, asked: Mapping[str, Json], plans: Plans) -> None:
         agent, self.set_id = asked.get("agent"), str(asked.get("set") or "")

@@ -23,7 +23,7 @@ from greenroom.suite.mock_suggestions import suggested_mock
 
 
 def play_data(play: Rehearsal, rest: Rest, agent: object) -> Play:
-    """What has happened, what the agent waits for, and what it may be answered."""
+    """A play for the page: what has happened, what the agent waits for, and which tools need a mock."""
     tools = backend_for(agent).tools or {}
     ledger = play.ledger
     lacking = {name: suggested_mock(tools[name]) if name in tools else {} for name in rest.refused}
@@ -45,13 +45,13 @@ def play_data(play: Rehearsal, rest: Rest, agent: object) -> Play:
 
 
 def _rows(ledger: Ledger) -> list[dict[str, Json]]:
-    """What happened, without a word about each rest between two moves."""
+    """The rows of the conversation, without the pauses between two moves."""
     rests = {event.seq for event in ledger if isinstance(event, RunResumed)}
     return [row for row in timeline(ledger, Trimmer()) if row.get("seq") not in rests]
 
 
 def agent_data(agent: object) -> AgentDetails:
-    """How an agent is made, what its contracts lack, and who reads what whom wrote."""
+    """An agent for the page: its graph, its contract issues, and which node reads what another wrote."""
     backend = backend_for(agent)
     facts = as_object(backend.snapshot) if is_object(backend.snapshot) else {}
     graph = graph_of(backend.snapshot) or Part(kind="agent", name=str(facts.get("name") or ""))

@@ -13,12 +13,12 @@ from greenroom.ledger.plain import Json, is_object
 
 
 def play_routes(site: Site) -> list[BaseRoute]:
-    """All of them; left out where nothing may be touched."""
+    """All routes of plays; a read-only server leaves them out."""
     return [*_beginning(site), *_going_on(site)]
 
 
 def _beginning(site: Site) -> list[BaseRoute]:
-    """Which plays there are, and how one begins."""
+    """The routes that list plays and begin one."""
     plays = site.plays
 
     async def agent(request: Request) -> Response:
@@ -46,7 +46,7 @@ def _beginning(site: Site) -> list[BaseRoute]:
 
 
 def _going_on(site: Site) -> list[BaseRoute]:
-    """How one play continues."""
+    """The routes that continue a play."""
     plays = site.plays
 
     async def look(request: Request) -> Response:

@@ -1,7 +1,7 @@
-"""The child that plays: it imports the agent, holds one rehearsal, and takes moves as JSON lines.
+"""The child process of a play: it imports the agent, holds one rehearsal, and takes moves as JSON lines.
 
 Every move is answered by one line on what was standard output; what the agent prints goes elsewhere. After
-each move the ledger is in its file, so a child that dies takes nothing along but the move under way.
+each move the ledger is in its file, so a child that dies loses only the move in progress.
 """
 
 import asyncio

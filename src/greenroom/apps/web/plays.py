@@ -1,4 +1,4 @@
-"""Plays as the server knows them: one child each, one file each; the file is what remains."""
+"""Plays on the server: each has a child process and a file, and the file outlives the process."""
 
 import asyncio
 import json
@@ -51,7 +51,7 @@ class _Table:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def note(self, reference: str) -> str:
-        """What is remembered of it next to its ledger; its agent by name, since another server numbers again."""
+        """The play's settings, kept next to its ledger; its agent by name, since another server numbers agents anew."""
         kept = {"agent": reference, "settings": self.settings, "forked_from": self.forked_from}
         return json.dumps(kept)
 

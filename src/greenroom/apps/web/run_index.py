@@ -44,7 +44,7 @@ class RunIndex:
         self.changed_at = -1
         """Where the run last changed; other runs may have changed since."""
         self.read = 0
-        """How many trials are read, while all of them are."""
+        """How many trials have been read so far, while all of them are being read."""
         self.is_marked = False
         """Whether the rows say what became of each case since another run."""
         self._store = store

@@ -39,14 +39,14 @@ _MOST_HEADS = 8
 class _Made:
     head: Head
     of: object
-    """What it was made of: while that is the same, so is the head."""
+    """What the head was made from: as long as that is unchanged, the head is too."""
     at: float
     took: float
 
 
 @dataclass(slots=True)
 class RunPages:
-    """What is shown of runs; heads are kept until their run changes."""
+    """The pages of runs, as data; heads are kept until their run changes."""
 
     store: Store
     trace_url: str = ""
@@ -195,6 +195,6 @@ def _going(ledger: Ledger) -> Story:
 
 
 def lines_of(index: RunIndex, words: str) -> Iterator[bytes]:
-    """How far a search of all conversations is, line by line."""
+    """The progress of a search of all conversations, as lines of JSON."""
     for share in index.find(words):
         yield msgspec.json.encode({"done": share}) + b"\n"

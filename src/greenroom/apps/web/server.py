@@ -120,7 +120,7 @@ def _listen(address: Address) -> socket.socket:
 
 
 def _names(address: Address, port: int) -> frozenset[str]:
-    """What requests may call this server."""
+    """The hosts that requests may name."""
     local = {f"{name}:{port}" for name in LOOPBACK} if address.is_local else set[str]()
     return frozenset({*local, *(name.lower() for name in address.allow_hosts)})
 

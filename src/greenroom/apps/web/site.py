@@ -1,4 +1,4 @@
-"""What one server knows: its store, what it was started with, and the runs that were lately looked at."""
+"""The state of one server: its store, its settings, and the runs that were recently looked at."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ _MOST_RUNS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the server was started with. The page can name nothing that is not in here."""
+    """The settings that the server was started with. The page can name nothing else."""
 
     agents: Sequence[str] = ()
     sets: Sequence[str] = ()
@@ -90,7 +90,7 @@ class Site:
         return index
 
     def estimate(self, asked: Mapping[str, Json]) -> Estimated:
-        """What a run would cost, and which command it is."""
+        """The estimate of a run, and the command that starts it."""
         return self.plans.plan(asked, self.sets)
 
     def resumption(self, run_id: str) -> tuple[list[str], str]:
