@@ -83,7 +83,7 @@ def test_runs_of_a_changed_agent_are_told(desk: str, greenroom: Any, author: Any
     author(DESK.replace('Agent("first",', 'Agent("first", instructions="Be brief.",'), "other.py")
     result = greenroom("agent", "cost", "other.py:agent", "--from", desk)
     assert result.exit_code == 0, result.output
-    assert "2 of 2 runs are of another agent, or of this one before it was changed" in result.stderr
+    assert "2 of 2 runs are of another agent, or of an earlier version of this one" in result.stderr
 
 
 def test_a_function_is_known_by_its_runs_alone(greenroom: Any, author: Any) -> None:
@@ -94,7 +94,7 @@ def test_a_function_is_known_by_its_runs_alone(greenroom: Any, author: Any) -> N
     """)
     result = greenroom("agent", "cost", "shop.py:agent")
     assert result.exit_code == 3
-    assert "what it asks models is known only from its runs" in result.stderr
+    assert "its model calls are known only from its runs" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -333,7 +333,7 @@ agent = Foreign()
     )
     result = greenroom("eval", "run", "shop.py", "--model", "gpt-4o-mini")
     assert result.exit_code == 3
-    assert "run by 'foreign' asks its models where no gate can see it" in result.stderr
+    assert "run by 'foreign' asks its models where the tool gate cannot see it" in result.stderr
 
 
 def test_mocks_of_a_file_answer_where_a_case_has_none(author, greenroom):

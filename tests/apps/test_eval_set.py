@@ -80,7 +80,7 @@ def test_comments_stay_when_a_case_is_added(greenroom):
     Path("mine.yaml").write_text("# mine\nversion: 1\ncases:\n- id: one\n  says: Hi  # first\n")
     before = Path("mine.yaml").read_text()
     result = greenroom("eval-set", "add", "mine.yaml", "--from-template", "single-turn")
-    assert "which has 2 cases now" in result.stdout
+    assert "which now has 2 cases" in result.stdout
     assert Path("mine.yaml").read_text().startswith(before)
     assert EvalSet.load("mine.yaml").ids == ["one", "single-turn"]
 

@@ -96,7 +96,7 @@ def test_what_the_verdicts_on_a_run_are_worth_is_told_in_words_and_as_json():
     assert said.exit_code == 0, said.output
     assert "pass by the judge" in said.output
     assert "that they fail" in said.output
-    assert "is not known" in said.stderr  # whole trials have no judge with a digest
+    assert "it is unknown whether" in said.stderr  # whole trials have no judge with a digest
     [data] = json.loads(calibrated("labels/polite", "2", "--json").stdout)
     assert data["by_judge"]["share"] == 0.5
     assert data["by_people"]["share"] < 0.5

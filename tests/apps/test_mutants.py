@@ -115,7 +115,7 @@ def test_an_interrupted_command_shows_what_was_finished(author: Any, tmp_path: P
     assert re.search(r"mute +killed", said), said
     assert re.search(r"without refund +unfinished +interrupted", said), said
     [own] = [run.id for run in Store(tmp_path / "runs").runs() if "--" not in run.plan.evalset_id]
-    assert f"--run {own} goes on" in said
+    assert f"--run {own} continues" in said
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_a_conversation_cut_at_its_limit_exits_1_and_is_not_saved(greenroom):
     words = [*MOCKED, "--model", "shop.py:endless", "--max-turns", "3", "--save-as-eval", "s.yaml"]
     result = greenroom(*words)
     assert result.exit_code == 1
-    assert "cut at max_turns  simulation  3 turns" in result.stdout
+    assert "stopped at max_turns  simulation  3 turns" in result.stdout
     assert "not saved to s.yaml" in result.stderr
     assert not Path("s.yaml").exists()
 
@@ -122,7 +122,7 @@ def test_a_batch_writes_a_file_for_each_scenario_and_a_set_of_the_successful(gre
     result = greenroom(*words)
     assert result.exit_code == 1, result.output
     assert "completed  good  2 turns, goals 1/1" in result.stdout
-    assert "cut at max_turns  quick  1 turn" in result.stdout
+    assert "stopped at max_turns  quick  1 turn" in result.stdout
     assert sorted(path.name for path in Path("talks").iterdir()) == ["good.json", "quick.json"]
     assert EvalSet.load("s.yaml").ids == ["good"]
 

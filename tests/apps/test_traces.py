@@ -72,7 +72,7 @@ def test_options_of_metrics_can_be_typed(greenroom, logs):
     assert "Did you mean 'contains'" in done.output
     done = greenroom("eval", "score", "good.json", "-m", 'called("track", order=7)')
     assert done.exit_code == 3
-    assert "behind a colon, called:VALUE" in done.output
+    assert "after a colon, called:VALUE" in done.output
     done = greenroom("eval", "score", "good.json", "-m", "contains:It is (not")
     assert done.exit_code == 1
 

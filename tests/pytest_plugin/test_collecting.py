@@ -240,8 +240,8 @@ def test_a_torn_file_of_somebody_else_is_left_alone(project: Project) -> None:
         ("agent = 5", "agent=5 should be a path"),
         ("config = 5", "config=5 should be a path"),
         ("store = true", "store=True should be a path"),
-        ('allow_tools = "refund"', "allow_tools='refund' should be a list of texts"),
-        ("allow_tools = [5]", "allow_tools=[5] should be a list of texts"),
+        ('allow_tools = "refund"', "allow_tools='refund' should be a list of strings"),
+        ("allow_tools = [5]", "allow_tools=[5] should be a list of strings"),
     ],
 )
 def test_settings_that_cannot_be_meant_are_refused(project: Project, text: str, told: str) -> None:

@@ -1,6 +1,6 @@
 """The command line. Only click is imported until a command runs, so that `--help` is instant.
 
-Whatever is loaded before Ctrl-C is handled here would break into a traceback, so next to nothing is.
+Ctrl-C before it is handled here would print a traceback, so next to nothing is loaded before that.
 """
 
 import os
@@ -13,7 +13,7 @@ try:
     def _leave(_: int, __: object) -> None:
         os._exit(_INTERRUPTED)
 
-    # Only the main thread hears signals, and a handler of another program stays.
+    # Only the main thread receives signals, and another program's handler is left in place.
     _is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     try:
         if _is_ours:

@@ -49,7 +49,7 @@ def print_graph(
 
 
 def _snapshot(trial: Ledger, agent: object) -> Json:
-    """The graph that was run; a word if the agent is another one now."""
+    """The graph that ran; prints a note if the agent has changed since."""
     first = started(trial)
     if first is None or first.agent is None:
         raise BadInput("this trial was not begun here, so its ledger has no graph of the agent.")
@@ -63,7 +63,7 @@ def _costs(agent: object, store: Store | None, run: str) -> Estimate:
     flow = agent if isinstance(agent, Flow) else None
     if store is None and flow is None:
         raise BadInput(
-            "what an agent of another framework costs is known from its runs only; give --run too."
+            "the cost of another framework's agent is known only from its runs; give --run too."
         )
     if store is None:
         return estimate(flow)
@@ -75,7 +75,7 @@ def _costs(agent: object, store: Store | None, run: str) -> Estimate:
 def check_agent(
     agent: str, schema: str, given: str, strict: bool, as_json: bool, verbose: bool
 ) -> int:
-    """Print every issue; 1 if there are errors, or warnings where these count too."""
+    """Print every issue; returns 1 if there are errors, or warnings with `--strict`."""
     with telling(verbose):
         found = to_the_end(lambda: loaded(agent, verbose))
         fields = load_value(schema) if schema else None
@@ -105,7 +105,7 @@ def show_cost(
     verbose: bool,
     **given: Any,
 ) -> int:
-    """Print the estimate, and next to it what other runs took if they are named."""
+    """Print the estimate, next to what the named runs really used."""
     with telling(verbose):
         with loading(model, verbose):
             other = as_model_given(model)
@@ -119,7 +119,7 @@ def show_cost(
             traffic = Traffic.seen(ledgers, **given)
         elif not isinstance(backend, NativeBackend):
             raise BadInput(
-                f"{agent} is not a flow of Agent and step: what it asks models is known only from its "
+                f"{agent} is not a flow of Agent and step: its model calls are known only from its "
                 f"runs. Rehearse it, then give --from RUN."
             )
         known = estimate(backend.graph if isinstance(backend, NativeBackend) else found, traffic)
@@ -154,7 +154,7 @@ def show_coverage(runs: Sequence[str], store: str, as_json: bool) -> int:
 def ledgers_of(runs: Sequence[str], store: str) -> Iterator[Ledger]:
     """The conversations of all trials of these runs."""
     place = open_store(store)
-    # A run that is named twice has not run twice.
+    # A run that is named twice counts once.
     for name in dict.fromkeys(place.run(name).id for name in runs):
         found = [result.ledger for result in place.report(name) if result.kept is not None]
         if not found:
@@ -168,6 +168,6 @@ def _note_others(digest: str, ledgers: Sequence[Ledger]) -> None:
     others = sum(begun.digest != digest for begun in first)
     if others:
         aside(
-            f"{others} of {len(ledgers)} runs are of another agent, or of this one before it was "
-            f"changed; nodes with the same ids are assumed to be the same"
+            f"{others} of {len(ledgers)} runs are of another agent, or of an earlier version of this "
+            f"one; nodes with the same ids are assumed to be the same"
         )

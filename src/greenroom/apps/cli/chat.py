@@ -82,7 +82,7 @@ def list_conversations(store: str, as_json: bool, verbose: bool) -> int:
             begun = strftime("%Y-%m-%d %H:%M", localtime(facts.begun))
             whose = f"  {facts.user}" if facts.user else ""
             put_out(
-                f"{facts.id}  {begun}  {facts.app}{whose}{'  under way' if facts.is_open else ''}"
+                f"{facts.id}  {begun}  {facts.app}{whose}{'  in progress' if facts.is_open else ''}"
             )
         if not found:
             aside("no conversations yet. `greenroom perform agent.py` begins one.")
@@ -129,7 +129,7 @@ class Chat:
                     raise
 
     def say(self, message: str) -> None:
-        """Say one message; what the agent waits for then is printed, not asked."""
+        """Say one message; if the agent then waits for an answer, only print what it waits for."""
         self._turn(message)
         for wait in self._waits():
             aside(f"the agent waits for {_describe(wait)}")
@@ -145,7 +145,7 @@ class Chat:
         }
 
     def hint(self, agent: str) -> None:
-        """Say how the conversation goes on."""
+        """Print the command that continues the conversation."""
         first = started(self.ledger)
         if first is not None and self._options["store"]:
             aside(f"kept: greenroom perform {agent} --conversation {first.run_id}")
@@ -186,7 +186,7 @@ class Chat:
 
         if isinstance(piece, Restarted):
             self._terminal.print()
-            aside("  · that does not count: the answer starts over")
+            aside("  · discarded: the answer starts over")
             self._written = ""
             return
         self._written += piece
@@ -194,7 +194,7 @@ class Chat:
         self._terminal.file.flush()
 
     def _show(self, event: Event) -> None:
-        """What tools did, next to the conversation."""
+        """Print what tools did, on stderr."""
         if self._is_quiet or not isinstance(event, ToolReturned | ToolFailed):
             return
         came = event.error if isinstance(event, ToolFailed) else event.value
@@ -205,7 +205,7 @@ class Chat:
         return self.ledger.index_of().pending if len(self.ledger) else []
 
     def _answer_waits(self) -> None:
-        """Ask for everything that the agent waits for, and hand it over at once."""
+        """Ask for everything that the agent waits for, and pass all answers together."""
         answers: dict[str, Json] = {}
         message: str | None = None
         for wait in self._waits():
@@ -240,7 +240,7 @@ class Chat:
 
     def _attach(self, file: str) -> None:
         self._files.append(file_blob(Path(file)))
-        aside(f"goes with your next message: {', '.join(map(str, self._files))}")
+        aside(f"attached to your next message: {', '.join(map(str, self._files))}")
 
     def _save(self, file: str, case_id: str = "") -> None:
         path = Path(file)
@@ -260,7 +260,7 @@ def _describe(wait: YieldOpened) -> str:
 
 
 def _read_value(line: str) -> Json:
-    """An answer as it was typed: yes or no, JSON, or a text."""
+    """An answer as it was typed: yes or no, JSON, or plain text."""
     text = line.strip()
     if text.lower() in _YES:
         return _YES[text.lower()]

@@ -51,7 +51,7 @@ main.add_command(serve_command)
 
 @main.group("agent")
 def agent_group() -> None:
-    """Look at an agent."""
+    """Draw an agent, check its contracts, and estimate its costs."""
 
 
 @agent_group.command(
@@ -69,19 +69,19 @@ def agent_group() -> None:
 @click.option(
     "--cost",
     is_flag=True,
-    help="Show what each node is expected to cost; with --run as learnt from all its trials.",
+    help="Show what each node is expected to cost; with --run, learnt from all its trials.",
 )
-@click.option("--run", default="", metavar="RUN", help="Show the way a trial of this run took.")
 @click.option(
-    "--case", default="", metavar="CASE#TRIAL", help="Which trial; the first if there are several."
+    "--run", default="", metavar="RUN", help="Draw the path that a trial of this run took."
 )
+@click.option("--case", default="", metavar="CASE#TRIAL", help="Which trial (default: the first).")
 @options.stored
 @options.verbose
 def agent_graph(**given: Any) -> int:
     """Print AGENT's graph as a Mermaid flowchart, for Markdown pages and viewers.
 
-    With --run it is drawn as it was then: the way of the trial is thick, and each node says how often
-    it was visited, for how long, and what that cost.
+    With --run, the graph is drawn as it was recorded: the trial's path is thick, and each node shows its
+    visits, time and cost.
     """
     if not given["agent"] and not given["run"]:
         raise click.UsageError("say what to draw: AGENT, or --run.")
@@ -143,22 +143,22 @@ def _amount(name: str, help: str) -> Any:
     "--beside",
     multiple=True,
     metavar="RUN",
-    help="Show the estimate next to what this recorded run took; may be repeated.",
+    help="Show the estimate next to what this recorded run used; may be repeated.",
 )
-@_amount("--runs-per-day", "How many conversations a day there are.")
+@_amount("--runs-per-day", "How many conversations there are per day.")
 @_amount("--turns", "How many turns the agent takes in a conversation.")
-@_amount("--calls", "How often an agent asks its model in a visit, where no run shows it.")
-@_amount("--tokens-in", "Tokens of a first question, where no run shows them.")
-@_amount("--tokens-out", "Tokens of a reply, where no run shows them.")
+@_amount("--calls", "How often an agent asks its model in one visit, if no run shows it.")
+@_amount("--tokens-in", "Tokens of a first question, if no run shows them.")
+@_amount("--tokens-out", "Tokens of a reply, if no run shows them.")
 @click.option("--model", default="", metavar="NAME", help="Use this model in place of its own.")
 @options.stored
 @options.as_json
 @options.verbose
 def agent_cost(**given: Any) -> int:
-    """Estimate what AGENT costs, by node and in all, without asking a model.
+    """Estimate what AGENT costs, per node and in total, without asking a model.
 
-    What is not known, such as a price, is named; it is never 0. Routes, loops and forks that no run
-    shows are assumed, and the estimate says how.
+    Unknown values, such as a price, are named and never counted as 0. If no run shows which way routes,
+    loops and forks go, the estimate states what it assumes.
     """
     from greenroom.apps.cli.agents import show_cost
 
@@ -230,6 +230,6 @@ def completion(shell: str) -> int:
 
     kinds = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
     made = kinds[shell](click.Group(), {}, "greenroom", "_GREENROOM_COMPLETE")
-    # `source()` of bash asks a bash for its version first, which need not be installed here.
+    # click's `source()` for bash first runs bash to check its version, but bash may not be installed here.
     click.echo(made.source_template % made.source_vars())
     return 0

@@ -1,4 +1,4 @@
-"""After a run: its files, what is shown of all reports together, and what the gate says."""
+"""After a run: write its files, show all reports together, and apply the quality gate."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ from greenroom.suite.adaptive import spending
 Reports = Mapping[str, Report]
 """The report of each agent."""
 Decisions = Mapping[str, Decision]
-"""What the gate says of each agent's report; of a run that was cut it says nothing."""
+"""The gate's decision on each agent's report; an interrupted run has none."""
 
 
 def left_behind(
@@ -30,7 +30,7 @@ def left_behind(
     baseline: Report | None,
     decisions: Decisions,
 ) -> list[str]:
-    """Write every file that was asked for; returns why some could not be, since no run is lost by that."""
+    """Write every requested file; returns why some could not be written, which must not lose the run."""
     steps: list[Callable[[], object]] = []
     if order.leave_report:
         steps.append(lambda: reports[order.agent].save(order.leave_report))
@@ -75,7 +75,7 @@ def show_together(
 
 
 def _json(order: Order, reports: Reports, decisions: Decisions) -> str:
-    """One report as it stands in a file; those of several agents by agent."""
+    """One report as its file has it; those of several agents keyed by agent."""
     from greenroom.ledger.redaction import redactor
     from greenroom.results.data import report_data
     from greenroom.results.files import json_text, report_text
@@ -90,7 +90,7 @@ def _json(order: Order, reports: Reports, decisions: Decisions) -> str:
 
 
 def decided(order: Order, cases: Chosen, reports: Reports, baseline: Report | None) -> Decisions:
-    """What the gate says of each report: exit code, terminal and files all have it from here."""
+    """The gate's decision on each report; exit code, terminal and files all use this one."""
     gate = order.gate
     found: dict[str, Decision] = {}
     for agent, report in reports.items():
@@ -118,7 +118,7 @@ def end(decisions: Decisions, unwritten: Sequence[str] = ()) -> None:
 
 
 def _with_doubt(decision: Decision, order: Order, cases: Chosen, report: Report) -> Decision:
-    """The decision, and that a run with `--trials auto` did not become sure, if it did not.
+    """The decision, plus a reason if a run with `--trials auto` ended without a clear result.
 
     Where the pass rate is too low, or nothing was measured, the decision says so already.
     """

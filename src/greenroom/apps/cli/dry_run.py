@@ -1,4 +1,4 @@
-"""`greenroom eval run --dry-run`: what a run would take, without running anything."""
+"""`greenroom eval run --dry-run`: what a run would cost, without running anything."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from greenroom.suite.forecasts import Forecast, forecast, sum_of
 
 
 def show_forecasts(order: Order, cases: EvalSet, baseline: Report | None) -> int:
-    """Print what each agent of an order would take; no model is asked, and nothing is written."""
+    """Print what each agent's run would cost; no model is asked, and nothing is written."""
     earlier = [report_output.read_report(name, order.store) for name in order.learnt]
     found = {agent: _forecast(order, agent, cases, baseline, earlier) for agent in order.agents}
     enough = _budget(order, found.values())

@@ -27,7 +27,7 @@ def eval_group() -> None:
 
 
 def _part_of(_: click.Context, __: click.Parameter, given: str) -> str:
-    """Refuse what is not two numbers, such as `2/4`."""
+    """Refuse a value that is not of the form `2/4`."""
     part, slash, parts = given.partition("/")
     is_part = slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)
     if given and not is_part:
@@ -96,7 +96,7 @@ _kept_where = options.together(
     ),
     click.option("--no-store", is_flag=True, help="Do not record the run."),
 )
-"""The options of `run` about recording and resuming, besides those in the table."""
+"""The options of `run` for recording and resuming that are not in the table."""
 
 
 @eval_group.command("run", epilog=f"{_RUN_EXAMPLES}\n\n{EXIT_CODES}")
@@ -107,7 +107,7 @@ _kept_where = options.together(
     multiple=True,
     type=FILE,
     metavar="AGENT",
-    help="Also run this agent on the same cases, to see both side by side; may be repeated.",
+    help="Also run this agent on the same cases, to compare them; may be repeated.",
 )
 @options.of_evaluation(in_watch=False)
 @gate_options.of_run
@@ -194,7 +194,7 @@ def _check_together(given: dict[str, Any]) -> None:
         (given["learnt"] and not given["dry_run"], "--from is for --dry-run"),
         (
             given["dry_run"] and given["suggest_mocks"],
-            "--dry-run and --suggest-mocks are two things instead of a run; give one of them",
+            "--dry-run and --suggest-mocks each replace the run; give one of them",
         ),
     ):
         if wrong:
@@ -216,7 +216,7 @@ def _word(name: str) -> str:
 
 
 def _one_place(given: dict[str, Any]) -> dict[str, object]:
-    """The same, where cases and concurrency may each be given in two ways, but not in both."""
+    """Settle cases and concurrency, which can each be given in two ways, but not in both at once."""
     file = given.pop("test_file")
     if file and given["cases"]:
         raise click.UsageError("--test-file names the cases, and CASES does too; give one of them.")
@@ -261,7 +261,7 @@ _MUTANT_CODES = """\b
 Exit codes, the first that applies:
   129, 130, 143  ended by SIGHUP, Ctrl-C or SIGTERM
   3         bad usage, or an agent, case, file or store that cannot be used
-  2         a case broke with the agent itself, or no mutant could be played
+  2         a case broke with the agent itself, or no mutant could be run
   1         the score is below --min-score
   0         otherwise
 """
@@ -283,17 +283,18 @@ Exit codes, the first that applies:
     "--run",
     default="",
     metavar="RUN",
-    help="Take this run, or this report file, for the agent's own instead of running it.",
+    help="Use this run, or this report file, as the agent's own results instead of running it.",
 )
 @click.option(
     "--rules",
     is_flag=True,
-    help="Also delete each sentence of the instructions, 12 at most: each asks the agent's model again.",
+    help="Also make mutants that lack one sentence of the instructions, 12 at most; each asks the agent's "
+    "model again.",
 )
 @click.option(
     "--no-tools",
     is_flag=True,
-    help="Take no tool away: then no mutant asks the agent's model, unless --rules is given.",
+    help="Make no mutants that lack a tool: then no mutant asks the agent's model, unless --rules is given.",
 )
 @click.option(
     "--min-score",
@@ -327,9 +328,9 @@ Exit codes, the first that applies:
 def eval_mutants(**given: Any) -> int:
     """Test CASES: worse versions of AGENT must fail them.
 
-    The agent runs first, then each mutant of it: one that says nothing, refuses, repeats the user, calls
-    every tool, and one without each tool. The score is the share of mutants that some case notices. Cases
-    that an agent passes which does nothing are named, and those that the agent never passes.
+    The agent runs first, then its mutants: one says nothing, one refuses, one repeats the user, one calls
+    every tool, and for each tool one lacks it. The score is the share of mutants that fail some case. Cases
+    that a do-nothing agent passes are named, and so are cases that the agent itself never passes.
     """
     if given["no_store"] and given["store"]:
         raise click.UsageError(f"{_TWO_STORES}.")

@@ -1,4 +1,4 @@
-"""`greenroom eval-set`: the commands that keep eval-set files, and their options."""
+"""`greenroom eval-set`: the commands for eval-set files, and their options."""
 
 from typing import Any
 
@@ -47,9 +47,9 @@ def create(**given: Any) -> int:
 @click.option(
     "--no-expect",
     is_flag=True,
-    help="With a recorded session: expect nothing; accepts sessions that were cut short too.",
+    help="With a recorded session: expect nothing; then sessions that ended early are accepted too.",
 )
-@click.option("--from-run", default="", metavar="RUN", help="Add what a case of a stored run did.")
+@click.option("--from-run", default="", metavar="RUN", help="Add a case from a stored run.")
 @click.option("--case", default="", metavar="ID", help="With --from-run: which case.")
 @click.option("--trial", default=1, show_default=True, help="With --from-run: which trial of it.")
 @options.stored
@@ -129,8 +129,8 @@ def list_cases(**given: Any) -> int:
 def validate(**given: Any) -> int:
     """Report everything that is wrong with eval-set FILES, with line and place.
 
-    Exit code 3 unless all files are valid, or were fixed. What a hint names may be fine in a run with
-    its own settings; hints do not change the exit code.
+    Exit code 3 unless all files are valid, or were fixed. A hint points at something that may still work
+    with the settings of a run; hints do not change the exit code.
     """
     from greenroom.apps.cli.validation import validate
 

@@ -72,7 +72,7 @@ def add(
     from_run: tuple[str, str, int],
     store: str,
 ) -> int:
-    """Put one more case into a file, in the shape the file has."""
+    """Add a case to a file, in the file's own shape."""
     with telling(verbose=False):
         evalset = _opened(file)
         run, of_run, trial = from_run
@@ -88,7 +88,7 @@ def add(
         else:
             case = ask_for_case(evalset, case_id)
         add_cases(Path(file), case)
-    put_out(f"added {case.id!r} to {file}, which has {number_of(len(evalset) + 1, 'case')} now")
+    put_out(f"added {case.id!r} to {file}, which now has {number_of(len(evalset) + 1, 'case')}")
     return PASSED
 
 
@@ -127,7 +127,7 @@ def free_id(wanted: str, evalset: EvalSet) -> str:
 
 
 def ask_for_case(evalset: EvalSet, case_id: str) -> Case:
-    """The case that its author describes; nothing is saved until they confirm it."""
+    """Ask the author for a new case; nothing is saved until they confirm it."""
     click.echo("A new case. Leave an answer empty to skip it; Ctrl-C ends without a change.\n")
     known = case_id or _ask("id", default=free_id("case", evalset), check=_unused(evalset))
     name = _ask("name")
@@ -147,7 +147,7 @@ def ask_for_case(evalset: EvalSet, case_id: str) -> Case:
 
 
 def _expected(mocks: dict[str, Any]) -> Expect | None:
-    """What is expected of one turn; a tool that is expected gets a mock."""
+    """Ask what is expected of one turn; each expected tool gets a mock."""
     contains = _ask("  the answer contains")
     tools: list[ToolCall] | None = None
     while tool := _ask("  a tool that should be called ('none' if no tool may be)"):
@@ -203,13 +203,13 @@ def remove(file: str, ids: tuple[str, ...]) -> int:
         evalset = _opened(file).without(*ids)
         write_evalset(evalset, file, shape=evalset.shape or None)
     put_out(
-        f"removed {', '.join(map(repr, ids))} from {file}, which has {number_of(len(evalset), 'case')} now"
+        f"removed {', '.join(map(repr, ids))} from {file}, which now has {number_of(len(evalset), 'case')}"
     )
     return PASSED
 
 
 def merge_files(files: tuple[str, ...], output: str, deduplicate: bool, keep: str | None) -> int:
-    """Put several files into one of our own shape."""
+    """Merge several files into one file of Greenroom's own shape."""
     with telling(verbose=False):
         sets = [read_evalset(file) for file in files]
         merged = merge(*sets, deduplicate=keep or deduplicate)  # pyright: ignore[reportArgumentType]
@@ -221,7 +221,7 @@ def merge_files(files: tuple[str, ...], output: str, deduplicate: bool, keep: st
 
 
 def convert(source: str, target: str, shape: str, read_as: str, lossy: bool) -> int:
-    """Write a file in another shape; what that loses is listed, and refused unless allowed."""
+    """Write a file in another shape; anything lost is listed, and refused unless `lossy`."""
     with telling(verbose=False):
         evalset = read_evalset(source, shape=read_as or None)
         try:
@@ -270,13 +270,13 @@ def list_cases(file: str, filters: Sequence[str], verbose: bool, as_json: bool) 
 
 
 def _row(case: Case) -> tuple[str, ...]:
-    # A script that is followed by a user has as many turns as they like.
+    # A simulated user who follows the script takes as many turns as they like.
     turns = f"{len(case.script)}{'+' if case.user is not None else ''}"
     return (case.id, case.name, turns, ", ".join(map(str, case.tags)))
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Columns side by side. Of ten thousand rows a prettier table would take seconds."""
+    """Plain columns, because a prettier table of ten thousand rows would take seconds."""
     shown = [_HEADERS, *(tuple(_cell(text) for text in row) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     return [

@@ -1,4 +1,4 @@
-"""`greenroom eval run`: load, run, report, and decide by the gate."""
+"""`greenroom eval run`: load, run, report, and apply the quality gate."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -97,7 +97,7 @@ class _Rehearsal:
                 self._run(agent, number)
 
     def _check_variants(self) -> None:
-        """Refuse an agent that cannot run these cases now, since its turn may be an hour away."""
+        """Refuse an agent that cannot run these cases now, not after the others have run for an hour."""
         order = self._order
         for agent in order.agents[1:]:
             workers = order.workers_for(agent)
@@ -152,7 +152,7 @@ class _Rehearsal:
             self._stop = stop
             return stop.report
         except StoreFailed as error:
-            if error.report is None:  # nothing was run: the place was badly chosen
+            if error.report is None:  # nothing ran: the store could not be used at all
                 raise
             self._broken = error
             return error.report
@@ -161,20 +161,20 @@ class _Rehearsal:
         return report
 
     def _against(self, agent: str) -> dict[str, Any]:
-        """What an agent is compared with: the baseline is that of the first."""
+        """What an agent is compared with: the baseline belongs to the first agent."""
         if self._baseline is None or agent != self._order.agent:
             return {}
         return {"baseline": self._baseline, "confirm": self._order.confirm}
 
     def _resume_hint(self, agent: str) -> str:
-        """How to resume the run under way, for a user who does not wait for its report."""
+        """How to resume the run in progress, for a user who does not wait for its report."""
         run = self._under_way()
         return (
             f"run {run.id}; to resume: {self._order.resume_command(agent, run.id)}" if run else ""
         )
 
     def _so_far(self, watching: Watching) -> Report:
-        """What is finished of a run that does not stop: the store may know more than the hooks heard."""
+        """The finished part of a run that does not stop; the store may have more than the hooks reported."""
         store, run = self._order.keeping, self._under_way()
         with suppress(NotFound, StoreFailed):
             if store is not None and run is not None:
@@ -182,12 +182,12 @@ class _Rehearsal:
         return watching.so_far
 
     def _under_way(self) -> Run | None:
-        """The run that is under way, if there is no doubt which one it is."""
+        """The run in progress, if it is clear which one it is."""
         store, name = self._order.keeping, self._cases.evalset.name or self._cases.evalset.id
         known: list[Run] = []
         with suppress(NotFound, StoreFailed):
             known = [] if store is None else store.runs()
-        # Another process may run the same set just now.
+        # Another process may be running the same set.
         is_new = self._order.resume is None
         found = [
             run
@@ -207,7 +207,7 @@ class _Rehearsal:
         return asked or self._cases.evalset.trials
 
     def _take(self, agent: str, report: Report) -> None:
-        """Show what an agent came to."""
+        """Show an agent's report."""
         if self._plan or self._order.as_json:
             report = replace(report, sources=self._cases.places())
         shard = self._order.shard
@@ -231,10 +231,9 @@ class _Rehearsal:
     # Concluding
 
     def conclude(self) -> list[str]:
-        """Write and show what belongs to the whole; which files could not be written is returned.
+        """Write and show what covers all agents; returns why some files could not be written.
 
-        Raises if it was interrupted, or the store failed: what was finished is not a verdict on the
-        whole.
+        Raises Stopped if the run was interrupted or the store failed: a partial run has no verdict.
         """
         order, unwritten = self._order, list[str]()
         if self._stop is None and self._broken is None:
@@ -253,7 +252,7 @@ class _Rehearsal:
         return unwritten
 
     def _tell_end(self) -> None:
-        """The same for a run that does not come back."""
+        """Conclude a run that does not stop when asked; the process ends after this."""
         try:
             self.conclude()
         except Stopped as stopped:
@@ -269,7 +268,7 @@ class _Rehearsal:
         return "\n".join([how_far, *self._hints()])
 
     def _mending(self, broken: StoreFailed) -> list[str]:
-        """What must be fixed, and how to resume after that, even if the store cannot be read."""
+        """What must be fixed, and how to resume afterwards, even if the store cannot be read."""
         agent, report = list(self.reports.items())[-1]
         return [str(broken), f"to resume: {self._order.resume_command(agent, report.id)}"]
 
@@ -294,7 +293,7 @@ class _Rehearsal:
         order, budget = self._order, self._budgets.get(agent)
         rest = f"{left} of {kept.total} trials {'is' if left == 1 else 'are'} left"
         if left <= 0:
-            rest = "cases that fail have to be run again"
+            rest = "failed cases must be run again"
         if order.is_shared:
             return [f"{rest}, here or in other shards; the command of each resumes it"]
         if budget is None or not budget.refusal:

@@ -1,4 +1,4 @@
-"""Work of a command on an event loop of its own, until it is done or a signal ends it.
+"""Run a command's work on its own event loop, until it is done or a signal ends it.
 
 Ctrl-C, SIGTERM and SIGHUP: the first asks a run to stop, the second ends the process at once.
 """
@@ -50,8 +50,7 @@ _CODES: Final = {
 }
 _SHOW_CURSOR: Final = b"\x1b[?25h"
 
-# Seconds: until a run that does not stop is left behind, for printing what it came to, and for
-# taking the progress bar away.
+# Seconds: to wait for a run that does not stop, to print its results, and to erase the progress bar.
 _PATIENCE: Final = 3.5
 _LAST_WORDS: Final = 5.0
 _CLEARING: Final = 0.5
@@ -95,7 +94,7 @@ def run_cases(
             report = on_own_loop(evaluated)
         except asyncio.CancelledError:
             if not signals.code:
-                raise RunBroke("the run was cancelled by code of its own.") from None
+                raise RunBroke("the run was cancelled by its own code.") from None
         except StoreFailed as error:
             if not signals.code:
                 raise
@@ -107,7 +106,7 @@ def run_cases(
 
 @contextmanager
 def _cancelled_by(cancel: Cancel) -> Generator[None]:
-    """Let the token end the present task, for as long as no run listens to it."""
+    """Let the token cancel the current task until a run listens to it."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
     def cut() -> None:
@@ -163,11 +162,11 @@ def _name_unmocked(agent: object, cases: EvalSet, options: Mapping[str, object])
 
 
 class Signals:
-    """Hears signals on a thread of its own, so that code which blocks the event loop hides none.
+    """Receives signals on its own thread, so that code which blocks the event loop hides none.
 
     The first signal cancels. If that does not help, `on_overdue` reports what there is, and the process
-    ends. The second ends it at once, with `resume_hint` as its last words; `clear` takes away what
-    stands on the screen.
+    ends. The second ends it at once, with `resume_hint` as its last words; `clear` erases the progress
+    bar.
     """
 
     def __init__(
@@ -206,11 +205,11 @@ class Signals:
         signal.set_wakeup_fd(self._woken)
         for number, handler in self._before.items():
             signal.signal(number, handler)
-        os.close(self._writing)  # which is how the thread learns that it is over
+        os.close(self._writing)  # the closed pipe tells the thread to end
         self._listening.join()
 
     def _handle(self, number: int, _: FrameType | None) -> None:
-        """The thread has heard it already, unless an event loop has taken its pipe's place."""
+        """Pass a signal to the thread if an event loop has replaced the thread's pipe."""
         current = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
         if current != self._writing:
             signal.set_wakeup_fd(current)
@@ -226,12 +225,12 @@ class Signals:
         os.close(reading)
 
     def _end(self, *, asked_twice: bool) -> None:
-        """End the process, however deep its main thread is stuck; last words that hang are left."""
+        """End the process, however deep its main thread is stuck, even if printing hangs."""
         if asked_twice:
             clearing = Thread(target=self._clear, daemon=True)
             clearing.start()
             clearing.join(_CLEARING)
-            # The main thread may have been about to take the bar away.
+            # The main thread may not have erased the bar yet.
             erase = "\r\x1b[2K" if sys.stdout.isatty() else ""
             _write(f"{erase}greenroom: {ENDINGS[self.code]}\n")
         speaking = Thread(target=self._last_words, args=(asked_twice,), daemon=True)
@@ -259,7 +258,7 @@ def _next_signal(reading: int, until: float) -> int | None:
         number = os.read(reading, 1)
         if not number:
             return None
-        if number[0] in _CODES:  # others have theirs, the alarm among them
+        if number[0] in _CODES:  # other signals, such as the alarm, have their own handlers
             return _CODES[signal.Signals(number[0])]
     return 0
 
@@ -273,7 +272,7 @@ def _write(text: str) -> None:
 
 
 def to_the_end(work: Callable[[], Awaitable[T]]) -> T:
-    """The result of `work`, on a loop whose threads stay inside the fence; Interrupted if cut."""
+    """The result of `work`, on a loop whose threads stay inside the fence; a signal raises Interrupted."""
 
     ends = _Ends()
 
@@ -290,11 +289,11 @@ def to_the_end(work: Callable[[], Awaitable[T]]) -> T:
 
 
 class _Terminated(Interruption):
-    """A second signal came, and code that does not look up from its work must stop."""
+    """A second signal came, and code that blocks must stop."""
 
 
 class _Ends:
-    """SIGTERM and SIGHUP end the present task as Ctrl-C does: politely at first, then at once."""
+    """SIGTERM and SIGHUP end the current task as Ctrl-C does: politely first, then at once."""
 
     def __init__(self) -> None:
         self.code = TERMINATED

@@ -1,4 +1,4 @@
-"""How a command ends: which exit code, and what is said about it on stderr."""
+"""How a command ends: its exit code, and the message on stderr."""
 
 import os
 import sys
@@ -24,11 +24,11 @@ HUNG_UP = 129
 INTERRUPTED = 130
 TERMINATED = 143
 ENDINGS = {HUNG_UP: "hung up", INTERRUPTED: "interrupted", TERMINATED: "terminated"}
-"""How a command ended that a signal stopped."""
+"""What is printed when a signal stopped a command."""
 
 
 class Stopped(click.ClickException):
-    """A command that cannot go on, with its message and its exit code."""
+    """A command that cannot continue, with its message and its exit code."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -71,7 +71,7 @@ class CommandGroup(click.Group):
 
 
 class RootGroup(CommandGroup):
-    """The root of the command line, with the commands that other doors and installed packages offer."""
+    """The root of the command line, with the commands that other parts and installed packages offer."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Our own commands, and those of others."""
@@ -125,7 +125,7 @@ def loading(reference: str, verbose: bool) -> Generator[None]:
 
 
 def _with_pointer(error: GreenroomError) -> str:
-    """What an error says, and where more is said about its kind."""
+    """The error's message, and the command that explains this kind of error."""
     from greenroom.apps.cli.explain import explained_name
 
     return f"{error}\nMore: greenroom explain {explained_name(error)}"
@@ -186,22 +186,22 @@ def _place(error: BaseException) -> str:
     return f" (line {frames[-1].lineno} of {frames[-1].filename})" if frames else ""
 
 
-# Standard output and error may be closed, full or left by their reader: no verdict is lost by it
+# Standard output and error may be closed, full or abandoned by their reader; no verdict may be lost by that
 
 _NUMBERS = {"stdout": 1, "stderr": 2}
 
 
 class _Outlet(FileIO):
-    """Writes for as long as it can. `error` is what then kept it from writing.
+    """Writes for as long as it can; `error` is what stopped it.
 
-    `first` is written before anything else: what takes a progress bar away that stands on the line.
+    `first` is written before anything else: the codes that erase a progress bar on the current line.
     """
 
     error: OSError | None = None
     first: bytes = b""
 
     def write(self, data: Any, /) -> int | None:
-        """Write, or let go of what cannot be written."""
+        """Write, or drop what cannot be written."""
         if self.error is None:
             try:
                 if not self.first:
@@ -230,24 +230,24 @@ class Streams:
                 setattr(sys, name, _text(outlet, stream))
 
     def flush(self) -> str:
-        """Write what waits; why not everything could be printed, unless the reader has left."""
+        """Write what is buffered; returns why not everything could be printed, unless the reader has left."""
         for name in self._outlets:
             with suppress(OSError, ValueError):
                 getattr(sys, name).flush()
         lost = self._outlets["stdout"].error if "stdout" in self._outlets else None
-        # A reader that went away has seen enough.
+        # A reader that closed the pipe has seen enough.
         return "" if lost is None or lost.errno == EPIPE else (lost.strerror or str(lost))
 
 
 def write_first(codes: bytes) -> None:
-    """Let these codes come before whatever is written to a terminal by way of standard error."""
+    """Write these codes before anything else that standard error sends to a terminal."""
     outlet = getattr(getattr(sys.stderr, "buffer", None), "raw", None)
     if isinstance(outlet, _Outlet) and outlet.isatty():
         outlet.first = codes
 
 
 def _occupy() -> None:
-    """Open what was closed: a store that is opened next would get its number, and be printed into."""
+    """Reopen closed standard streams: a store opened next would get their number, and be printed into."""
     for number in (0, *_NUMBERS.values()):
         try:
             os.fstat(number)
@@ -266,7 +266,7 @@ def _text(outlet: _Outlet, before: TextIOWrapper | None) -> TextIOWrapper:
     return TextIOWrapper(
         BufferedWriter(outlet),
         encoding=before.encoding if before is not None else "utf-8",
-        # A terminal that cannot show a character is no reason to lose a report.
+        # A terminal that cannot show a character must not lose a report.
         errors="backslashreplace",
         line_buffering=outlet.isatty() or outlet.fileno() == _NUMBERS["stderr"],
     )

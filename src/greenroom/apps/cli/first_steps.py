@@ -28,7 +28,7 @@ Where to look next
 
 
 def show_demo() -> int:
-    """Rehearse the clinic, explain what came of it, and check that it came as designed."""
+    """Rehearse the clinic, explain the results, and check that they are as designed."""
     terminal = Terminal()
     with telling(verbose=False):
         terminal.say(_BEFORE_DEMO)
@@ -67,14 +67,14 @@ What to do next{where}
   pytest                               the same as tests
   greenroom eval watch agent.py        run them again whenever you save; needs the extra `watch`"""
 _REQUIREMENTS = """\
-# Greenroom, as it was installed where this project was begun. Extras go into brackets behind its name
+# Greenroom, as it was installed where this project was begun. Extras go in brackets after its name
 # or path: {example}
 {note}{line}
 pytest>=8.3
 """
 _LOCAL = """\
 # That is a place on one machine. For CI, and for others, write where they can get it, such as
-# greenroom @ git+https://HOST/PATH/greenroom.git, or a wheel that lies in this repository.
+# greenroom @ git+https://HOST/PATH/greenroom.git, or a wheel kept in this repository.
 """
 
 
@@ -97,7 +97,7 @@ def write_project(folder: str) -> int:
 
 
 def _requirements() -> str:
-    """What installs Greenroom once more as it is installed here, and what the tests need."""
+    """Requirements that install Greenroom as it is installed here, and what the tests need."""
     note = _LOCAL if local_path() else ""
     return _REQUIREMENTS.format(note=note, line=requirement(), example=requirement("openai"))
 

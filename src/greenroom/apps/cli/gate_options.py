@@ -1,4 +1,4 @@
-"""The options that say what is good enough, and what counts as worse than a baseline."""
+"""The options of the quality gate: what is good enough, and what counts as worse than a baseline."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ against = options.together(
         "gate_tags",
         multiple=True,
         metavar="TAG",
-        help="Apply the gate to the cases with this tag too, as a group; may be repeated.",
+        help="Also apply the quality gate to the cases with this tag, as a group; may be repeated.",
     ),
     click.option(
         "--threshold",
@@ -57,7 +57,7 @@ of_run = options.together(
         "minimum below 1.",
     ),
 )
-"""The options of `run` that say what suffices."""
+"""The options of `run` that say what is good enough."""
 
 
 baselines = click.option(
@@ -77,11 +77,11 @@ min_pass_rate = click.option(
 
 
 of_recorded = options.together(options.max_errors, against, min_pass_rate, baselines)
-"""The options of what judges recorded trials as a run is judged: `merge` and `score`."""
+"""The options of `merge` and `score`, which judge recorded trials the way a run is judged."""
 
 
 def gate_of(given: dict[str, Any]) -> "Gate":
-    """The gate that these options make; they are taken out of `given`."""
+    """The gate that these options describe; they are removed from `given`."""
     from greenroom.results import Gate  # loaded when a command runs, not for its help
 
     return Gate(

@@ -1,4 +1,4 @@
-"""`greenroom eval`: the commands that judge what was recorded; no agent runs."""
+"""`greenroom eval`: the commands that judge recorded results; no agent runs."""
 
 from dataclasses import fields
 from typing import Any
@@ -119,9 +119,9 @@ def eval_rescore(
 ) -> int:
     """Measure an earlier RUN again, without the agent, and show which verdicts flip.
 
-    --config gives the criteria; CASES, which may have changed since, what each case expects and its
-    own metrics. Without CASES, the cases are those that were recorded. The run itself stays as it
-    is. Exit code 2 if something could not be measured.
+    --config gives the criteria. CASES, which may have changed since, give what each case expects and its
+    own metrics; without CASES, the recorded ones are used. The run itself is not changed. Exit code 2 if
+    something could not be measured.
     """
     options.loudness(given)
     from greenroom.apps.cli.recorded_results import rescore_run

@@ -95,7 +95,7 @@ def _take(labels: LabelSet, rater: str, item: str, typed: str) -> bool:
 
 
 def show_agreement(folder: str, as_json: bool, verbose: bool) -> int:
-    """Print how far each two agree."""
+    """Print how far each pair of raters agrees."""
     with telling(verbose):
         labels = LabelSet(folder)
         found, alpha = labels.agreements(), labels.alpha()
@@ -107,12 +107,12 @@ def show_agreement(folder: str, as_json: bool, verbose: bool) -> int:
         if len(labels.said()) > 2 and alpha is not None:
             put_out(f"all people together: Krippendorff's alpha {alpha:.2f}")
         if not found:
-            aside("nobody has graded yet")
+            aside("no one has graded yet")
     return PASSED
 
 
 def calibrate(folder: str, runs: Sequence[str], store: str, as_json: bool, verbose: bool) -> int:
-    """Print what the verdicts on each run are worth."""
+    """Print the pass rate of each run by the judge, and the estimate of what people would say."""
     with telling(verbose):
         labels, place = LabelSet(folder), open_store(store)
         found: list[Json] = []
@@ -135,7 +135,7 @@ def calibrate(folder: str, runs: Sequence[str], store: str, as_json: bool, verbo
             put_out_json(json.dumps(redactor().value(found), indent=2))
         elif not labels.settings.metric:
             aside(
-                "whether the metrics of these runs are those that people were compared with is not known"
+                "it is unknown whether these runs used the metrics that people were compared with"
             )
     return PASSED
 

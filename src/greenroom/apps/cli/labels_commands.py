@@ -26,7 +26,7 @@ def labels_group() -> None:
     "--metric",
     default="",
     metavar="NAME",
-    help="The metric whose verdicts theirs are compared with; else those on whole trials.",
+    help="The metric to compare people's grades with (default: the verdict on the whole trial).",
 )
 @click.option(
     "--count", type=click.IntRange(min=1), default=50, show_default=True, help="How many trials."
@@ -44,8 +44,8 @@ def labels_group() -> None:
 def labels_draw(**given: Any) -> int:
     """Draw random trials of RUNS into a folder, to grade them there or on the page of `greenroom web`.
 
-    Their conversations are copied, without secrets, so a run may be deleted later. At first one trial of
-    each case is drawn.
+    Their conversations are copied, without secrets, so a run may be deleted later. One trial of each case
+    is drawn before any case gets a second.
     """
     from greenroom.apps.cli.labels import draw
 
@@ -59,7 +59,7 @@ def labels_draw(**given: Any) -> int:
 def labels_grade(**given: Any) -> int:
     """Grade the conversations in FOLDER one after the other; no verdict and no agent is shown.
 
-    What you have graded stays graded: leave at any time, and go on later.
+    Your grades are kept: leave at any time, and continue later.
     """
     from greenroom.apps.cli.labels import grade
 
@@ -79,7 +79,7 @@ def labels_grade(**given: Any) -> int:
 def labels_agreement(**given: Any) -> int:
     """Say how far the people who graded FOLDER agree with each other and with the judge.
 
-    Cohen's kappa for each two, with its 95 % interval; Krippendorff's alpha for three and more.
+    Cohen's kappa for each pair, with its 95 % interval; Krippendorff's alpha for three or more people.
     """
     from greenroom.apps.cli.labels import show_agreement
 
@@ -99,10 +99,10 @@ def labels_agreement(**given: Any) -> int:
 @options.as_json
 @options.verbose
 def labels_calibrate(**given: Any) -> int:
-    """Say what pass rate people would give RUNS, by how often their judge agrees with the grades in FOLDER.
+    """Estimate the pass rate that people would give RUNS, from how often the judge agrees with FOLDER's grades.
 
-    The interval holds what chance does to the run and to the grades. A judge that has changed since the
-    trials were drawn is refused.
+    The interval accounts for chance in the run and in the grades. A judge that has changed since the trials
+    were drawn is refused.
     """
     from greenroom.apps.cli.labels import calibrate
 

@@ -14,7 +14,7 @@ from greenroom.suite.inputs.sources import as_middleware, as_model_given, as_res
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveAgent:
-    """The agent, what it works with, and how far each of its turns may go."""
+    """The agent, what it works with, and the limits of each of its turns."""
 
     agent: str
     model: str
@@ -26,14 +26,14 @@ class LiveAgent:
     verbose: bool
 
     def load(self, runner: asyncio.Runner) -> tuple[Any, Any]:
-        """The agent that is named, and what runs: the same, with another model if one was given."""
+        """The named agent, and the agent to run: the same one, or a copy with the given model."""
         with loading(self.model, self.verbose):
             other = as_model_given(self.model)
         found = runner.run(loaded(self.agent, self.verbose))
         return found, found if other is None else with_model(backend_for(found), other)
 
     def turn_options(self) -> dict[str, Any]:
-        """What every turn is given."""
+        """The options of every turn."""
         return {
             "resources": as_resources(self.resources) if self.resources else None,
             "middleware": getattr(as_middleware(self.middleware), "members", ()),

@@ -18,7 +18,7 @@ from greenroom.suite.option_types import as_number
 def metrics_named(given: Sequence[str]) -> list[MetricLike]:
     """Metrics as they are typed: `safety_v1,turns_within`, `called={"tool": "lookup"}`, `called:lookup`.
 
-    What stands behind a colon is the metric's first option, behind a sign of equality all of them.
+    A colon is followed by the metric's first option, an equals sign by all of them.
     `metrics.py:polite` is a metric of your own.
     """
     found: list[MetricLike] = []
@@ -37,7 +37,7 @@ def _refuse_call(typed: str) -> None:
     if python := re.match(r"\s*(\w+)\(", typed):
         name = python[1]
         raise BadMetric(
-            f"--metrics {typed}: write its first option behind a colon, {name}:VALUE, or several as "
+            f"--metrics {typed}: write its first option after a colon, {name}:VALUE, or several as "
             f"'{name}={{\"option\": 1}}'."
         )
 

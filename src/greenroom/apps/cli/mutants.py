@@ -31,9 +31,9 @@ _PER_RUN = ("resume", "min_pass_rate", "keep_ledgers")
 def show_mutants(
     order: Order, *, run: str, rules: bool, no_tools: bool, min_score: float | None
 ) -> int:
-    """Play the mutants, print what they came to, and decide by the least score.
+    """Run the mutants, print their results, and compare the score with the minimum.
 
-    A signal leaves out what is not finished; a second one ends the process at once.
+    After a signal, unfinished mutants are left out; a second signal ends the process at once.
     """
     cancel = Cancel()
     with telling(order.verbose):
@@ -70,7 +70,7 @@ def show_mutants(
     if signals.code:
         _say_how_it_ended(signals.code)
         if score.run and not score.broken:
-            aside(f"--run {score.run} goes on without another run of the agent itself")
+            aside(f"--run {score.run} continues without running the agent itself again")
         return signals.code
     return _code(score, min_score)
 
@@ -86,7 +86,7 @@ def _code(score: MutationScore, min_score: float | None) -> int:
     if score.unfinished:
         aside(
             f"greenroom: {number_of(len(score.unfinished), 'mutant')} left without a verdict, so the score may "
-            f"be another: raise --budget, or ask again when the model can be asked"
+            f"change: raise --budget, or try again when the model can be reached"
         )
         return RUN_ERRORS
     if min_score is not None and score.score < min_score:

@@ -18,7 +18,7 @@ FILE = click.Path()
 
 
 def examples(*lines: str) -> str:
-    """Commands to try, as they stand below a command's help."""
+    """Commands to try, as shown below a command's help."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
@@ -36,7 +36,7 @@ Exit codes, the first that applies:
 
 
 class Number(click.FloatRange):
-    """A number in a range; `nan` lies in every range, and nothing is ever below it."""
+    """A number in a range. `nan` is refused: every range check would accept it."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -49,7 +49,7 @@ class Number(click.FloatRange):
 
 
 def together(*decorators: Decorator[Any]) -> Decorator[Any]:
-    """Several options as one; as with decorators, the last one stands first in the help."""
+    """Several options as one decorator; as with stacked decorators, the last one comes first in the help."""
 
     def decorated(command: Any) -> Any:
         for decorator in decorators:
@@ -179,7 +179,7 @@ import_network = click.option(
 tools = together(
     import_network, declared("allow_tools", "mocks", "resources", "middleware", "allow_opaque")
 )
-"""What answers for tools, and what the agent's file may do when it is loaded."""
+"""The options for mocks and tools, and for what the agent's file may do when it is loaded."""
 
 
 acting = together(
@@ -204,7 +204,7 @@ acting = together(
         "--model", default="", metavar="NAME", help="Use this model for every part of the agent."
     ),
 )
-"""With what an agent acts for real, and how far one turn of it may go."""
+"""The options of an agent that acts for real, and the limits of one turn."""
 
 
 filters = click.option(

@@ -59,12 +59,12 @@ Exit codes, the first that applies:
 def perform_command(context: click.Context, **given: Any) -> int:
     """Talk to AGENT. It acts: models are asked and tools run for real.
 
-    The conversation is kept in the store, event by event, and can be continued. Here you are also asked
-    for what the agent waits for, such as an approval.
+    The conversation is kept in the store, event by event, and can be continued. When the agent waits for
+    something, such as an approval, you are asked for it here.
     """
     from greenroom.apps.cli.chat import list_conversations, talk
 
-    # Not taken for a message: someone may have meant a file of cases, and this agent acts.
+    # Not treated as a message: someone may have meant a file of cases, and this agent acts for real.
     if context.args:
         said = " ".join(context.args)
         raise click.UsageError(

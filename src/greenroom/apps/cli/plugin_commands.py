@@ -1,4 +1,4 @@
-"""Commands that other doors and installed packages offer, by entry points."""
+"""Commands that other parts and installed packages offer through entry points."""
 
 import click
 

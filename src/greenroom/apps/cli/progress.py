@@ -1,6 +1,6 @@
 """What a terminal shows while cases run: a bar, the counts, the cost and the time.
 
-Nothing of it stays on the screen, whatever ends the run and whoever else writes to the terminal.
+It leaves nothing on the screen, whatever ends the run and whatever else writes to the terminal.
 """
 
 import os
@@ -29,7 +29,7 @@ from greenroom.results.text import counted, number_of
 
 _ERASE = b"\r\x1b[2K"
 _MOST_KEPT = 10_000
-"""So many results are kept for a run that will not end; a store has them all."""
+"""At most this many results are kept, to report a run that does not end; a store has them all."""
 
 
 class Watching:
@@ -59,7 +59,7 @@ class Watching:
         self._task = self._bar.add_task("", total=total)
 
     def take(self, result: CaseResult) -> None:
-        """One more case is over."""
+        """Count a finished trial."""
         self.done += 1
         if self.done <= _MOST_KEPT:
             self._results.append(result)
@@ -68,13 +68,13 @@ class Watching:
         self._cost = None if self._cost is None or paid is None else self._cost + paid
         spent = ", cost unknown" if self._cost is None else f", ${self._cost:.4f}"
         words = f"{counted(Summary.of(self.total, self._counts))}{spent if self._cost != 0 else ''}"
-        # Cases that are run again come on top.
+        # Cases that are run again come in addition.
         total = max(self.total, self.done)
         self._bar.update(self._task, advance=1, total=total, description=words)
 
     @property
     def so_far(self) -> Report:
-        """The cases that are over, the first of very many, for a run that will not end."""
+        """A report of the finished trials (of very many, the first), for a run that does not end."""
         own, again = list[CaseResult](), list[CaseResult]()
         for result in self._results:
             (own if result.trial <= self._trials else again).append(result)
@@ -85,7 +85,7 @@ class Watching:
     def __enter__(self) -> Self:
         self._begun = perf_counter()
         if not self._bar.disable:
-            # Handlers of logs that were made before the bar know nothing of it.
+            # Log handlers that were made before the bar do not know about it.
             write_first(_ERASE)
         self._bar.start()
         return self
@@ -99,13 +99,13 @@ class Watching:
         self.stop()
 
     def stop(self) -> None:
-        """Take the bar away."""
+        """Erase the bar."""
         self._bar.stop()
         write_first(b"")
 
 
 class _Bar(Progress):
-    """A bar in one line; where a narrower window broke that line into several, none of them stays."""
+    """A one-line bar; if a narrower window wrapped it into several lines, all of them are erased."""
 
     def __init__(self, *columns: ProgressColumn, screen: "_RealWidth", is_shown: bool) -> None:
         self._screen, self._drawn = screen, 0
@@ -124,7 +124,7 @@ class _Bar(Progress):
 
 
 class _RealWidth(Terminal):
-    """A terminal at its real width, even if the environment claims more: a wider bar would break.
+    """A terminal at its real width, even if the environment claims more: a wider bar would wrap.
 
     The width is that of the last `look`, so that a line is measured and drawn at the same one.
     """
@@ -147,7 +147,7 @@ class _RealWidth(Terminal):
 
 
 def _rewraps() -> bool:
-    """Whether the terminal breaks its lines again when its window gets narrower; the others cut them."""
+    """Whether the terminal rewraps its lines when its window gets narrower; others truncate them."""
     term = os.environ.get("TERM", "")
     is_screen = term.startswith("screen") and "TMUX" not in os.environ
     return not is_screen and term != "linux" and "XTERM_VERSION" not in os.environ

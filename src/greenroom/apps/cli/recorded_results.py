@@ -1,4 +1,4 @@
-"""`greenroom eval compare`, `merge` and `rescore`: what was recorded, judged without running an agent."""
+"""`greenroom eval compare`, `merge` and `rescore`: recorded results, judged without running an agent."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,7 +42,7 @@ from greenroom.world.answers import AnswerCache
 
 Format = Literal["text", "markdown", "json"]
 Compared = dict[str, Decision]
-"""What the gate says of each report, by the name that was given for it."""
+"""The gate's decision on each report, by the name that was given for it."""
 
 
 def compare_reports(
@@ -53,7 +53,7 @@ def compare_reports(
     output: str,
     store: str,
 ) -> int:
-    """Compare every report or run with the baseline, or with the first of them; the exit code."""
+    """Compare every report or run with the baseline, or with the first of them; returns the exit code."""
     with telling(verbose=False):
         base, others = (baselines, reports) if baselines else (reports[:1], reports[1:])
         before = read_baseline(base, store)
@@ -95,7 +95,7 @@ def _markdown(found: Compared) -> str:
 
 
 def _data(found: Compared) -> object:
-    """One comparison as it is; several by the name of their report."""
+    """One comparison as it is; several keyed by the name of their report."""
     data = {
         name: {**decision.comparison.data(), "gate": gate_data(redacted_decision(decision))}
         for name, decision in found.items()
@@ -107,7 +107,7 @@ def _data(found: Compared) -> object:
 def merge_reports(
     reports: Sequence[str], baselines: Sequence[str], gate: Gate, store: str, showing: Showing
 ) -> int:
-    """Show and write the reports as one, and let the gate decide on the whole."""
+    """Show and write the reports as one, and apply the quality gate to the whole."""
     with telling(showing.verbose):
         plan = showing.plan()
         before = read_baseline(baselines, store)
@@ -121,7 +121,7 @@ def merge_reports(
     return PASSED
 
 
-# The phases in which a measurement breaks.
+# An error in one of these phases means that a measurement broke.
 _MEASURING = ("metric", "user_agent")
 
 

@@ -49,7 +49,7 @@ class Showing:
         return "little" if self.quiet else "all" if self.verbose else "usual"
 
     def plan(self) -> Plan:
-        """Which formats are written where; BadInput if that cannot be meant."""
+        """Which formats are written where; BadInput if the options contradict each other."""
         return planned(self.formats, self.output)
 
     def show(self, report: Report, diff: str = "") -> None:
@@ -67,7 +67,7 @@ def diff_command(run_id: str, store: str) -> str:
 
 
 def planned(formats: Sequence[str], output: str) -> Plan:
-    """Which formats are written where; what cannot be written is refused before anything runs.
+    """Which formats are written where; unwritable files are refused before anything runs.
 
     `console` is what the terminal shows anyway. Without a format the file's ending says which.
     """
@@ -83,7 +83,7 @@ def planned(formats: Sequence[str], output: str) -> Plan:
 
 
 def check_reachable(path: Path) -> None:
-    """Refuse a path that cannot be written: it is a folder, or a file stands where its folder should be."""
+    """Refuse a path that cannot be written: it is a folder, or its folder is a file."""
     try:
         is_folder = path.is_dir()
     except OSError:  # a name that no file can have, as writing will show
@@ -113,7 +113,7 @@ def _by_ending(output: str) -> str:
 
 
 def for_variant(plan: Plan, number: int) -> Plan:
-    """The same plan for one of several agents: each has files of its own."""
+    """The plan for one of several agents, with its own files."""
     return {name: path.with_stem(f"{path.stem}-{number}") for name, path in plan.items()}
 
 
@@ -143,7 +143,7 @@ def open_store(place: str) -> Store:
 
 
 def read_report(given: str, place: str) -> Report:
-    """The report that a file holds, or a run in the store."""
+    """The report in a file, or of a run in the store."""
     if Path(given).exists() or Path(given).suffix:
         return Report.load(given)
     store = as_store(place)

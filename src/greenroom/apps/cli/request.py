@@ -1,4 +1,4 @@
-"""What was asked for on the command line, and which cases it selects."""
+"""The evaluation that the command line asks for, and the cases it selects."""
 
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -48,7 +48,7 @@ class Order(Showing):
     limit: int | None = None
     sample: int | None = None
     shard: str = ""
-    """Which part of how many; parts are as equal as can be, and no case is in two."""
+    """Which part of how many; parts are as equal as possible, and no case is in two of them."""
     seed: int = 0
     confident: bool = False
     max_errors: int = 0
@@ -64,11 +64,11 @@ class Order(Showing):
     """The runs that a dry run learns from; none for the latest one like it."""
     no_cache: bool = False
     first: Sequence[str] = ()
-    """The cases to be run before all others."""
+    """The cases to run before all others."""
     leave_report: str = ""
     """Where a program that started this one looks for the report."""
 
-    # Options of `evaluate` that mean something to the command line too
+    # Options of `evaluate` that the command line uses too
     config: str = ""
     mocks: str = ""
     model: str = ""
@@ -91,7 +91,7 @@ class Order(Showing):
 
     @classmethod
     def of(cls, typed: Mapping[str, object]) -> Self:
-        """The order that the parameters of `eval run` or `eval watch` make."""
+        """The order that the parameters of `eval run` or `eval watch` describe."""
         own = {one.name for one in fields(cls)}
         others = {name: value for name, value in typed.items() if name not in own}
         passed_on = {name: value for name, value in others.items() if value not in (None, "")}
@@ -105,11 +105,11 @@ class Order(Showing):
 
     @property
     def keeps_ledgers(self) -> bool:
-        """Whether the conversations will be looked at."""
+        """Whether the conversations are needed afterwards."""
         return not self.quiet or bool(self.formats or self.output)
 
     def settings(self) -> dict[str, Any]:
-        """The options of `evaluate`, but for those that differ from agent to agent."""
+        """The options of `evaluate`, except those that differ from agent to agent."""
         with loading(self.mocks, self.verbose):
             mocks: Mapping[str, Any] = load_mocks(self.mocks) if self.mocks else {}
         return {
@@ -121,7 +121,7 @@ class Order(Showing):
             "model": self._model(),
             **({"concurrency": self.concurrency} if self.concurrency else {}),
             "keep_ledgers": self.keeps_ledgers,
-            # What a judge has answered once is not paid for twice.
+            # The answers of judges are cached, so that none is paid for twice.
             "cache": None if self.no_cache else AnswerCache(),
             # Only a store that was asked for must be there.
             "store": False if self.no_store else self.store or None,
@@ -131,7 +131,7 @@ class Order(Showing):
 
     @property
     def is_shared(self) -> bool:
-        """Whether several commands run parts of one run, not runs of their own."""
+        """Whether several commands each run a part of one shared run."""
         return bool(self.shard and self.passed_on.get("resume_or_new"))
 
     def money(self, earlier: Iterable[Report]) -> Budget | None:
@@ -162,7 +162,7 @@ class Order(Showing):
         return 1.0 if self.min_pass_rate is None else self.min_pass_rate
 
     def compared(self, baseline: Report, report: Report) -> Comparison:
-        """A report next to the baseline, by what this order counts as worse."""
+        """A report compared with the baseline, by this order's definition of worse."""
         return compare(baseline, report, self.threshold, tags=self.gate_tags)
 
     @property
@@ -171,7 +171,7 @@ class Order(Showing):
         return None if self.no_store else as_store(self.store)
 
     def _model(self) -> object:
-        """What answers in place of the agent's models, if it was given."""
+        """The model that replaces the agent's own, if one was given."""
         with loading(self.model, self.verbose):
             return load_model(self.model) if self.model else None
 
@@ -196,7 +196,7 @@ class Order(Showing):
         return ["greenroom", "eval", "run", agent, *cases, *repeated]
 
     def words(self, agent: str = "", **instead: object) -> list[str]:
-        """All of it as it would be typed after `eval run`; `instead` gives other values."""
+        """The whole order as it would be typed after `eval run`; `instead` overrides values."""
         cases = [self.cases] if self.cases else []
         return [agent or self.agent, *cases, *self._repeated({**self.typed, **instead})]
 
@@ -214,7 +214,7 @@ class Order(Showing):
         """The command that resumes a run of this order, or its latest one."""
         resumed = ["--resume", run_id] if run_id else ["--resume"]
         if self.passed_on.get("resume_or_new"):
-            resumed = []  # the same command does it
+            resumed = []  # the same command resumes it
         return shlex.join(["greenroom", "eval", "run", *self.words(agent, **instead), *resumed])
 
 

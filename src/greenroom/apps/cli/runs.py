@@ -89,7 +89,7 @@ def _is_replayed(run: Run) -> bool:
 
 
 def _table(found: Sequence[Run], terminal: Terminal) -> Table:
-    """A row for each run, without the columns that there is no room for; its id is never cut."""
+    """A row for each run, without the columns that there is no room for; its id is never shortened."""
     columns: list[str] = [*_COLUMNS]
     rows = [_row(run) for run in found]
     if len({run.plan.by for run in found}) < 2:
@@ -134,7 +134,7 @@ _COLUMNS = (
 )
 _NUMBERS = ("done", "errors", "passing", "cost")
 _SELDOM_NEEDED = ("began", "baseline", "commit", "by", "agent", "cost", "status", "set")
-"""What a narrow terminal does not show, the first one first: an id begins with date and time."""
+"""Columns that a narrow terminal leaves out, in this order; the id already begins with date and time."""
 
 
 def _row(run: Run) -> dict[str, str | Text]:
@@ -159,7 +159,7 @@ def _row(run: Run) -> dict[str, str | Text]:
 
 
 def _price(cost: float | None) -> str:
-    """Amounts that stand below each other have as many digits; what is not free is not $0."""
+    """All amounts of a column have the same number of digits; a cost above 0 is never shown as $0."""
     if cost is None:
         return "unknown"
     return f"${cost:,.4f}" if cost >= 0.0001 or not cost else dollars(cost)
@@ -175,7 +175,7 @@ def _counts(run: Run) -> Summary:
 def show_run(run: str, store: str, showing: Showing) -> int:
     """Print the report of a run, and write it where it is asked for."""
     with telling(showing.verbose):
-        # Without secrets from here on: terminal and files then look at each ledger once together.
+        # Redacted here, once for both the terminal and the files.
         place = report_output.open_store(store)
         plan, report = showing.plan(), redacted(place.report(run))
         showing.show(report, report_output.diff_command(report.id, store))
@@ -221,7 +221,7 @@ def delete_runs(
 
 
 def _beyond(known: Iterable[Run], keep: int) -> list[Run]:
-    """Those that are not among the latest of their set; the latest come first."""
+    """Runs that are not among the latest `keep` of their set; `known` has the latest first."""
     seen: Counter[str] = Counter()
     found: list[Run] = []
     for run in known:
@@ -232,7 +232,7 @@ def _beyond(known: Iterable[Run], keep: int) -> list[Run]:
 
 
 def _older(known: Sequence[Run], age: str) -> list[Run]:
-    """Those that began before so much time, and are not under way."""
+    """Runs that began longer ago than `age` and are not in progress."""
     if not age:
         return [run for run in known if run.status != "running"]
     match = _AGE.fullmatch(age)

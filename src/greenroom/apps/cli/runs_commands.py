@@ -67,7 +67,7 @@ def runs_show(run: str, store: str, **given: Any) -> int:
 @options.stored
 @options.as_json
 def runs_coverage(**given: Any) -> int:
-    """Say which nodes, tools, arguments and failures of tools RUNS have exercised, and what they have not."""
+    """Report which nodes, tools, arguments and tool failures RUNS have exercised, and which they have not."""
     from greenroom.apps.cli.agents import show_coverage
 
     return show_coverage(**given)
@@ -148,7 +148,7 @@ def runs_replay(**given: Any) -> int:
     "other",
     default="",
     metavar="RUN[#TRIAL]",
-    help="The trial to compare with: of another run, or `#2` of this one; else the next trial.",
+    help="The trial to compare with: of another run, or `#2` of this one (default: the next trial).",
 )
 @options.stored
 @options.as_json
@@ -204,12 +204,12 @@ def runs_diff(**given: Any) -> int:
     "--max-model-calls",
     type=click.IntRange(min=0),
     metavar="N",
-    help="How often models may be asked; answers recorded in the run are used again.",
+    help="How often models may be asked; reused answers of the run do not count.",
 )
 @click.option(
     "--budget", type=options.Number(min=0), metavar="USD", help="What the search may cost."
 )
-@options.output(help="Where the shrunk case goes: CASE.shrunk.evalset.yaml unless it is named.")
+@options.output(help="The file to write the shrunk case to (default: CASE.shrunk.evalset.yaml).")
 @options.config
 @options.tools
 @options.stored
@@ -218,9 +218,9 @@ def runs_diff(**given: Any) -> int:
 def runs_shrink(**given: Any) -> int:
     """Find the shortest conversation and the fewest mocks with which a failed trial of RUN still fails.
 
-    It fails if a metric falls short that fell short in RUN too. Recorded answers are used again; a model
-    is asked only what is new. Exits with 1 if the search was stopped before it was clear that nothing more
-    can be left out.
+    A smaller case counts as failing if a metric falls short that fell short in RUN too. Recorded answers are
+    reused; a model is asked only what is new. Exits with 1 if the search stopped before it was clear that
+    nothing more can be left out.
     """
     from greenroom.apps.cli.trials import shrink_trial
 

@@ -19,7 +19,7 @@ from greenroom.world.answers import AnswerCache
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreRequest:
-    """What to measure, and by what."""
+    """What to measure, and with which metrics."""
 
     files: Sequence[str]
     metrics: Sequence[str] = ()
@@ -32,7 +32,7 @@ class ScoreRequest:
 
 
 def score_files(asked: ScoreRequest, gate: Gate, showing: Showing) -> int:
-    """Measure what is in the files, and let the gate decide.
+    """Measure what is in the files, and apply the quality gate.
 
     A file that cannot be read does not keep the others from being measured; it leads to exit code 3.
     """
@@ -66,7 +66,7 @@ def score_files(asked: ScoreRequest, gate: Gate, showing: Showing) -> int:
 
 
 def cases_in(reference: str, verbose: bool, *, configs: bool = True) -> EvalSet | None:
-    """The cases that conversations are held against, if any are named."""
+    """The cases that conversations are compared with, if any are named."""
     if not reference:
         return None
     with loading(reference, verbose):

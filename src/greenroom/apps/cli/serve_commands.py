@@ -10,7 +10,7 @@ from greenroom.apps.cli.options import FILE, examples
 _CODES = """\b
 Exit codes, the first that applies:
   3         bad usage, or an agent, a store or a port that cannot be used
-  143       stopped by SIGTERM; conversations are kept, and what was under way goes on later
+  143       stopped by SIGTERM; conversations are kept, and the next server continues what was in progress
   0         stopped by Ctrl-C; conversations are kept too
 """
 
@@ -32,7 +32,7 @@ Exit codes, the first that applies:
     default=8080,
     show_default=True,
     metavar="N",
-    help="The port to listen on; 0 takes a free one.",
+    help="The port to listen on; 0 picks a free one.",
 )
 @click.option(
     "--url", default="", metavar="URL", help="Where others reach it, if not at that host and port."
@@ -48,14 +48,14 @@ Exit codes, the first that applies:
     "--token-env",
     multiple=True,
     metavar="NAME",
-    help="The environment variable with the token that others must send; needed for other hosts than "
-    "this one. May be repeated: each token is then a user, whose conversations and state are theirs alone.",
+    help="The environment variable with the token that callers must send; required if other machines can reach "
+    "the server. May be repeated: each token is then a separate user with their own conversations and state.",
 )
 @click.option(
     "--card",
     default="",
     metavar="FILE:NAME",
-    help="A card made by card_of(...); without it the card has the agent's name.",
+    help="A card made by card_of(...) (default: a card with the agent's name).",
 )
 @options.acting
 @click.option(

@@ -69,7 +69,7 @@ def serve(
         def started(resumed: int) -> None:
             put_out(f"{shown.name} listens at {here}; card: {_card_url(shown)}")
             if resumed:
-                aside(f"going on with {resumed} tasks that were under way")
+                aside(f"continuing {resumed} tasks that were in progress")
 
         config.app = Server(agents, shown, hosts=tuple(hosts)).app(started)
         with suppress(KeyboardInterrupt):
@@ -90,7 +90,7 @@ def _web_packages() -> Generator[None]:
 
 
 def _users(variables: Sequence[str], host: str) -> dict[str, str]:
-    """The users by their tokens; all who ask are one if there is one token, or none."""
+    """The users by token; with one token or none, every caller is the same user."""
     if not variables and not _is_loopback(host):
         raise BadInput(
             f"--host {host} lets other machines ask an agent that acts. Name the "

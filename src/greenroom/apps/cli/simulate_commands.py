@@ -12,14 +12,14 @@ Exit codes, the first that applies:
   129, 130, 143  ended by SIGHUP, Ctrl-C or SIGTERM
   3         bad usage, or an agent or file that cannot be read
   2         a conversation broke
-  1         a conversation was cut at its limit
+  1         a conversation was stopped at a limit
   0         all conversations completed
 """
 
 
 @click.group("simulate")
 def simulate_group() -> None:
-    """Let a model answer as the user, and see how the conversation goes."""
+    """Let a model speak as the user, and see how the conversation goes."""
 
 
 _user_model = click.option(
@@ -73,7 +73,7 @@ _user_model = click.option(
 def simulate_run(**given: Any) -> int:
     """Run one conversation between AGENT and a simulated user.
 
-    Tools are mocked: give --mocks, or name those that may really run with --allow-tool.
+    Tools are mocked: give --mocks, or name tools that may run for real with --allow-tool.
     """
     from greenroom.apps.cli.simulations import run_one
 

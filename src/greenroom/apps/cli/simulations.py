@@ -148,7 +148,7 @@ def _exit_code(batch: Batch) -> int:
         raise Stopped(f"{len(batch.errors)} of {_count(batch)} broke", RUN_ERRORS)
     cut = [one for one in batch.simulations if not one.completed]
     if cut:
-        raise Stopped(f"{len(cut)} of {_count(batch)} cut at a limit", GATE_MISSED)
+        raise Stopped(f"{len(cut)} of {_count(batch)} stopped at a limit", GATE_MISSED)
     return PASSED
 
 
@@ -160,13 +160,13 @@ def _count(batch: Batch) -> str:
 
 
 def _redacted(one: Simulation) -> Simulation:
-    """The conversation as it may be seen."""
+    """The conversation without secrets."""
     ledger = None if one.ledger is None else one.ledger.redacted()
     return replace(redactor().value(one), ledger=ledger)
 
 
 def _data(one: Simulation) -> dict[str, Json]:
-    """The conversation as it may be printed and kept in a file."""
+    """The conversation as JSON, without secrets, to print or to keep in a file."""
     return redactor().value(simulation_data(one))
 
 
@@ -190,7 +190,7 @@ def _show(one: Simulation, notes: Sequence[str], *, whole: bool) -> None:
 def _say_line(terminal: Terminal, one: Simulation) -> None:
     """How a conversation ended, on one line, and what broke it."""
     one = _redacted(one)
-    status = "completed" if one.completed else "broke" if _broke(one) else f"cut at {one.ended}"
+    status = "completed" if one.completed else "broke" if _broke(one) else f"stopped at {one.ended}"
     style = "green" if one.completed else "bold red" if _broke(one) else "yellow"
     goals = f", goals {len(one.goals_achieved)}/{len(one.goals)}" if one.goals else ""
     turns = number_of(one.turns, "turn")
@@ -227,7 +227,7 @@ def _write_all(batch: Batch, folder: Path) -> None:
     taken: set[str] = set()
     for one in batch.simulations:
         data = _data(one)
-        # An id may hold anything; a file's name may not lead out of its folder.
+        # An id may contain anything, but a file's name must not lead out of its folder.
         name = wanted = re.sub(r"[^\w.-]", "_", str(data["scenario_id"])).lstrip(".") or "scenario"
         number = 1
         while name.lower() in taken:

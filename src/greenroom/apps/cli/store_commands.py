@@ -1,4 +1,4 @@
-"""`greenroom store`: the place where runs are kept, made ready, brought up to date and checked."""
+"""`greenroom store`: create, upgrade and check the place where runs are kept."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from greenroom.apps.cli.options import examples
 
 @click.group("store")
 def store_group() -> None:
-    """Make, upgrade and check the store of runs: a folder, or a Postgres server."""
+    """Create, upgrade and check the store of runs: a folder, or a Postgres server."""
 
 
 @store_group.command(
@@ -24,12 +24,12 @@ def store_group() -> None:
     "--blobs",
     default="",
     metavar="PLACE",
-    help="Where a server's store keeps what is large: a folder that all machines see, or such as "
-    "s3://bucket/evals. Without it, in its tables.",
+    help="Where a server's store keeps large values: a folder that all machines see, or a bucket such as "
+    "s3://bucket/evals (default: the database itself).",
 )
 @options.stored
 def store_init(**given: Any) -> int:
-    """Make the tables of a store. On a server this needs the right to make a schema; runs never do it."""
+    """Create the tables of a store. On a server this needs permission to create a schema; runs never do it."""
     from greenroom.apps.cli.stores import make_store
 
     return make_store(**given)
@@ -40,7 +40,7 @@ def store_init(**given: Any) -> int:
 )
 @options.stored
 def store_migrate(**given: Any) -> int:
-    """Bring the tables of a store to the format of this Greenroom, while no run is in progress in it."""
+    """Upgrade the tables of a store to the format of this version, while no run is in progress in it."""
     from greenroom.apps.cli.stores import make_store
 
     return make_store(**given, blobs="")
@@ -52,7 +52,7 @@ def store_migrate(**given: Any) -> int:
 @options.stored
 @options.as_json
 def store_check(**given: Any) -> int:
-    """Say whether runs can be recorded in a store, by whom, and how much is in it."""
+    """Report whether runs can be recorded in a store, by whom, and how much is in it."""
     from greenroom.apps.cli.stores import check_store
 
     return check_store(**given)

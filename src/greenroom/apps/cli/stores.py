@@ -7,14 +7,14 @@ from greenroom.apps.cli.exits import PASSED, aside, put_out, put_out_json, telli
 
 
 def make_store(blobs: str, store: str) -> int:
-    """Make a store, or bring it up to date."""
+    """Create a store, or upgrade it."""
     with telling(verbose=False):
         aside(report_output.open_store(store).database.upgrade(blobs))
     return PASSED
 
 
 def check_store(store: str, as_json: bool) -> int:
-    """Print what there is to know of a store."""
+    """Print the state of a store."""
     with telling(verbose=False):
         place = report_output.open_store(store)
         facts = [("store", place.address), *place.database.about()]

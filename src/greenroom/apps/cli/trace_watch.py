@@ -1,4 +1,4 @@
-"""`greenroom traces watch`: production scored as it goes."""
+"""`greenroom traces watch`: production conversations scored as they come in."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchRequest:
-    """What to watch, and by what."""
+    """What to watch, and what to measure."""
 
     metrics: Sequence[str]
     folder: str
@@ -55,7 +55,7 @@ class WatchRequest:
 
 
 def watch_traces(asked: WatchRequest) -> int:
-    """Score what comes in until Ctrl-C; with `once`, what is there."""
+    """Score what comes in until Ctrl-C; with `once`, only what is already there."""
     with telling(asked.verbose):
         state = Path(asked.state)
         folder = _folder(asked, state)
@@ -73,16 +73,16 @@ def watch_traces(asked: WatchRequest) -> int:
             before_counting=partial(_tell, failures=asked.failures, names=names),
         )
         if not watch.metrics:
-            raise BadInput("there is nothing to measure by; give --metrics.")
+            raise BadInput("there is nothing to measure with; give --metrics.")
         server = Receiver.at(asked.otlp, folder) if asked.otlp else None
         with server or nullcontext():
             if server is not None:
-                put_out(f"takes OTLP at http://{server.place}/v1/traces")
+                put_out(f"receiving OTLP at http://{server.place}/v1/traces")
             return _loop(watch, asked)
 
 
 def _folder(asked: WatchRequest, state: Path) -> Path:
-    """Where traces come in. A folder that is not there may be misspelt, and nothing would ever fail in it."""
+    """Where traces come in. A missing folder is refused: a misspelt one would never raise an alarm."""
     if asked.folder and not Path(asked.folder).is_dir():
         raise BadFile(
             f"there is no folder {asked.folder!r}.{similar_file(Path(asked.folder))} Name the one that traces "
@@ -101,7 +101,7 @@ def _loop(watch: TraceWatch, asked: WatchRequest) -> int:
         scored = asyncio.run(watch.look())
         unread = watch.unread
         late = {
-            f"{name} went on after it was counted; what came later is not scored. A longer --settle waits for it."
+            f"{name} continued after it was counted; what came later is not scored. A longer --settle waits for it."
             for name in watch.late
         }
         for why in sorted((unread | late) - said):
@@ -141,12 +141,14 @@ def share_of(typed: str) -> float:
     except ValueError:
         found = -1.0
     if not 0 < found <= 1:
-        raise BadInput(f"--sample {typed}: write a share such as 5% or 0.05, above 0, at most all.")
+        raise BadInput(
+            f"--sample {typed}: write a share above 0 and at most 1, such as 5% or 0.05."
+        )
     return found
 
 
 class Receiver:
-    """Takes OTLP over HTTP on loopback; what it acknowledges is on the disk."""
+    """Receives OTLP over HTTP on loopback; what it acknowledges is on disk."""
 
     def __init__(self, server: ThreadingHTTPServer) -> None:
         self._server = server
@@ -154,11 +156,11 @@ class Receiver:
 
     @classmethod
     def at(cls, given: str, folder: Path) -> "Receiver":
-        """One that listens at HOST:PORT, and writes what it takes to a folder."""
+        """A receiver that listens at HOST:PORT and writes what it receives to a folder."""
         host, _, port = given.rpartition(":")
         if host not in _LOOPBACK or not port.isdecimal():
             raise BadInput(
-                f"--otlp {given}: write a place on this machine, such as 127.0.0.1:4318; nothing else "
+                f"--otlp {given}: write an address of this machine, such as 127.0.0.1:4318; nothing else "
                 f"may reach it."
             )
 
@@ -167,7 +169,7 @@ class Receiver:
 
         try:
             return cls(_Server((host, int(port)), Handler))
-        except (OSError, OverflowError) as error:  # no port is so large
+        except (OSError, OverflowError) as error:  # the number is too large for a port
             why = getattr(error, "strerror", "") or error
             raise BadInput(f"--otlp {given} cannot be used: {why}.") from error
 
@@ -188,7 +190,7 @@ class Receiver:
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - as inherited
-        """Say in a line what went wrong; an exporter that hangs up is no matter."""
+        """Print in one line what went wrong, unless an exporter just hung up."""
         error = sys.exception()
         if not isinstance(error, ConnectionError):
             click.echo(f"greenroom: a request to --otlp failed: {error!r}", err=True)
@@ -202,9 +204,9 @@ class _Handler(BaseHTTPRequestHandler):
     """Seconds without a byte after which a connection is given up."""
 
     def do_POST(self) -> None:
-        """Keep the spans, then say so."""
+        """Write the spans to disk, then acknowledge them."""
         if self.headers.get("Origin") is not None:
-            self._answer(403)  # a page in a browser on this machine, and no exporter
+            self._answer(403)  # sent by a page in a browser, not by an exporter
             return
         typed = self.headers.get("Content-Length") or ""
         if self.path != "/v1/traces" or not typed.isdecimal():
@@ -253,4 +255,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"{}")
 
     def log_message(self, format: str, *args: object) -> None:
-        """Requests are not worth a line each."""
+        """Print nothing for each request."""

@@ -1,4 +1,4 @@
-"""`greenroom traces import` and `to-case`: what was recorded elsewhere, as ledgers and as cases."""
+"""`greenroom traces import` and `to-case`: conversations recorded elsewhere, as ledgers and as cases."""
 
 import re
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ def _line(one: Imported, path: Path) -> str:
 
 
 def ledger_names(found: Sequence[Imported]) -> dict[int, str]:
-    """A file name for each conversation, which no other has."""
+    """A unique file name for each conversation."""
     names: dict[int, str] = {}
     taken: set[str] = set()
     for one in found:
@@ -118,7 +118,7 @@ def write_cases(
         for one in wanted:
             try:
                 case = case_of(one, taken, stand_ins, kind=kind, expect=not no_expect)
-            except BadInput as error:  # the others are cases all the same
+            except BadInput as error:  # the other conversations still become cases
                 flaws.append(Flaw(place=one.conversation, why=str(error), source=one.source))
                 continue
             made.append(case)

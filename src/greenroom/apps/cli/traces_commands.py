@@ -67,7 +67,7 @@ def traces_import(**given: Any) -> int:
     type=click.Choice(["regression", "scenario"]),
     default="regression",
     show_default=True,
-    help="The same messages, with the same outcome expected; or a simulated user who wants the same.",
+    help="regression: the same messages, with the same outcome expected; scenario: a simulated user with the same goal.",
 )
 @click.option(
     "--no-expect", is_flag=True, help="Do not expect what the agent did, because it was wrong."
@@ -165,8 +165,8 @@ def traces_to_case(**given: Any) -> int:
 def traces_watch(**given: Any) -> int:
     """Score production conversations as they come in, and say when something gets worse.
 
-    Rates have intervals that hold at every look. Each conversation counts once. The shares of errors and of
-    what could not be measured are rates of their own, with alarms of their own.
+    The rates' intervals stay valid however often you look. Each conversation counts once. The shares of
+    errors and of unmeasured conversations are rates too, with their own alarms.
     """
     if bool(given["folder"]) == bool(given["otlp"]):
         raise click.UsageError("say what to watch: either --folder or --otlp.")

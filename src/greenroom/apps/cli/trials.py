@@ -128,7 +128,7 @@ def shrink_trial(
 
 
 def _agent_of(run: Run) -> str:
-    """Where the agent of a run was found, which is where it is now."""
+    """The reference that a run's agent was loaded by."""
     if not run.plan.reference:
         raise BadInput(
             f"run {run.id!r} does not say where its agent is found, because it was given as an object. "

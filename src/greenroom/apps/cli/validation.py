@@ -1,4 +1,4 @@
-"""`greenroom eval-set validate`: everything that is wrong, and safe repairs."""
+"""`greenroom eval-set validate`: report everything that is wrong, and make safe repairs."""
 
 import json
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """`greenroom eval watch`: cases run again whenever something changes.
 
-Every run is a process of its own, so that changed code counts. What it came to is read from the
-report it leaves behind.
+Every run is a new process, so that changed code takes effect. Its verdict is read from the report that
+it writes.
 """
 
 import asyncio
@@ -34,9 +34,9 @@ _COMMAND = (sys.executable, "-m", "greenroom.apps.cli")
 _PATIENCE = 5.0
 """Seconds a run may take to end after it was asked to."""
 _MOST = 100
-"""How many cases are named as those to be run first; a command line has its limits."""
+"""At most this many cases are named to run first, because command lines have a length limit."""
 _CODE = (".py", ".md", ".txt", ".j2", ".jinja", ".toml")
-"""What an agent may be made of: its code, and the prompts and settings that it reads."""
+"""Files that an agent may be made of: its code, and the prompts and settings that it reads."""
 _DATA = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv", ".tsv")
 _NOT_OURS = ("__pycache__", "node_modules", "venv")
 
@@ -54,7 +54,7 @@ def watch(order: Order, interval: float, notifies: bool) -> int:
 
 
 async def _changes(places: "Places", interval: float) -> AsyncIterator[list[Path]]:
-    """Files that matter, gathered until nothing has changed for a while."""
+    """Batches of changed files that matter, each collected until nothing has changed for a while."""
     try:
         from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
     except ImportError as error:
@@ -117,7 +117,7 @@ class Watch:
         words += ["--leave-report", str(self._report)]
         for case_id in first[:_MOST]:
             words += ["--first", case_id]
-        # A session of its own: Ctrl-C is for this process, which then ends the run.
+        # In its own session: Ctrl-C reaches only this process, which then ends the run.
         process = await asyncio.create_subprocess_exec(*_COMMAND, *words, start_new_session=True)
         try:
             return await process.wait()
@@ -203,7 +203,7 @@ class Places:
 
     @property
     def folders(self) -> list[Path]:
-        """Everything there is to watch."""
+        """Every folder to watch."""
         return sorted(self.homes | {path if path.is_dir() else path.parent for path in self.data})
 
     def matter(self, file: Path) -> bool:
@@ -222,7 +222,7 @@ def _lies_in(file: Path, folders: frozenset[Path]) -> bool:
 
 
 def places_of(order: Order) -> Places:
-    """What an order is about."""
+    """The places that an order depends on."""
     homes = frozenset(_home(agent).resolve() for agent in order.agents)
     return Places(homes, frozenset(path.resolve() for path in _data_places(order)))
 
@@ -238,7 +238,7 @@ def _home(agent: str) -> Path:
         raise NotFound(
             f"invalid agent path: there is no file {where!r}.{similar_file(Path(where))}"
         )
-    return Path()  # an installed module is hardly edited, but perhaps what is here
+    return Path()  # an installed module is rarely edited, but files here may be
 
 
 def _data_places(order: Order) -> Iterator[Path]:

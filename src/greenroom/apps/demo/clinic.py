@@ -179,11 +179,11 @@ POLICIES: dict[str, dict[str, Any]] = {
 
 
 def known_policy(topic: str) -> dict[str, Any]:
-    """Stands in for `read_policy`, which would reach out to another server."""
+    """Replaces `read_policy`, which would call another server."""
     return POLICIES[topic]
 
 
-# The other tools only touch the state; so they are handed over as themselves, and really run.
+# The other tools only touch the state, so they are passed as themselves and run for real.
 MOCKS = {
     "read_policy": known_policy,
     "record_answer": record_answer,

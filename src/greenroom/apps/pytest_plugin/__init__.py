@@ -44,7 +44,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Read the settings, and count from now on."""
+    """Read the settings, and begin to count results."""
     config.addinivalue_line(
         "markers",
         "greenroom(agent, cases, min_pass_rate, **options): what `rehearse` and `evaluate` use "
@@ -86,7 +86,7 @@ def rehearse_fixture(request: pytest.FixtureRequest) -> "Rehearsal":
 
 @pytest.fixture(name="evaluate")
 def evaluate_fixture(request: pytest.FixtureRequest) -> Generator[Any]:
-    """The same for async tests: `await evaluate(agent, "refund.yaml", trials=3)`."""
+    """Rehearse in an async test: `await evaluate(agent, "refund.yaml", trials=3)` gives a report."""
     from greenroom.apps.pytest_plugin.fixtures import Rehearsal
 
     rehearsal = Rehearsal(request)

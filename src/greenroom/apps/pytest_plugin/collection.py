@@ -29,13 +29,13 @@ from greenroom.results.text import reasons
 _ADK_CONFIG = "test_config.json"
 _TAGS = pytest.StashKey[set[str]]()
 _MEANS_SOMETHING_ELSE = ("filterwarnings", "parametrize", "skipif", "usefixtures")
-"""Marks that pytest reads arguments from, which a tag has none of."""
+"""Marks that need arguments; a tag has none, so it cannot be one of these."""
 
 
 def eval_file(
     path: Path, parent: pytest.Collector, *, listed: bool, named: bool
 ) -> "EvalFile | None":
-    """The eval set in a file that the project lists, the command line names, or that has its name.
+    """The eval set in a file that the project lists, the command line names, or that is named like one.
 
     None if it is not an eval set: then it belongs to something else.
     """
@@ -53,7 +53,7 @@ def eval_file(
 
 
 def _agent_of(path: Path, evalset: EvalSet | None, config: pytest.Config) -> str | None:
-    """The agent for a file: from the command line, the set, the project, or the folder next to it."""
+    """The agent for a file: from the command line, the set, the project, or the file's folder."""
     from greenroom.suite.inputs.references import agent_beside, anchored
 
     if typed := config.getoption("greenroom_agent", None):
@@ -66,7 +66,7 @@ def _agent_of(path: Path, evalset: EvalSet | None, config: pytest.Config) -> str
 
 
 def _own_agent(reference: str, path: Path, root: Path) -> str:
-    """A file of data may name a Python file of its project, and no other code."""
+    """The agent that a data file names: it may name a Python file of its project, but no other code."""
     from greenroom.suite.inputs.references import anchored, split_reference
 
     found = anchored(reference, path.parent, root)
@@ -135,7 +135,7 @@ class EvalFile(pytest.File):
 
 
 class NotPassed(Exception):
-    """A case was rehearsed and did not pass; `doubt` says so of a pass rate that stayed unclear."""
+    """A case was rehearsed and did not pass; `doubt` says why if its pass rate stayed unclear."""
 
     def __init__(self, report: Report, doubt: str = "") -> None:
         super().__init__(str(report))
@@ -148,8 +148,8 @@ class NotPassed(Exception):
         bad = [result for result in redacted(self.report) if result.status != "passed"]
         why = [line.strip() for result in bad[:1] for line in reasons(result)]
         count = f"{len(bad)} of {len(self.report)} trials: " if len(self.report) > 1 else ""
-        told = "; ".join(why) or (bad[0].status if bad else "")
-        return printable(on_one_line(self.doubt or f"{count}{told}"))
+        words = "; ".join(why) or (bad[0].status if bad else "")
+        return printable(on_one_line(self.doubt or f"{count}{words}"))
 
 
 class CaseItem(pytest.Item):
@@ -165,7 +165,7 @@ class CaseItem(pytest.Item):
     @classmethod
     def of(cls, file: EvalFile, case: Case, evalset: EvalSet, agent: str | None, line: int) -> Self:
         """The test of a case in a file."""
-        # Names and marks are printed and kept by pytest and others, which know of no secrets.
+        # Pytest and its plug-ins print and store names and marks, so these must hold no secrets.
         item: Self = cls.from_parent(file, name=on_one_line(without_secrets(case.id)))  # pyright: ignore[reportUnknownMemberType]
         item.case, item.evalset, item.agent, item.line = case, evalset, agent, line
         item.add_marker("greenroom")
@@ -234,7 +234,7 @@ class CaseItem(pytest.Item):
                 return _without_secrets(super().repr_failure(excinfo, style))
 
     def _shown(self, text: str, why: str) -> object:
-        """A failure as pytest keeps it, also on its way from a worker: its summary shows why."""
+        """A failure as pytest keeps it, even when sent by a worker; its summary shows why."""
         from _pytest._code.code import (
             ReprEntryNative,
             ReprExceptionInfo,
@@ -243,16 +243,16 @@ class CaseItem(pytest.Item):
         )
 
         where = os.path.relpath(self.path, self.config.invocation_params.dir)
-        told = ReprTraceback([ReprEntryNative([f"{text}\n"])], None, "native")
-        return ReprExceptionInfo(told, ReprFileLocation(where, self.line, why))
+        traceback = ReprTraceback([ReprEntryNative([f"{text}\n"])], None, "native")
+        return ReprExceptionInfo(traceback, ReprFileLocation(where, self.line, why))
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where the case stands, and what the headline of a failure says."""
+        """Where the case is defined, and the headline of a failure."""
         return self.path, self.line - 1, f"{self.path.name}: {printable(self.case.title)}"
 
 
 def baseline_of(item: CaseItem) -> Report | None:
-    """What an earlier report says of this case, so that a suspect runs again; None if nothing."""
+    """What an earlier report says about this case, so that a possible regression runs again; else None."""
     whole = baseline_in(item.config)
     if whole is None:
         return None
@@ -262,7 +262,7 @@ def baseline_of(item: CaseItem) -> Report | None:
 
 
 def _without_secrets(shown: object) -> object:
-    """A traceback as pytest shows it, or its bare text if a secret stands in it."""
+    """A traceback as pytest shows it, or its bare text if it contains a secret."""
     text = str(shown)
     return shown if (clean := without_secrets(text)) == text else clean
 

@@ -40,12 +40,12 @@ class Rehearsal:
     def evaluate(
         self, agent: Any = None, cases: object = None, **options: object
     ) -> Coroutine[Any, Any, Report]:
-        """The same, awaited."""
+        """Rehearse `agent` on `cases` in async code; returns an awaitable report."""
         self._unawaited += 1
         return self._evaluate(agent, cases, options)
 
     def end(self) -> None:
-        """Fail a test in which an evaluation was written down, but never ran."""
+        """Fail a test that called `evaluate` but never awaited it."""
         if self._unawaited:
             pytest.fail("evaluate(...) was called, but not awaited: nothing ran", pytrace=False)
 

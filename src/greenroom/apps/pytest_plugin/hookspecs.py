@@ -1,4 +1,4 @@
-"""The hook by which a conftest adds code to cases that are data."""
+"""The hook with which a conftest adds code to cases that are data."""
 
 from pathlib import Path
 from typing import Any

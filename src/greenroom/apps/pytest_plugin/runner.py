@@ -29,7 +29,7 @@ _TRAJECTORY = ("tool_trajectory_avg_score", "trajectory_match", "expected_tools"
 
 
 def load_test_file(path: str | Path) -> EvalSet:
-    """The cases of a file, to be run or to parametrize a test with."""
+    """The cases of a file, to run or to parametrize a test with."""
     return read_evalset(path)
 
 
@@ -81,7 +81,7 @@ class EvalResult:
 
     @property
     def trajectory_score(self) -> float | None:
-        """How far the tool calls were the expected ones; None if what would measure that broke.
+        """How far the tool calls were the expected ones; None if something broke before that was measured.
 
         An error if no metric was asked.
         """
@@ -93,7 +93,7 @@ class EvalResult:
         return self._unmeasured("trajectory score", outcomes)
 
     def _unmeasured(self, what: str, outcomes: Mapping[str, Outcome]) -> None:
-        """None stands for what broke; a number that no metric measures is a mistake in the test."""
+        """None if something broke; asking for a number that no metric measures is a mistake in the test."""
         has_broken = any(isinstance(found, Unmeasured) for found in outcomes.values())
         if not self.result.broke and not has_broken:
             raise GreenroomError(f"case {self._case_id!r} has no {what}:\n{self}")
@@ -102,7 +102,7 @@ class EvalResult:
         return failure_text(self.result)
 
     def __repr__(self) -> str:
-        # Pytest shows this where a test asserts on the result, and a number that is None gives no reason.
+        # Pytest shows this if an assertion fails, and a number that is None would give no reason.
         error = self.result.error
         why = "" if error is None else printable(f", {error.phase}: {error.headline}")
         return f"<EvalResult of {self._case_id!r}: {self.result.status}{why}>"
@@ -113,7 +113,7 @@ class EvalResult:
 
 
 class EvalRunner:
-    """Rehearses one agent; `evaluators` are metrics, functions, or objects with `evaluate(...)`.
+    """Rehearses one agent; `evaluators` are metrics, functions, or objects with an `evaluate(...)` method.
 
     Tools answer from the cases' mocks and from `mocks`; the real body of one runs only if it is
     named in `allow_tools`. `user_model` speaks for simulated users who have no model of their own. Other
@@ -166,7 +166,7 @@ class EvalRunner:
         return self.run(case)[0]
 
     def report(self, cases: EvalSet | Iterable[Case] | Case | str | Path) -> Report:
-        """The same as a report."""
+        """The report on these cases."""
         evalset = as_evalset(cases)
         users = [with_user_model(case, self.user_model) for case in evalset]
         evalset = replace(evalset, cases=users)

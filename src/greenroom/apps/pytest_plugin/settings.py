@@ -1,4 +1,4 @@
-"""The settings of a project, `[tool.greenroom.pytest]`, and the command line above them."""
+"""The settings of a project, `[tool.greenroom.pytest]`; the command line overrides them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -12,7 +12,7 @@ from greenroom.suite.options import OPTIONS
 
 _SECTION = "[tool.greenroom.pytest]"
 BASELINE_INI = "greenroom_baseline"
-"""The same as `baseline` there, for projects that keep it next to pytest's own options."""
+"""Pytest's ini option for `baseline`, for projects that keep it with pytest's own options."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Settings:
     """An earlier report, as `report` writes it: nothing may be significantly worse than there."""
     report: str = ""
     store: str = ""
-    """Where runs are recorded; nowhere unless it is named, for tests leave nothing behind."""
+    """Where runs are recorded; nowhere unless it is named, because tests should leave nothing behind."""
     passed_on: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The other options of every rehearsal, by their names in `evaluate`."""
 
@@ -73,7 +73,7 @@ _KNOWN: Mapping[str, Option] = {
         lambda value: type(value) is int and value >= 0,
         "a whole number of 0 or more",
         flag=_flag("--max-errors", "N"),
-        setting="How many eval-set cases may end in an error where a pass rate is asked for.",
+        setting="How many eval-set cases may end in an error if a pass rate is required.",
     ),
     "max_cost": Option(
         lambda value: type(value) in (int, float) and value >= 0,
@@ -144,7 +144,7 @@ def place_of_runs(config: pytest.Config) -> Path | str | bool:
 
 
 def read_settings(config: pytest.Config) -> Settings:
-    """The settings of this run, remembered in its config; a wrong one is a usage error."""
+    """The settings of this run, cached in its config; a wrong one is a usage error."""
     given, places = _section(config.rootpath / "pyproject.toml")
     if (baseline := config.getini(BASELINE_INI)) and "baseline" not in given:
         given["baseline"] = baseline
@@ -200,10 +200,12 @@ def _anchored(name: str, value: Any, root: Path) -> object:
 
 
 def _section(file: Path) -> tuple[dict[str, object], dict[str, str]]:
-    """The plug-in's own settings in a project's file, and where each stands."""
+    """The plug-in's own settings in a project's file, and where each is written."""
     if not file.is_file() or b"greenroom" not in file.read_bytes():
         return {}, {}
-    from greenroom.errors import BadFile  # no room is loaded in projects that do not rehearse
+    from greenroom.errors import (
+        BadFile,
+    )  # imported here, so that projects that do not rehearse load nothing
     from greenroom.project import project_in
 
     try:
@@ -228,6 +230,6 @@ def _problem(name: str, value: object) -> str:
     if kind in ("file", "folder") and not isinstance(value, str):
         return f"{name}={value!r} should be a path."
     if kind in ("list", "files") and not _is_texts(value):
-        return f"{name}={value!r} should be a list of texts."
+        return f"{name}={value!r} should be a list of strings."
     problem = option.problem(value)
     return f"{name}={problem}" if problem else ""

@@ -37,7 +37,7 @@ def count(item: pytest.Item, report: pytest.TestReport) -> None:
         from greenroom.results.data import report_data
 
         nodeid = without_secrets(report.nodeid)
-        # As ASCII text: half a character from a model must not break the way back.
+        # As ASCII: half a surrogate pair from a model must not break the transfer from a worker.
         sent = [json.dumps(report_data(_addressed(one, nodeid, in_file))) for one in _rehearsed]
         vars(report)["greenroom"] = {"in_file": in_file, "reports": sent}
         _rehearsed.clear()
@@ -52,13 +52,13 @@ def count(item: pytest.Item, report: pytest.TestReport) -> None:
 
 
 def _is_gated(item: pytest.Item) -> bool:
-    """Whether a mark of the test's own, not of its class or module, says what has to pass."""
+    """Whether the test's own mark, not one of its class or module, says what has to pass."""
     marks = (mark for mark in item.own_markers if mark.name == "greenroom")
     return any(not mark.kwargs.keys().isdisjoint(("min_pass_rate", "baseline")) for mark in marks)
 
 
 def _addressed(report: "Report", nodeid: str, in_file: bool) -> "Report":
-    """The report whose cases are called as pytest calls them: several files may use one name."""
+    """The report with pytest's names for the cases, because several files may use the same ids."""
     results, confirmed = (
         [replace(r, case_id=nodeid if in_file else f"{nodeid}::{r.case_id}") for r in some]
         for some in (report.results, report.confirmed)
@@ -100,7 +100,7 @@ class Tally:
         _tallies.append(self)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count the results of a test; a case that failed without any broke on the way."""
+        """Count the results of a test; a case that failed without a result broke before it had one."""
         sent: dict[str, Any] | None = vars(report).get("greenroom")
         if sent is not None:
             self._sent[sent["in_file"]] += sent["reports"]
@@ -144,7 +144,7 @@ class Tally:
             session.exitstatus = pytest.ExitCode.OK
 
     def _report(self, *, in_file: bool) -> "Report | None":
-        """Everything of one kind as one report."""
+        """All results of eval-set files, or all of tests, as one report."""
         lost = self._lost if in_file else []
         if not self._sent[in_file] and not lost:
             return None
@@ -168,7 +168,7 @@ class Tally:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object) -> None:
-        """A worker of xdist is done: every one of them has seen the same files."""
+        """An xdist worker is done; every worker has collected the same files."""
         self.without_agent = getattr(node, "workeroutput", {}).get(
             "greenroom_without_agent", self.without_agent
         )
@@ -239,6 +239,6 @@ def missed(report: "Report", settings: Settings, root: Path) -> list[str]:
         max_errors=settings.max_errors,
         max_cost=settings.max_cost,
     )
-    # Where no gate is asked for, each case has to pass as a test: only the cost is left to say.
+    # Without a gate, each case has to pass as a test, so only the cost is left to check.
     found = gate.decide(report, baseline).missed
     return [one.why for one in found if settings.has_gate or one.kind == "cost"]

@@ -1,1 +1,1 @@
-"""The door for other agents: an agent that answers by the A2A protocol."""
+"""Serve an agent to other agents over the A2A protocol."""

@@ -1,4 +1,4 @@
-"""The server around a served agent: its card, its methods by JSON-RPC, and who may ask."""
+"""The server around a served agent: its card, its JSON-RPC methods, and who may call it."""
 
 import json
 import sys
@@ -36,18 +36,18 @@ _CARD = {"Cache-Control": "no-cache"}
 
 
 class Server:
-    """The methods of the protocol, for one agent as each of its users knows it."""
+    """The methods of the protocol for one agent, with separate conversations for each user."""
 
     def __init__(
         self, agents: Mapping[str, ServedAgent], card: AgentCard, *, hosts: tuple[str, ...] = ()
     ) -> None:
         self._agents = agents
-        """By the tokens of the users; by "" where whoever asks is answered."""
+        """By the users' tokens; by "" if every caller is answered."""
         self._card = card
         self._hosts = {*_LOOPBACK, (urlsplit(card.url).hostname or "").lower(), *hosts}
 
     def app(self, on_start: Callable[[int], None] = lambda _: None) -> Starlette:
-        """The ASGI app; what was under way goes on when it starts, and is kept when it ends."""
+        """The ASGI app; it continues unfinished tasks when it starts, and keeps them when it ends."""
 
         @asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncGenerator[None]:
@@ -83,7 +83,9 @@ class Server:
                 if len(body) > LARGEST:
                     return PlainTextResponse(f"the request has more than {LARGEST} bytes", 413)
         except ClientDisconnect:
-            return PlainTextResponse("the request broke off", 400)  # nobody hears it
+            return PlainTextResponse(
+                "the request broke off", 400
+            )  # the client is gone, so this reaches no one
         call = Call(None, "", {})
         try:
             call = read_call(bytes(body))
@@ -94,7 +96,7 @@ class Server:
             return _json(_error(call, error))
 
     def _refused(self, request: Request) -> Response | None:
-        """Refuse a request for another host, or of a page of another site: a browser was misled."""
+        """Refuse a request for another host, or from another site's page: a browser was misled."""
         asked = _hostname(f"//{request.headers.get('host', '')}")
         if asked not in self._hosts:
             return PlainTextResponse("this server does not answer for that host", 421)
@@ -104,7 +106,7 @@ class Server:
         return None
 
     def _agent_for(self, request: Request) -> ServedAgent | None:
-        """The agent as the one who asks knows it; None if the token is none of ours."""
+        """The agent with the caller's conversations; None if the token is unknown."""
         if "" in self._agents:
             return self._agents[""]
         given = request.headers.get("authorization", "").encode()
@@ -137,7 +139,7 @@ async def _as_events(call: Call, stream: AsyncIterator[Json]) -> AsyncIterator[s
     except RpcError as error:
         yield _event(_error(call, error))
     except Exception:  # what broke is in the log, not on the wire
-        yield _event(_error(call, RpcError(INTERNAL, "the server could not go on.")))
+        yield _event(_error(call, RpcError(INTERNAL, "the server could not continue.")))
         raise
 
 
@@ -151,8 +153,8 @@ def _event(data: Json) -> str:
 
 
 def _error(call: Call, error: RpcError) -> dict[str, Json]:
-    told: dict[str, Json] = {"code": error.code, "message": str(error)}
-    return {"jsonrpc": "2.0", "id": call.id, "error": told}
+    details: dict[str, Json] = {"code": error.code, "message": str(error)}
+    return {"jsonrpc": "2.0", "id": call.id, "error": details}
 
 
 def _check_version(version: str) -> None:
@@ -168,7 +170,7 @@ def _hostname(url: str) -> str:
 
 
 class _traced:  # noqa: N801 - read as a verb: `with _traced(headers)`
-    """Let what is done here belong to the trace of the one who asked, if this process has traces."""
+    """Make what is done inside part of the caller's trace, if this process exports traces."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         self._headers = headers

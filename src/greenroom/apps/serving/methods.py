@@ -1,4 +1,4 @@
-"""The methods of the A2A protocol that are offered, each for the agent as one user knows it."""
+"""The A2A methods that are offered, each for the agent with one user's conversations."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Final
@@ -81,9 +81,9 @@ ANSWERS: Final[Mapping[str, Callable[[ServedAgent, Params], Awaitable[Json]]]] =
     "ListTasks": _list,
     "CancelTask": _cancel,
 }
-"""Methods that are answered at once."""
+"""Methods with a single answer."""
 STREAMS: Final[Mapping[str, Callable[[ServedAgent, Params], Awaitable[AsyncIterator[Json]]]]] = {
     "SendStreamingMessage": _send_streaming,
     "SubscribeToTask": _subscribe,
 }
-"""Methods that are answered by what happens."""
+"""Methods that answer with a stream of updates."""

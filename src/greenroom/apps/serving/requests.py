@@ -1,4 +1,4 @@
-"""What other agents ask, doubted once: JSON-RPC, and the messages in it."""
+"""Parse what other agents send: JSON-RPC requests, and the messages in them."""
 
 from base64 import b64decode
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class RpcError(Exception):
 
 
 class Call(Struct, frozen=True):
-    """A method, and what it is asked with."""
+    """A method and its parameters."""
 
     id: Json
     method: str
@@ -35,7 +35,7 @@ class Call(Struct, frozen=True):
 
 
 class Incoming(Struct, frozen=True):
-    """A message as it came."""
+    """A message as it was received."""
 
     message: str
     context: str
@@ -44,7 +44,7 @@ class Incoming(Struct, frozen=True):
     answers: dict[str, Json]
     attachments: tuple[Attachment, ...]
     at_once: bool
-    """Whether the task is wanted before it is done."""
+    """Whether to return the task before it is done."""
     history: int | None
 
 
@@ -63,7 +63,7 @@ def read_call(body: bytes) -> Call:
     if not is_object(params):
         raise RpcError(INVALID_PARAMS, "params is not an object.")
     if params.get("tenant"):
-        raise RpcError(UNSUPPORTED, "there are no tenants here; each has a server of its own.")
+        raise RpcError(UNSUPPORTED, "tenants are not supported; run one server for each.")
     named = given.get("id")
     known = named if isinstance(named, str | int) and not isinstance(named, bool) else None
     return Call(known, method, params)
@@ -119,27 +119,29 @@ def _take(part: Json, said: list[str], answers: dict[str, Json], files: list[Att
             raw = b64decode(str(part["raw"]), validate=True)
             files.append(attach(raw, text(part, "mediaType"), name=text(part, "filename")))
         else:
-            # What lies at an address is not fetched: a stranger would choose where this host asks.
+            # URLs are not fetched: a stranger would choose where this host connects to.
             raise RpcError(WRONG_CONTENT, "a part is neither text, data nor raw bytes.")
     except (ValueError, GreenroomError) as error:
         raise RpcError(INVALID_PARAMS, f"a part of the message cannot be read: {error}") from error
 
 
 def text(given: Mapping[str, Json], name: str) -> str:
-    """A text in what was given; "" if there is none."""
+    """A string in what was given; "" if there is none."""
     value = given.get(name)
     if value is None:
         return ""
     if not isinstance(value, str) or len(value) > _LONGEST_ID:
-        raise RpcError(INVALID_PARAMS, f"{name} is not a text of at most {_LONGEST_ID} characters.")
+        raise RpcError(
+            INVALID_PARAMS, f"{name} is not a string of at most {_LONGEST_ID} characters."
+        )
     return value
 
 
 def number(given: Mapping[str, Json], name: str) -> int | None:
-    """A number from 0 in what was given; None if there is none."""
+    """A whole number of 0 or more in what was given; None if there is none."""
     value = given.get(name)
     if value is None:
         return None
     if type(value) is not int or value < 0:
-        raise RpcError(INVALID_PARAMS, f"{name} is not a number from 0.")
+        raise RpcError(INVALID_PARAMS, f"{name} is not a whole number of 0 or more.")
     return value

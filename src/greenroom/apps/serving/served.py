@@ -1,7 +1,7 @@
 """An agent that is served: each conversation is a ledger in the store, and each task a stretch of it.
 
-Whatever is asked about a task is read from the ledger. So a server that was killed goes on where it was: what
-was cut is resumed when it starts again, and a message that comes a second time is not acted on again.
+Everything about a task is read from the ledger. So a server that was killed continues where it was:
+interrupted work is resumed when it starts again, and a message that comes twice is acted on once.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ _TASK = re.compile(r"(a2a-[0-9a-f]{24})-[1-9][0-9]{0,5}\Z")
 
 
 class ServedAgent:
-    """One agent, and the conversations that one user holds with it: those of others are unknown here."""
+    """One agent, and the conversations that one user has with it; other users' are not visible here."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class ServedAgent:
     # Messages
 
     def send(self, incoming: Incoming) -> Work | ServedTask:
-        """Let the agent hear a message: the work on it, or the task of one that was heard before."""
+        """Pass a message to the agent: returns the work on it, or the task if the message is a repeat."""
         context = incoming.context or self._context_of(incoming.task) or _new_context(incoming)
         conversation = self._conversation(context)
         ledger = self._ledger(conversation)
@@ -106,7 +106,7 @@ class ServedAgent:
                 "answers": incoming.answers,
                 "attachments": [plain(one) for one in incoming.attachments],
             }
-            # The other side may be told at once that it was heard, and the turn may have to wait for its place.
+            # Written before the turn begins: the caller may get an answer at once, and the turn may have to wait.
             try:
                 self._write(ledger, Noted(name=HEARD, data=data))
             except StoreFailed as error:
@@ -156,7 +156,7 @@ class ServedAgent:
         return work
 
     async def _do(self, conversation: str, work: Work) -> None:
-        """Take the turn; how it went is in the ledger, or raised if the message was refused."""
+        """Take the turn; its outcome is in the ledger, or raised if the message was refused."""
         try:
             async with self._places:
                 await self._take_turn(work)
@@ -199,7 +199,7 @@ class ServedAgent:
             await self._perform(work, {**given, "answers": values})
 
     def _given(self, ledger: Ledger, text: str, answers: Mapping[str, Json]) -> dict[str, object]:
-        """The message as the agent is to have it: words, or the answer to what it waits for."""
+        """The message as the agent gets it: words, or the answers it waits for."""
         pending = ledger.index_of().pending
         tools = [wait.tool for wait in pending if wait.type == "tool"]
         if tools and len(pending) == 1 and not answers:
@@ -220,7 +220,7 @@ class ServedAgent:
         )
 
     def _give_up(self, ledger: Ledger, state: str, why: str) -> None:
-        """Write down that the last task does not go on, and end what was under way."""
+        """Record that the last task does not continue, and end what was in progress."""
         given_up: list[Event] = [Noted(name=GIVEN_UP, data={"state": state, "why": why})]
         begun = ledger.index_of().open_invocation
         if begun is not None:
@@ -235,7 +235,7 @@ class ServedAgent:
         self._write(ledger, *given_up)
 
     def _write(self, ledger: Ledger, *events: Event) -> None:
-        """Add what happened outside of a turn; it is on disk on return."""
+        """Append events from outside a turn; they are on disk on return."""
         held = self._kept.open(ledger, {"app": self._app, "user": self._user})
         try:
             for event in events:
@@ -264,13 +264,13 @@ class ServedAgent:
         raise RpcError(UNKNOWN_TASK, f"there is no task {name!r}.")
 
     def _as_it_is(self, task: ServedTask) -> ServedTask:
-        """A task whose answer is being heard does not wait any more."""
+        """A task whose answer is being processed no longer waits."""
         if self.work(task.id) is None or task.is_over:
             return task
         return structs.replace(task, state="WORKING", waits=())
 
     def work(self, name: str) -> Work | None:
-        """The work on a task, if this process is at it."""
+        """The work on a task, if this process is doing it."""
         return next((work for work in self._works.values() if work.task == name), None)
 
     def tasks(self, context: str = "") -> list[ServedTask]:
@@ -305,7 +305,7 @@ class ServedAgent:
     # Beginning and end
 
     async def resume(self) -> int:
-        """Go on with what was under way when the last server ended; how many tasks that are."""
+        """Continue the tasks that were in progress when the last server ended; returns how many."""
         count = 0
         for conversation in self._kept.unfinished(_PREFIX):
             ledger = self._ledger(conversation)
@@ -316,7 +316,7 @@ class ServedAgent:
             if not self._is_mine(task):
                 continue
             if first.digest != self._agent.digest:
-                self._give_up(ledger, "FAILED", "The agent was changed while it was at work.")
+                self._give_up(ledger, "FAILED", "The agent was changed while it was running.")
             else:
                 self._start(conversation, task.context, task.id, ledger)
                 count += 1
@@ -333,7 +333,7 @@ class ServedAgent:
     # Where things are
 
     def _conversation(self, context: str) -> str:
-        """The id of a conversation: from what strangers call it, a name that is safe for files."""
+        """The id of a conversation: made from the caller's name for it, and safe as a file name."""
         text = f"{self._app}\0{context}".encode(errors="surrogatepass")
         whose = blake2b(self._user.encode()).digest() if self._user else b""
         return f"{_PREFIX}{blake2b(text, digest_size=12, key=whose).hexdigest()}"
@@ -357,7 +357,7 @@ class ServedAgent:
 
 
 def _new_context(incoming: Incoming) -> str:
-    """A name for the conversation that a message begins; the same if that very message comes again."""
+    """A name for the conversation that a message begins; it is the same if the message comes again."""
     files = [plain(one) for one in incoming.attachments]
     said = [incoming.message, incoming.text, incoming.answers, files]
     return str(UUID(bytes=blake2b(json.dumps(said).encode(), digest_size=16).digest()))

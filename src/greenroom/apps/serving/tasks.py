@@ -1,4 +1,4 @@
-"""Tasks of the A2A protocol, as the ledger of a conversation tells them. None is kept next to it."""
+"""Tasks of the A2A protocol, computed from the ledger of a conversation; they are stored nowhere else."""
 
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -20,9 +20,9 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 
 HEARD = "a2a:message"
-"""The note of a message as it came: `{"context", "task", "message", "text", "answers", "attachments"}`."""
+"""The note of a message as it was received: `{"context", "task", "message", "text", "answers", "attachments"}`."""
 GIVEN_UP = "a2a:given_up"
-"""The note that a task was cancelled, or broke in a way that no invocation tells of."""
+"""The note that a task was cancelled, or broke outside of any invocation."""
 ANSWER = "answer"
 """The one artifact of a task."""
 
@@ -31,17 +31,17 @@ _FAILED = "The agent could not answer. Its operator finds the reason in the conv
 
 
 class Asked(Struct, frozen=True):
-    """A message of the other side."""
+    """A message from the other side."""
 
     context: str
     task: str
     message: str
     text: str
     answers: dict[str, Json]
-    """What it answers to the tools that wait, by their names."""
+    """Its answers to the tools that wait, by their names."""
     attachments: tuple[Attachment, ...]
     is_heard: bool
-    """Whether it has got to the agent."""
+    """Whether it has reached the agent."""
 
 
 class ServedTask(Struct, frozen=True):
@@ -64,7 +64,7 @@ class ServedTask(Struct, frozen=True):
 
     @property
     def is_under_way(self) -> bool:
-        """Whether the agent has something to do for it, such as to hear an answer."""
+        """Whether the agent has work to do for it, such as processing an answer."""
         is_answered = self.state == "INPUT_REQUIRED" and not self.asked[-1].is_heard
         return self.state == "WORKING" or is_answered
 

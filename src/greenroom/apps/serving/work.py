@@ -19,19 +19,19 @@ from greenroom.ledger.plain import Json, as_text
 from greenroom.simulation import Restarted
 
 _TOLD = (InvocationStarted, NodeStarted, ModelCalled, ToolCalled)
-"""Events that those who follow a task hear of, by their kinds alone."""
+"""Events that followers of a task are notified of, by kind only."""
 
 Update = dict[str, Json]
 
 
 class Work(Struct, eq=False):
-    """A task that this process is at work on."""
+    """A task that this process is working on."""
 
     task: str
     context: str
     ledger: Ledger
     is_canceled: bool = False
-    """Whether the other side wants no answer any more; else what is stopped is resumed later."""
+    """Whether the other side no longer wants an answer; otherwise stopped work is resumed later."""
     doing: "asyncio.Task[None] | None" = None
     pieces: list[str] = field(default_factory=list[str])
     listeners: list["asyncio.Queue[Update | None]"] = field(
@@ -39,21 +39,21 @@ class Work(Struct, eq=False):
     )
 
     def on_delta(self, piece: str) -> None:
-        """Tell those who follow the next words of the answer."""
+        """Send followers the next piece of the answer."""
         if isinstance(piece, Restarted):
-            self.pieces.clear()  # the next one begins the artifact again
+            self.pieces.clear()  # the next piece begins the artifact again
         elif piece:
             self.pieces.append(piece)
             self._tell_artifact([{"text": piece}], append=len(self.pieces) > 1)
 
     def on_event(self, event: Event) -> None:
-        """Tell those who follow that something happened, but not what is in it."""
+        """Tell followers that something happened, but not what it contains."""
         if isinstance(event, _TOLD):
-            told: Json = {"event": type(event).__name__}
-            self._tell_status({"state": "TASK_STATE_WORKING"}, {"metadata": told})
+            kind: Json = {"event": type(event).__name__}
+            self._tell_status({"state": "TASK_STATE_WORKING"}, {"metadata": kind})
 
     def finish(self, task: ServedTask) -> None:
-        """Tell those who follow how it ended."""
+        """Tell followers how it ended."""
         answer = task.artifact()
         if answer is not None and "".join(self.pieces) != as_text(task.output):
             self._tell_artifact(answer["parts"], append=False, last=True)

@@ -18,7 +18,7 @@ from greenroom.reports.page.shell import POLICY
 
 LARGEST_BODY = 2_000_000
 LARGEST_FILE = 20_000_000
-"""The text of an eval set may be larger than any other request."""
+"""The limit for an eval set's text, which may be larger than any other request."""
 _HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -41,7 +41,7 @@ class Access:
     auth_header: str = ""
     """The header in which an authenticating proxy names the user; empty if there is no proxy."""
     proxies: Collection[str] = ()
-    """The addresses from which that header is believed."""
+    """The addresses from which that header is trusted."""
 
     def refusal(self, scope: Scope, headers: Headers) -> tuple[int, str, str] | None:
         """The status, what is wrong and what to do; None if the request may pass."""
@@ -64,7 +64,7 @@ class Access:
         return kind == "Bearer" and compare_digest(given.encode(), self.token.encode())
 
     def user(self, scope: Scope, headers: Headers) -> str:
-        """The name that the proxy gave; empty if it gave none, or is not one we believe."""
+        """The name that the proxy gave; empty if it gave none, or is not a trusted proxy."""
         peer = (scope.get("client") or ("", 0))[0]
         if not self.auth_header or peer not in self.proxies:
             return ""
@@ -93,7 +93,7 @@ def _method() -> tuple[int, str, str]:
 
 
 class Guard:
-    """Refuses what must not pass, limits what may, and gives every answer the headers of the page."""
+    """Refuses forbidden requests, limits the size of others, and adds security headers to every answer."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app

@@ -26,7 +26,7 @@ def answer(value: object, status: int = 200) -> Response:
 
 
 def reading(make: Callable[[Request], object]) -> Handler:
-    """A route that reads: in a thread, since the store and the runs take a while to read."""
+    """A route that reads, in a thread, because reading the store takes a while."""
 
     async def route(request: Request) -> Response:
         found = await run_in_threadpool(make, request)
@@ -43,7 +43,11 @@ def acting(action: Action) -> Handler:
             return answer(await action(request, await body_of(request)))
         except Conflict as conflict:
             return answer(
-                {"error": str(conflict), "next": "Compare both texts.", "theirs": conflict.theirs},
+                {
+                    "error": str(conflict),
+                    "next": "Compare both versions.",
+                    "theirs": conflict.theirs,
+                },
                 409,
             )
 
@@ -114,6 +118,6 @@ async def failed(_: Request, error: Exception) -> Response:
 
 
 def _error(status: int, text: str, next_step: str = "") -> Response:
-    """Our own errors say what to do in their last sentence."""
+    """An error as JSON; our own errors say what to do in their last sentence."""
     data = redactor().value({"error": text, "next": next_step})
     return JSONResponse(data, status)

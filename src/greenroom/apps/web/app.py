@@ -1,4 +1,4 @@
-"""The routes of the server: which path asks for what. What is answered is made elsewhere."""
+"""The routes of the server: which path asks for what. Other modules make the answers."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -54,7 +54,7 @@ def build(store: Store, settings: Settings, access: Access) -> ASGIApp:
     app = Starlette(
         routes=[*routes(site, feed), *shell.routes()],
         lifespan=lifespan,
-        # Named one by one: what is handled as a mere Exception is also logged as a crash of the server.
+        # Listed one by one: a handler for Exception would also log each as a crash of the server.
         exception_handlers={
             GreenroomError: failed,
             TooLarge: failed,
@@ -66,7 +66,7 @@ def build(store: Store, settings: Settings, access: Access) -> ASGIApp:
 
 
 def routes(site: Site, feed: Feed) -> list[BaseRoute]:
-    """Every route that gives or takes data; those that act are left out where nothing may be touched."""
+    """Every route that gives or takes data; those that change something are left out of a read-only server."""
 
     async def stream(request: Request) -> Response:
         asked = request.query_params
@@ -299,7 +299,7 @@ def _stopping(site: Site) -> list[BaseRoute]:
 
 
 def _add_case(site: Site, set_id: str, body: dict[str, Json]) -> object:
-    """One more case in a file, made of a recorded trial."""
+    """Add a case to a file, made from a recorded trial."""
     run, case_id = site.store.run(text_in(body, "run")).id, text_in(body, "case")
     trial = body.get("trial", 1)
     ledger = site.pages.ledger(run, case_id, trial if type(trial) is int else 1)

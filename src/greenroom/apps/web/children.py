@@ -27,18 +27,18 @@ _PATIENCE = 10.0
 
 @dataclass(slots=True, eq=False)
 class Started:
-    """A child that was asked for."""
+    """A child process that was requested; it may still wait for its turn."""
 
     id: str
     argv: Sequence[str]
     queue: str
-    """Children of one queue run one after the other: those of one set."""
+    """Children of one queue run one after another; each set has its queue."""
     log: Path
     process: asyncio.subprocess.Process | None = None
     exit_code: int | None = None
     run: str = ""
     known: frozenset[str] = frozenset()
-    """The runs that were there before it."""
+    """The runs that existed before it."""
     is_stopped: bool = False
 
     @property
@@ -48,11 +48,11 @@ class Started:
 
     @property
     def stop_command(self) -> str:
-        """The line that stops it from a terminal; none while it waits for its turn."""
+        """The command that stops it from a terminal; empty while it waits for its turn."""
         return "" if self.process is None else f"kill -INT {self.process.pid}"
 
     def data(self) -> Child:
-        """As the page shows it."""
+        """The child as the page shows it."""
         state = "waiting" if self.process is None else "running"
         if self.exit_code is not None:
             state = "ended"
@@ -123,7 +123,7 @@ class Children:
                     async with asyncio.timeout(0.5):
                         code = await child.process.wait()
                 child.run = child.run or await asyncio.to_thread(self._run_of, child)
-            child.exit_code = code  # last: a child that has ended says whether it began a run
+            child.exit_code = code  # set last: an ended child must already know the run it began
 
     def _run_of(self, child: Started) -> str:
         """The run that a child has begun or resumed; there is one child of a set at a time."""
@@ -165,7 +165,7 @@ class Children:
                 child.process.send_signal(signal.SIGINT)
 
     async def close(self) -> None:
-        """Stop all of them, and wait until they have written down what they have."""
+        """Stop all children, and wait until they have saved their results."""
         for child in self.all.values():
             child.is_stopped = True
             self._tell(child)
@@ -174,9 +174,9 @@ class Children:
 
 
 def check_model(name: str) -> None:
-    """Refuse a model that is not one of a provider: the page may name no code."""
+    """Refuse a model that is not a provider's: the page must not name code."""
     if name and (".py" in name or "/" in name or ":" not in name):
         raise BadInput(
-            f"model {name!r} should be a provider's, such as openai:gpt-4o-mini. Models of your own are "
-            f"named in the terminal: --model."
+            f"model {name!r} should be a provider's, such as openai:gpt-4o-mini. Use your own models "
+            f"in the terminal: --model."
         )

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 @click.argument("given", nargs=-1, metavar="[AGENT | SETS]...")
 @click.option("--store", default="", metavar="DIR", help="Where runs are kept.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", default=8765, show_default=True, help="0 takes any port that is free.")
-@click.option("--read-only", is_flag=True, help="Only look: nothing can be started or saved.")
+@click.option(
+    "--port", default=8765, show_default=True, help="The port to listen on; 0 picks a free one."
+)
+@click.option("--read-only", is_flag=True, help="Nothing can be started or saved from the page.")
 @click.option(
     "--budget",
     default=1.0,
@@ -27,14 +29,14 @@ if TYPE_CHECKING:
     "--trace-url",
     default="",
     metavar="TEMPLATE",
-    help="The address of a trace, with {trace_id} in it.",
+    help="The URL of a trace in your tracing tool, with {trace_id} in it.",
 )
 @click.option(
     "--labels",
     default="labels",
     show_default=True,
     metavar="DIR",
-    help="The folder with sets of trials that people grade: `greenroom labels draw`.",
+    help="The folder with label sets, drawn by `greenroom labels draw`.",
 )
 @click.option(
     "--allow-host",
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
 @click.option(
     "--token-file", default="", metavar="FILE", help="A file with a token that the team shares."
 )
-@click.option("--no-browser", is_flag=True, help="Print the address, and do not open a browser.")
+@click.option("--no-browser", is_flag=True, help="Print the address instead of opening a browser.")
 def web_command(
     given: Sequence[str],
     store: str,
@@ -65,10 +67,10 @@ def web_command(
     token_file: str,
     no_browser: bool,
 ) -> None:
-    """Look at runs, cases and comparisons in a browser, and follow runs as they go.
+    """Look at runs, cases and comparisons in a browser, and follow runs live.
 
     AGENT (file.py:name) and SETS (files or folders) say what may be rehearsed and edited from the page;
-    it can name nothing else.
+    the page can reach nothing else.
     """
     from greenroom.apps.web.server import Address, serve
     from greenroom.apps.web.site import Settings

@@ -1,4 +1,4 @@
-"""The routes by which people grade trials."""
+"""The routes for grading trials."""
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request

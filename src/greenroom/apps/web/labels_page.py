@@ -18,7 +18,7 @@ from greenroom.reports.page.timeline import timeline
 from greenroom.results.labels import ANSWERS, JUDGE, LabelSet, blind, rater_name
 
 _FIELDS = ("kind", "who", "text", "value", "files", "bad")
-"""Not when, how long, at which node, or from where an answer came."""
+"""The columns that a rater sees: not when, how long, at which node, or from where an answer came."""
 
 
 class LabelSets:
@@ -28,7 +28,7 @@ class LabelSets:
         self._folder = Path(folder)
 
     def names(self) -> list[str]:
-        """Every set, by the name of its folder; a link that leads elsewhere is none."""
+        """Every set, by the name of its folder; a link that leads elsewhere is not one."""
         files = sorted(self._folder.glob("*/labels.json"))
         home = self._folder.resolve()
         return [one.parent.name for one in files if one.resolve().is_relative_to(home)]
@@ -67,7 +67,7 @@ class LabelSets:
     def agreement(self, name: str, rater: str) -> AgreementPage:
         """How far this person agrees with the judge and with others, once they have graded everything.
 
-        Sooner it would sway them: who hears that the judge disagrees grades the rest as the judge would.
+        Earlier it would sway them: people who learn that the judge disagrees grade the rest as the judge would.
         """
         found, rater = self.set(name), rater_name(rater)
         if found.left(rater):

@@ -1,8 +1,8 @@
 """Changes of the store, as a stream that a page can resume after any break.
 
-A listener's place is a position in the store, not a count of this process: each one asks the store for
-what comes after the last row it sent. So nothing can be sent twice or left out, whichever process writes,
-and whether or not the server was restarted in between. Watching the files only says when to ask.
+A listener's place is a position in the store, not a counter of this process: each one asks the store for
+what comes after the last row it sent. So nothing is sent twice or left out, whichever process writes, even
+if the server was restarted in between. Watching the files only says when to ask.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ from greenroom.store import Store
 from greenroom.store.runs import Change, Run
 
 _MOMENT = 0.05
-"""Seconds in which changes gather before they are sent together."""
+"""Seconds for which changes are collected before they are sent together."""
 _LOOK = 1.0
 """Seconds after which a listener looks even if no file seems to have changed: a process that was killed
 writes nothing, and some disks cannot be watched."""
 _SIGN_OF_LIFE = 15.0
 _MANY = 2_000
-"""A page that has missed more than this many changes does better to ask for everything again."""
+"""A page that has missed more than this many changes should load everything again."""
 
 
 class Message(Struct, frozen=True):
@@ -78,7 +78,7 @@ class Feed:
     async def listen(self, since: str, run: str = "") -> AsyncIterator[str]:
         """Changes written after `since`, and then new ones for as long as the page listens.
 
-        With `run`, also how far its trials under way have come.
+        With `run`, also the progress of its running trials.
         """
         listener = _Listener(self._store, run)
         quiet = 0.0

@@ -17,7 +17,7 @@ from greenroom.reports.page.shapes import Estimated
 from greenroom.store import Store
 
 _GOOD_FOR = 600.0
-"""Seconds for which an estimate may be acted on."""
+"""Seconds for which a run may be started from its estimate."""
 _MOST_TRIALS = 1_000
 _LEARNT_FROM = 5
 """How many of the latest runs of a set say what a trial costs."""
@@ -26,7 +26,7 @@ _Z90 = 1.2816
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A command that was shown with its price, and may be started once."""
+    """A command that was shown with its estimate, and may be started once."""
 
     argv: Sequence[str]
     queue: str
@@ -35,7 +35,7 @@ class Planned:
 
 @dataclass(slots=True)
 class Plans:
-    """The estimates that were shown and not yet acted on."""
+    """The estimates that were shown, and whose runs are not started yet."""
 
     store: Store
     agents: Sequence[str]
@@ -102,7 +102,7 @@ def _warnings(found: _Learnt, cost: float | None, budget: float) -> list[str]:
     if cost is None:
         return ["The price of a model is unknown, so the cost is as well."]
     if cost > budget:
-        return ["It will probably stop before its end: the budget is smaller than the estimate."]
+        return ["It will probably stop early: the budget is smaller than the estimate."]
     return []
 
 

@@ -57,7 +57,7 @@ def agent_data(agent: object) -> AgentDetails:
     graph = graph_of(backend.snapshot) or Part(kind="agent", name=str(facts.get("name") or ""))
     name = str(facts.get("name") or "")
     if not isinstance(agent, Flow):
-        why = f"Contracts are checked of agents of our own; this one is run by {backend.name}."
+        why = f"Contracts are checked only for Greenroom's own agents; this one is run by {backend.name}."
         return AgentDetails(ref="", name=name, graph=graph, why=why)
     issues: list[dict[str, Json]] = [
         {"code": one.kind, "text": one.says, "place": one.node, "hint": one.fix}

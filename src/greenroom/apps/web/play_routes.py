@@ -1,4 +1,4 @@
-"""The routes by which a person plays with an agent."""
+"""The routes for a person who talks to an agent in a rehearsal."""
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request

@@ -26,7 +26,7 @@ from greenroom.suite.inputs.references import load_agent
 
 
 class Player:
-    """One play: an agent, a rehearsal of it, and the file in which it rests."""
+    """One play: an agent, a rehearsal of it, and the file that keeps it."""
 
     def __init__(self, agent: object, file: Path) -> None:
         self._agent = agent
@@ -35,7 +35,7 @@ class Player:
         self._play = Rehearsal(agent)
 
     async def do(self, move: dict[str, Json]) -> object:
-        """Make a move; the play as it is then."""
+        """Make a move; returns the play afterwards."""
         match move["do"]:
             case "begin":
                 self._begin(move)
@@ -118,16 +118,16 @@ def mocks_from(move: dict[str, Json]) -> dict[str, Any]:
 
 
 def write_private(text: str, file: Path) -> None:
-    """Put a text into a file that only this user can read."""
+    """Write text to a file that only this user can read."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     save_text(text, file)
     file.chmod(0o600)
 
 
 async def main(reference: str, file: str) -> None:
-    """Take moves from standard input until it ends."""
+    """Read moves from standard input until it ends."""
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever the agent prints
+    os.dup2(2, 1)  # what the agent prints goes to standard error
     sys.stdout = sys.stderr
     player: Player | None = None
     while line := await asyncio.to_thread(sys.stdin.readline):

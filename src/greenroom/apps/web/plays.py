@@ -37,7 +37,7 @@ class PlayBroke(GreenroomError):
 
 @dataclass(slots=True, eq=False)
 class _Table:
-    """One play: what it began with, and its child while there is one."""
+    """One play: its settings, and its child process while there is one."""
 
     id: str
     agent: int
@@ -46,7 +46,7 @@ class _Table:
     cost: float = 0.0
     """What its models have cost so far, as far as prices are known."""
     code: float = 0.0
-    """When the agent's file was last changed as the child imported it."""
+    """When the agent's file was last changed, as of the child's import."""
     child: asyncio.subprocess.Process | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -91,7 +91,7 @@ class Plays:
         table = _Table(secrets.token_hex(4), list(self._agents).index(reference), settings)
         file = self._folder / f"{table.id}.from.jsonl"
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        recorded.save(file)  # with what is attached to it, for the child to find
+        recorded.save(file)  # includes attachments, so that the child finds them
         file.chmod(0o600)
         try:
             move = {"do": "fork_from", "file": file.name, "at": at}
@@ -105,7 +105,7 @@ class Plays:
         return found
 
     async def look(self, play_id: str) -> dict[str, Json]:
-        """A play as it rests."""
+        """The current state of a play."""
         return await self._ask(self._table(play_id), {"do": "look"})
 
     async def move(self, play_id: str, do: str, asked: Mapping[str, Json]) -> dict[str, Json]:
@@ -161,15 +161,15 @@ class Plays:
 
     def _line(self, note: Path, agent: int) -> dict[str, Json]:
         """What distinguishes a play from the others: its first words, its length, when it was last used."""
-        told: dict[str, Json] = {"name": self._agents[agent], "at": note.stat().st_mtime}
+        line: dict[str, Json] = {"name": self._agents[agent], "at": note.stat().st_mtime}
         with suppress(OSError, GreenroomError):
             ledger = Ledger.load(note.with_suffix(".jsonl"))
             first = next((event.text for event in ledger.of(UserSaid)), "")
-            told |= {"events": len(ledger), "says": shortened(first, _LONGEST_WORDS)}
-        return told
+            line |= {"events": len(ledger), "says": shortened(first, _LONGEST_WORDS)}
+        return line
 
     async def close(self) -> None:
-        """Let all children go; what they played is in its files."""
+        """End all children; their plays are kept in files."""
         for table in self._tables.values():
             await _dismiss(table)
 
@@ -205,7 +205,7 @@ class Plays:
         return {**found, **about, "name": name, "changed": changed != table.code}
 
     async def _say(self, table: _Table, move: Mapping[str, Json]) -> dict[str, Any]:
-        """One move, answered by the child; a child that is gone is replaced and takes the play up."""
+        """One move, answered by the child; a child that is gone is replaced, and the new one continues the play."""
         async with table.lock:
             if table.child is None or table.child.returncode is not None:
                 await self._hire(table)
@@ -267,7 +267,7 @@ def settings_of(recorded: Ledger) -> dict[str, Json]:
         found["mocks"] = {name: mock for name, mock in mocks.items() if not is_live(mock)}
     user = found.get("user")
     if is_object(user) and ".py" in str(user.get("model") or ""):
-        del found["user"]  # the page names no code
+        del found["user"]  # the page must not name code
     return {name: value for name, value in found.items() if value and not is_live(value)}
 
 

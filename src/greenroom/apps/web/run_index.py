@@ -40,13 +40,13 @@ class RunIndex:
     def __init__(self, store: Store, run_id: str) -> None:
         self.run_id = run_id
         self.position = -1
-        """Up to here the store was read."""
+        """The position up to which the store has been read."""
         self.changed_at = -1
-        """Where the run last changed; other runs may have changed since."""
+        """The position at which this run last changed; other runs may have changed since."""
         self.read = 0
         """How many trials have been read so far, while all of them are being read."""
         self.is_marked = False
-        """Whether the rows say what became of each case since another run."""
+        """Whether the rows say how each case changed since another run."""
         self._store = store
         self._rows: dict[str, Row] = {}
         self._changes: Mapping[str, str] = {}
@@ -57,7 +57,7 @@ class RunIndex:
         self._lock = Lock()
 
     def update(self) -> int:
-        """Read what was written since the last time; where the run last changed."""
+        """Read what was written since the last time; returns the position at which the run last changed."""
         with self._lock:
             _, latest = self._store.latest_position()
             if latest != self.position:
@@ -69,7 +69,7 @@ class RunIndex:
             return self.changed_at
 
     def counted(self) -> tuple[Report, CaseCounts]:
-        """The report of the run and what its head counts besides, all from one reading."""
+        """The report of the run and the other counts of its head, all from one reading."""
         self.update()
         with self._lock:
             if self._counted is None or self._counted[0] != self.changed_at:
@@ -128,7 +128,7 @@ class RunIndex:
         return made
 
     def mark(self, changes: Mapping[str, str]) -> Counter[str]:
-        """Say what became of each case; how often each has happened."""
+        """Mark each case with how it changed; returns how often each change occurs."""
         with self._lock:
             self._changes, self.is_marked = changes, True
             for row in self._rows.values():
@@ -151,7 +151,7 @@ class RunIndex:
         return Rows(total=len(found), rows=some, first=first, place=place, at=at)
 
     def _answers(self, query: Query) -> list[Row]:
-        """Every row that answers a query; asked again while nothing has changed, it is known."""
+        """Every row that matches a query; cached until something changes."""
         name = msgspec.json.encode(query)
         if (known := self._views.get(name)) is not None:
             return known
@@ -184,7 +184,7 @@ class RunIndex:
     # Searching conversations
 
     def find(self, text: str) -> Iterator[float]:
-        """Search what was said for each word; the share that is done, as it goes."""
+        """Search what was said for each word; yields the share that is done."""
         terms = [term for term in text.lower().split() if term not in self._said]
         if not terms:
             yield 1.0

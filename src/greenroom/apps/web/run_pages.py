@@ -54,7 +54,7 @@ class RunPages:
     _lock: Lock = field(default_factory=Lock)
 
     def head(self, index: RunIndex) -> Head:
-        """Everything about a run but its cases."""
+        """Everything about a run except its cases."""
         run, changed_at = self.store.run(index.run_id), index.update()
 
         def make() -> Head:
@@ -101,7 +101,7 @@ class RunPages:
         return _going(self._under_way(run_id, case_id, trial))
 
     def _linked(self, story: Story) -> Story:
-        """With a link to its trace, where the server knows how such links look."""
+        """The story with a link to its trace, if the server was given a template for such links."""
         if story.trace is None or story.trace[1] or not self.trace_url:
             return story
         trace_id = story.trace[0]
@@ -126,19 +126,19 @@ class RunPages:
         """One event as it is recorded, and the state after it."""
         ledger = self.ledger(run_id, case_id, trial)
         if not 0 <= seq < len(ledger):
-            raise NotFound(f"this trial has events 0 to {len(ledger) - 1}, and no {seq}.")
+            raise NotFound(f"this trial has events 0 to {len(ledger) - 1}, but not {seq}.")
         state = Ledger(ledger[: seq + 1]).fold()
         return EventDetails(event=event_data(ledger[seq]), state=list(state_places(state)))
 
     def agent(self, run_id: str) -> AgentDetails:
-        """The agent of a recorded run, and the way that the first of its trials took."""
+        """The agent of a recorded run, and the path that the first of its trials took."""
         run = self.store.run(run_id)
         for key, result in self.store.results(run.id):
             ledger = result.ledger_or_none
             first = None if ledger is None else started(ledger)
             if first is not None and (graph := graph_of(first.agent, ledger)) is not None:
                 name = as_object(first.agent).get("name") or agent_of(run)
-                way = f"The way shown is that of {key.case_id}, trial {key.trial}."
+                way = f"The path shown is that of {key.case_id}, trial {key.trial}."
                 return AgentDetails(ref=agent_of(run), name=str(name), graph=graph, why=way)
         raise NotFound(f"run {run_id!r} has no trial that says how its agent is made.")
 
@@ -166,7 +166,7 @@ class RunPages:
     def compared_story(
         self, a: str, b: str, case_id: str, trial: int, chosen: int | None = None
     ) -> Story:
-        """A trial of run b next to one of run a: the chosen one, or the one that says most about it."""
+        """A trial of run b next to one of run a: the chosen one, or the most informative one."""
         before = self.store.results_of(self.store.run(a).id, case_id)
         if chosen is not None and chosen not in [one.trial for one in before]:
             raise NotFound(f"run {a!r} has no trial {chosen} of case {case_id!r}.")
@@ -180,7 +180,7 @@ def _parted(trials: Sequence[CaseResult]) -> Parting | None:
     try:
         return parting(trials)
     except BadLedger:
-        return None  # of another trial; the one that is opened may be whole
+        return None  # another trial has the broken ledger; the opened one may be complete
 
 
 def _going(ledger: Ledger) -> Story:

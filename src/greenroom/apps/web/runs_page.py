@@ -21,7 +21,7 @@ class Rates:
         self._kept: dict[str, tuple[Run, Rate | None]] = {}
 
     def of(self, run: Run) -> Rate | None:
-        """The share that passed of what could be judged, as the page of the run has it; None without any."""
+        """The pass rate of what could be judged, as on the run's page; None if nothing could be."""
         known, rate = self._kept.get(run.id, (None, None))
         if known != run:
             rate = self._rate(run)
@@ -32,7 +32,7 @@ class Rates:
         counts = Summary.of(run.done, run.counts)
         if counts.pass_rate is None:
             return None
-        if run.plan.trials == 1:  # the sums say it all: each case counts once
+        if run.plan.trials == 1:  # the sums are enough: each case counts once
             return rate_data(counts.pass_rate, of_trials(counts.passed, counts.evaluated))
         tallies = self._store.tallies(run)
         share = fsum(passed / count for passed, count in tallies) / len(tallies)
@@ -69,12 +69,12 @@ def list_runs(
 
 
 def evalset_of(run: Run) -> str:
-    """What the set of a run is called: runs of one set are compared with each other."""
+    """The name of a run's set; runs of one set are compared with each other."""
     return run.plan.evalset_id or run.plan.name
 
 
 def agent_of(run: Run) -> str:
-    """What the agent of a run is called: as it was named in the terminal, or as it calls itself."""
+    """The name of a run's agent: as given in the terminal, or the agent's own."""
     return run.plan.reference or run.plan.agent
 
 

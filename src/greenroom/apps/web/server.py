@@ -38,7 +38,7 @@ _UVICORN: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where the server listens, and who may ask."""
+    """Where the server listens, and who may connect."""
 
     host: str = "127.0.0.1"
     port: int = 8765
@@ -94,13 +94,15 @@ def serve(store: "Store", settings: "Settings", address: Address, *, browser: bo
     config = uvicorn.Config(build(store, settings, access), **_UVICORN)
     home = f"http://{address.host}:{port}"
     link = f"{home}/#t={access.token}"
-    told = home if address.is_local else ""
-    note = {"port": port, "pid": os.getpid(), "token": access.token, "address": told}
+    shown = home if address.is_local else ""
+    note = {"port": port, "pid": os.getpid(), "token": access.token, "address": shown}
     with _known(server_note(store.place), note):
         _say(link, address)
         if browser and address.is_local:
             webbrowser.open(link)
-        with suppress(KeyboardInterrupt):  # raised again after all connections are closed
+        with suppress(
+            KeyboardInterrupt
+        ):  # uvicorn raises it again after all connections are closed
             uvicorn.Server(config).run(sockets=[listening])
 
 
@@ -135,7 +137,7 @@ def _token(file: str) -> str:
         raise BadInput(f"--token-file {file}: {error}.") from error
     if len(token) < 20:
         raise BadInput(
-            f"--token-file {file}: the token has {len(token)} characters; take at least 20, as "
+            f"--token-file {file}: the token has {len(token)} characters; it needs at least 20, as "
             f'`python -c "import secrets; print(secrets.token_urlsafe(32))"` makes them.'
         )
     return token
@@ -143,9 +145,9 @@ def _token(file: str) -> str:
 
 @contextmanager
 def _known(note: Path, facts: "Mapping[str, object]") -> "Generator[None]":
-    """Leave word for other commands of this user, such as `eval run`, for as long as the server runs."""
+    """Write a file that tells this user's other commands, such as `eval run`, that the server runs."""
     note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # Two servers of one store may begin at once: each writes a file of its own, and the last one counts.
+    # Two servers of one store may start at once: each writes its own file, and the last one counts.
     own = note.with_suffix(f".{os.getpid()}")
     own.unlink(missing_ok=True)
     file = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

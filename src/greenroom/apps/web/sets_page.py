@@ -1,4 +1,4 @@
-"""Eval sets as files: found when the server starts, read, checked, saved. The file is the truth."""
+"""Eval-set files: found when the server starts, read, checked and saved."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -26,7 +26,7 @@ _EDITABLE = (".yaml", ".yml", ".json", ".jsonl", ".csv")
 
 
 class Conflict(Exception):
-    """A file that is to be saved has changed since it was read."""
+    """A file to be saved has changed since it was read."""
 
     def __init__(self, theirs: SetText) -> None:
         super().__init__(f"{theirs.name} has changed since you opened it")
@@ -34,7 +34,7 @@ class Conflict(Exception):
 
 
 class NamesCode(BadInput):
-    """A set names Python code that a run would import, and nobody has agreed to that yet.
+    """A set names Python code that a run would import, and no one has agreed to that yet.
 
     The page shows what it is and asks; agree there, or run the set in the terminal.
     """
@@ -83,7 +83,7 @@ class SetFiles:
                 # A link that leads out of the folder is not part of it.
                 inside = (p for p in evalset_files(place) if p.resolve().is_relative_to(home))
                 yield from inside
-            elif place.suffix in SUFFIXES:  # one that was deleted since is listed, and says so
+            elif place.suffix in SUFFIXES:  # a file that was deleted since is listed as such
                 yield place
 
     def file(self, set_id: str) -> SetFile:
@@ -94,7 +94,7 @@ class SetFiles:
         return found
 
     def called(self, evalset_id: str) -> SetFile:
-        """The file of the set that calls itself so, as runs do."""
+        """The file of the set with this id, which is what runs record."""
         for one in self.all().values():
             with suppress(BadFile):
                 if evalset_id and evalset_in(one.path, text_of(one.path)) == evalset_id:
@@ -121,7 +121,7 @@ class SetFiles:
         )
 
     def read(self, set_id: str) -> SetText:
-        """A file with its cases and whatever is wrong with it."""
+        """A file with its cases and its problems."""
         one = self.file(set_id)
         text = text_of(one.path)
         checked = check_text(one.path, text)
@@ -137,7 +137,7 @@ class SetFiles:
         )
 
     def save(self, set_id: str, text: str, expected: str) -> SetText:
-        """Put a text into the file, if it is still the one that was read."""
+        """Save text to the file, if the file is unchanged since it was read."""
         one = self.file(set_id)
         with self._lock:
             if not one.path.exists():
@@ -172,7 +172,7 @@ class SetFiles:
 
 
 def digest(text: str) -> str:
-    """Changes with the text."""
+    """A hash of the text."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
@@ -191,7 +191,7 @@ def _problems(path: Path, text: str) -> list[Flaw]:
 
 
 def code_in(path: Path, text: str) -> list[str]:
-    """The Python code that a run of this text would import: `judges.py:mine`, wherever it stands."""
+    """The Python code that a run of this text would import: `judges.py:mine`, wherever it is written."""
     try:
         found = _references(opened_text(path, text).data)
     except BadFile:
@@ -231,7 +231,7 @@ def _shape(path: Path, text: str) -> str:
 
 
 def evalset_in(path: Path, text: str) -> str:
-    """What a set calls itself; empty if that cannot be read."""
+    """The id of a set; empty if that cannot be read."""
     found = _readable(path, text)
     return "" if found is None else found[2].id
 
@@ -255,7 +255,7 @@ def cases_in(path: Path, text: str) -> list[SetCase]:
 
 
 def _readable(path: Path, text: str) -> tuple[Document, Shape, EvalSet, list[int]] | None:
-    """What can be read of a set in spite of what is wrong with it, and the place of each case in the file."""
+    """What can be read of a set despite its problems, and the place of each case in the file."""
     try:
         document = opened_text(path, text)
         shape, _ = chosen_shape(document)

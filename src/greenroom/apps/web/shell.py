@@ -1,4 +1,4 @@
-"""Pages without data, and the scripts that fill them: every path of a page answers with the same shell."""
+"""Pages without data, and the scripts that fill them: every page's path answers with the same HTML."""
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -26,7 +26,7 @@ _FOREVER = "public, max-age=31536000, immutable"
 
 
 def routes() -> list[BaseRoute]:
-    """The pages and what they are made of. They hold nothing, so they need no token."""
+    """The pages and their assets. They contain no data, so they need no token."""
     pages: list[BaseRoute] = [Route(path, _page) for path in _PAGES]
     return [*pages, Route("/favicon.ico", _nothing), Route("/a/{digest}/{name}", _asset)]
 

@@ -53,7 +53,7 @@ class Site:
 
     @classmethod
     def of(cls, store: Store, settings: Settings) -> "Site":
-        """All parts of a server."""
+        """Build all parts of a server."""
         return cls(
             store,
             settings,
@@ -76,7 +76,7 @@ class Site:
         return Progress(read=self.index(run_id).read, trials=self.store.run(run_id).done)
 
     def compared(self, a: str, b: str) -> RunIndex:
-        """The rows of run b, which are marked with what became of each case since run a."""
+        """The rows of run b, marked with how each case changed since run a."""
         of_b = self.index(b)
         of_b.update()  # this may take seconds, so it happens outside the lock that other pages wait for
         return self._index(f"{b} {a}", of_b.copy)
