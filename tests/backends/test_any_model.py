@@ -169,7 +169,7 @@ def test_a_pydantic_ai_agent_that_streams_inside_a_function_is_answered() -> Non
 
 def test_an_agent_whose_models_no_gate_sees_is_refused() -> None:
     agent = http_agent("http://127.0.0.1:9/ask")
-    with pytest.raises(BadAgent, match="no other model can answer in their place"):
+    with pytest.raises(BadAgent, match="no other model can replace them"):
         rehearse(agent, [PARIS], model=Scripted("Hi"), allow_opaque=True)
 
 

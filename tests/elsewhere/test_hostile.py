@@ -149,7 +149,7 @@ def test_a_card_with_endless_texts_is_cut():
 async def test_a_card_that_leads_elsewhere_is_not_followed(liar: Liar):
     other = Liar()
     liar.shows(**interface(f"{other.url}/rpc"))
-    with pytest.raises(AgentFailed, match="another place"):
+    with pytest.raises(AgentFailed, match="which is not where it was found"):
         await perform(remote("liar", liar.url), "hi", store=False)
     found = await discover(liar.url)
     assert not found.cards

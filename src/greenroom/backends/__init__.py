@@ -1,4 +1,4 @@
-"""How an agent comes alive: the protocol, the registry, and one backend for each framework."""
+"""How an agent is run: the protocol, the registry, and one backend for each framework."""
 
 from greenroom.backends.backend import (
     Advance,

@@ -1,9 +1,8 @@
-"""Graphs with `ainvoke(state, config)` or `invoke`: any object that takes a state and gives one.
+"""Graphs with `ainvoke(state, config)` or `invoke`: any object that takes a state and returns one.
 
-The state that goes in is a dict with the conversation under `messages` and whatever the graph left
-next to it in earlier turns; it is a copy, so the graph may do to it what it likes. The answer is
-what comes out under `response`, else the last of its `messages`. What the graph's models and tools
-do inside is not seen: `allow_opaque=True` must be given.
+The input is a dict with the conversation under `messages` and the rest of the state from earlier turns;
+it is a copy, so the graph may change it. The answer is `response` in the returned state, else the last of
+its `messages`. The graph's models and tools are not visible: `allow_opaque=True` must be given.
 """
 
 import inspect
@@ -33,7 +32,7 @@ class GraphBackend(ForeignBackend):
     """Runs a graph. `state` makes what goes in from the dict described above, if a dict will not do;
     `config` is added to what each call is given.
 
-    It resumes between turns: a graph that was cut while it worked may have acted.
+    It resumes only between turns: a graph that was interrupted while it ran may have acted.
     """
 
     name: ClassVar[str] = "graph"
@@ -58,7 +57,7 @@ class GraphBackend(ForeignBackend):
         self._config = dict(config or {})
 
     def describe(self) -> dict[str, Json]:
-        """The graph by its class; what is inside is not known."""
+        """The graph by its class; its contents are unknown."""
         config = {key: jsonable(value) for key, value in self._config.items() if key != "callbacks"}
         return {"code": code_identity(self.graph), "config": config}
 
@@ -68,7 +67,7 @@ class GraphBackend(ForeignBackend):
         history, said = invocation.history(), invocation.given
         if invocation.attached:
             raise AgentFailed(
-                f"{invocation.attached[0]} is attached, but the graph takes texts only."
+                f"{invocation.attached[0]} is attached, but the graph takes only text."
             )
         held = cast("dict[str, Any]", history[0] if history else {})
         messages: list[Any] = list(held.get("messages") or [])
@@ -106,7 +105,7 @@ class GraphBackend(ForeignBackend):
 def answer_of(result: Any) -> Json:
     """The graph's answer: `response`, else the last message; AgentFailed if there is neither.
 
-    A blank text is not an answer, and a state often holds one until its graph has something to say.
+    A blank string is not an answer; a state often holds one until its graph has something to say.
     """
     for given in _possible_answers(result):
         said = _content(given)
@@ -120,7 +119,7 @@ def answer_of(result: Any) -> Json:
 
 
 def _possible_answers(result: Any) -> Iterator[Any]:
-    """Where an answer may stand, the likeliest place first."""
+    """The values that may be the answer, the likeliest first."""
     if isinstance(result, str):
         yield result
         return
@@ -129,16 +128,16 @@ def _possible_answers(result: Any) -> Iterator[Any]:
         yield response
     messages: Sequence[Any] = _part(result, "messages") or ()
     if messages:
-        # What the graph was given is no answer to it.
+        # A message that the graph was given is not its answer.
         role = _part(messages[-1], "role") or _part(messages[-1], "type")
         if str(getattr(role, "value", role)).lower() not in _ROLES_GIVEN:
             yield messages[-1]
 
 
 def state_kept(result: Any, messages: list[Any], answer: Json) -> dict[str, Json]:
-    """The state for the next turn, as JSON: it must be found again in another process.
+    """The state for the next turn, as JSON, because another process may continue.
 
-    It holds all of a state that is made of data; of other objects only the messages are known.
+    A state that is made of data is kept completely; of other objects only the messages are.
     """
     state: dict[str, Json] = {}
     if isinstance(result, Mapping | BaseModel) or is_record(result):

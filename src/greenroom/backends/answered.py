@@ -1,4 +1,4 @@
-"""Agents whose models do not answer themselves: another one does in place of all of them."""
+"""Agents with one substitute model that answers instead of all their own."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from greenroom.world.world import World
 
 
 class AnsweredBackend:
-    """Runs an agent of any backend; the World asks `model` in place of every model of the agent."""
+    """Runs an agent of any backend; the World asks `model` instead of the agent's own models."""
 
     def __init__(self, inner: Backend, model: Model) -> None:
         self.inner = inner
@@ -28,7 +28,7 @@ class AnsweredBackend:
 
     @property
     def digest(self) -> str:
-        """Changes whenever the agent does, or what answers for it as far as that can be known."""
+        """Changes whenever the agent or, as far as can be known, the substitute model does."""
         parts = (getattr(self.answered_by, part, "") for part in ("identity", "options"))
         return digest_of([self.inner.digest, model_name(self.answered_by), *map(str, parts)])
 
@@ -37,13 +37,13 @@ class AnsweredBackend:
         return await self.inner.advance(ledger, world)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "inner":  # of a copy that is only being made
+        if name == "inner":  # a copy that is not initialised yet would recurse here
             raise AttributeError(name)
         return getattr(self.inner, name)
 
 
 def with_model(backend: Any, model: Model | str) -> Backend:
-    """The agent, with another model that answers in place of all its own; BadAgent if none can."""
+    """The agent with another model in place of all its own; BadAgent if its models cannot be replaced."""
     if isinstance(backend, AnsweredBackend):
         backend = backend.inner
     model = as_model(model, "`model`")
@@ -51,7 +51,7 @@ def with_model(backend: Any, model: Model | str) -> Backend:
         return backend.with_model(model)
     if backend.models == "opaque":
         raise BadAgent(
-            f"an agent run by {backend.name!r} asks its models where no gate can see it, so no other "
-            f"model can answer in their place. Leave `model` out, and change it where the agent is made."
+            f"an agent run by {backend.name!r} asks its models where the tool gate cannot see it, so no "
+            f"other model can replace them. Leave `model` out, and change it where the agent is created."
         )
     return AnsweredBackend(backend, model)  # pyright: ignore[reportReturnType]

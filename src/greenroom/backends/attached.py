@@ -1,7 +1,7 @@
-"""Attachments in the values of frameworks: put there in a framework's own form, and found there.
+"""Attachments in the values of frameworks: written in a framework's own form, and found there again.
 
-A framework's history holds the bytes themselves, as base64. In a ledger a reference stands in their
-place, from which the same text is made again.
+A framework's history holds the bytes themselves, as base64. A ledger holds a reference instead, from
+which the same base64 is made again.
 """
 
 import re
@@ -24,7 +24,7 @@ _TYPES = ("mime_type", "media_type", "mimeType")
 
 
 def with_files(value: Json, make: Callable[[Attachment], Any]) -> Any:
-    """The value with each attachment in it as `make` has it."""
+    """The value with each attachment in it converted by `make`."""
     return _made(value, make) if attachments_in(value) else value
 
 
@@ -40,7 +40,7 @@ def _made(value: Json, make: Callable[[Attachment], Any]) -> Any:
 
 
 def with_references(value: Any, find: Callable[[Any], Attachment | None]) -> Any:
-    """The value with a reference in place of whatever `find` knows as an attachment."""
+    """The value with a reference in place of everything that `find` recognises as an attachment."""
     found = find(value)
     if found is not None:
         return plain(found)
@@ -56,12 +56,12 @@ def with_references(value: Any, find: Callable[[Any], Attachment | None]) -> Any
 
 
 def data_uri(attachment: Attachment) -> str:
-    """The attachment as an address that holds all of it."""
+    """The attachment as a data URI."""
     return f"data:{attachment.media_type};base64,{b64encode(attachment.data).decode()}"
 
 
 def chat_content(text: str, attachments: tuple[Attachment, ...]) -> Json:
-    """What a user says, as endpoints of chats take it."""
+    """What a user says, in the form of chat endpoints."""
     if not attachments:
         return text
     said: list[Json] = [{"type": "text", "text": text}] if text else []
@@ -79,7 +79,7 @@ def _chat_block(one: Attachment) -> Json:
 
 
 def block_attachment(block: Any) -> Attachment | None:
-    """The attachment that a block holds, in any of the forms that providers and frameworks know."""
+    """The attachment in a block, in any of the forms that providers and frameworks use."""
     if not isinstance(block, Mapping):
         return None
     data = cast("Mapping[str, Any]", block)
@@ -124,7 +124,7 @@ def _bytes_in(coded: str) -> bytes | None:
 
 
 def slim(history: Json) -> Json:
-    """The same without the bytes of attachments: a reference says which they are, and how they were written.
+    """A history with references in place of attachments' bytes; each says which bytes, and in which encoding.
 
     Other base64 stays, such as what a provider has encrypted.
     """

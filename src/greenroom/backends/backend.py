@@ -1,4 +1,4 @@
-"""What every backend promises: an agent that can be advanced, paused and resumed on a World."""
+"""The protocol of a backend: an agent that can be advanced, paused and resumed on a World."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, Protocol
@@ -28,7 +28,7 @@ Feature = Literal[
     "turns",
     "usage",
 ]
-"""What a framework may offer beyond one message and one answer; `FEATURES` says each in words."""
+"""What a framework may offer beyond one message and one answer; `FEATURES` describes each."""
 
 FEATURES: Mapping[Feature, str] = {
     "approvals": "tools that the user approves or denies",
@@ -63,7 +63,7 @@ class Yield(Struct, frozen=True):
 
     @property
     def awaiting_input(self) -> bool:
-        """Whether a message of the user is wanted."""
+        """Whether it waits for a message of the user."""
         return self.type == "message"
 
 
@@ -74,7 +74,7 @@ class TurnOver(Struct, frozen=True):
 
 
 class Waiting(Struct, frozen=True):
-    """The agent needs its user inside its run."""
+    """The agent waits for its user inside a turn."""
 
     yields: tuple[Yield, ...]
 
@@ -86,30 +86,30 @@ class Finished(Struct, frozen=True):
 
 
 class Failed(Struct, frozen=True):
-    """The agent could not go on."""
+    """The agent could not continue."""
 
     error: Exception
 
 
 Advance = TurnOver | Waiting | Finished | Failed
-"""How a step of an agent ended: it may be addressed again, waits, has finished, or failed."""
+"""How an advance ended: the agent may be addressed again, waits, has finished, or failed."""
 
 
 class ToolFacts(Struct, frozen=True):
-    """What a case needs to know of a tool to mock it."""
+    """What a case needs to know about a tool to mock it."""
 
     name: str
     parameters: tuple[str, ...] = ()
     read_only: bool = False
     yields: bool = False
     origin: Any = None
-    """The author's own object, to recognise it when it is called past the World."""
+    """The author's own object, to recognise it when code calls it directly instead of through the World."""
     takes_more: bool = False
-    """Whether it may be given arguments beyond its parameters, or they are not known."""
+    """Whether it accepts arguments beyond its parameters, or its parameters are unknown."""
 
 
 DRIFTED = "greenroom:drifted"
-"""The note of a backend that replays: from which event on a ledger is no longer what happens."""
+"""The note of a backend that replays: the event from which the ledger no longer matches."""
 
 
 _ALWAYS_HEARD = (
@@ -130,7 +130,7 @@ _HEARD_AT_TOOLS = ("before_tool", "after_tool", "on_tool_error")
 
 
 def hooks_heard(backend: "Backend") -> frozenset[str]:
-    """The hooks of middleware that are called for an agent: those at calls where calls are seen."""
+    """The middleware hooks that are called for an agent; hooks around calls only if its calls are visible."""
     models = () if backend.models == "opaque" else _HEARD_AT_MODELS
     tools = () if backend.tool_calls == "opaque" else _HEARD_AT_TOOLS
     calls = _HEARD_AT_CALLS if models or tools else ()
@@ -139,7 +139,7 @@ def hooks_heard(backend: "Backend") -> frozenset[str]:
 
 
 class Backend(Protocol):
-    """How an agent comes alive."""
+    """Runs an agent on a World."""
 
     name: ClassVar[str]
     models: ClassVar[Interception]

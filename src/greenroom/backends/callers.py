@@ -1,7 +1,7 @@
-"""How the gates of foreign frameworks ask: for the run of a backend, or for an agent inside other work.
+"""How the gates of foreign frameworks ask: for a backend's run, or for an agent inside other code.
 
-Every gate goes the same way. It describes the call, has it placed in the ledger (path, id and number),
-asks, and translates the answer. Until a tool call is placed, its path is the name of the agent that calls.
+Every gate works the same way: it describes the call, gets its place in the ledger (path, id and number),
+asks, and translates the answer. Until a tool call is placed, its path is the name of the calling agent.
 """
 
 from collections.abc import Awaitable, Callable
@@ -25,10 +25,10 @@ ToReply = Callable[[T], ModelReply]
 
 
 class Kept:
-    """What the real model or tool gave, next to the form of it that was sent to the World.
+    """What the real model or tool gave, together with the form of it that was sent to the World.
 
-    If the World passes that on unchanged, the framework gets the real thing; if it answered by
-    itself or changed a word, the real thing is not what was said.
+    If the World passes that on unchanged, the framework gets the real object; if the World answered
+    itself or changed anything, the framework gets that instead.
     """
 
     __slots__ = ("error", "real", "sent")
@@ -44,7 +44,7 @@ class Kept:
         return sent
 
     def matches(self, answer: Json | ModelReply) -> bool:
-        """Whether the answer is what the real thing said."""
+        """Whether the answer is what the real model or tool gave."""
         return self.real is not None and (self.sent is answer or self.sent == answer)
 
 
@@ -53,7 +53,7 @@ class Caller(Protocol):
 
     @property
     def agent(self) -> str:
-        """The name of the agent at work; "" if the framework does not say."""
+        """The name of the running agent; "" if the framework does not say."""
         ...
 
     def place_tool(self, request: ToolRequest) -> ToolRequest:
@@ -77,18 +77,18 @@ class Caller(Protocol):
         ...
 
     def refuse(self, error: GreenroomError) -> GreenroomError:
-        """Let this error end the trial, whatever the framework makes of it; given to be raised."""
+        """Let this error end the trial, whatever the framework makes of it; returns it to be raised."""
         ...
 
     def new_id(self, *parts: object) -> str:
-        """An id that is the same whenever the same run comes to the same place."""
+        """An id that is the same whenever the same trial comes to the same place."""
         ...
 
 
 class RunCaller:
-    """Asks the World, for the run of an agent that a backend was given.
+    """Asks the World, for the agent that a backend runs.
 
-    Calls stand at `path`; a framework whose agents hand over to each other says where by `place`.
+    Calls are placed at `path`; a framework whose agents hand over to each other overrides `place`.
     """
 
     __slots__ = ("_agent", "_path", "invocation")
@@ -105,7 +105,7 @@ class RunCaller:
 
     @property
     def place(self) -> str:
-        """The path of what is at work now."""
+        """The path of what is running now."""
         return self._path or self.invocation.root
 
     def call_id(self, tool: str) -> str:
@@ -114,7 +114,7 @@ class RunCaller:
         return self.new_id(self.place, "call", tool, before)
 
     def place_tool(self, request: ToolRequest) -> ToolRequest:
-        """The call where the agent is at work."""
+        """The call, placed where the agent is running."""
         tool, path = request.tool, self.place
         call_id = request.id or self.call_id(tool)
         n = self.invocation.index.call_number(tool, call_id, path)
@@ -122,7 +122,7 @@ class RunCaller:
         return replace(request, id=call_id, args=args, path=path, n=n)
 
     def place_model(self, request: ModelRequest) -> ModelRequest:
-        """The question where the agent is at work, numbered by the replies it has had in the run."""
+        """The request, placed where the agent is running, numbered by the replies it has had in the run."""
         mine = (request.agent, request.node)
         replied = self.invocation.index.replied
         n = sum([(reply.agent, reply.node) == mine for reply in replied])
@@ -157,7 +157,7 @@ class RunCaller:
 class HostCaller:
     """Asks the host, for an agent inside a function, a tool, a hook or a thread.
 
-    The host says where calls stand, numbers them, and knows what was answered before.
+    The host places calls, numbers them, and knows what was answered before.
     """
 
     __slots__ = ("agent", "host")
@@ -198,13 +198,13 @@ class HostCaller:
 
 
 def inner_tool_caller(origin: object, name: str, agent: str = "") -> HostCaller | None:
-    """Who asks for a tool that no run of a backend calls; None: it may run without being asked."""
+    """The caller for a tool outside of a backend's run; None if the tool may simply run."""
     host = tool_host(origin, name)
     return None if host is None else HostCaller(host, agent)
 
 
 def inner_model_caller(agent: str = "") -> HostCaller | None:
-    """Who asks a model that no run of a backend asks; None: it is asked as it is."""
+    """The caller for a model outside of a backend's run; None if the model is asked directly."""
     host = model_host()
     return None if host is None else HostCaller(host, agent)
 
@@ -212,7 +212,7 @@ def inner_model_caller(agent: str = "") -> HostCaller | None:
 def refuse_to_wait(caller: Caller, tool: str, outcome: Returned | Pending) -> Returned:
     """How a call ended, for a framework that cannot pause at one."""
     if isinstance(outcome, Pending):
-        why = f"tool {tool!r} waits for its user, which its framework has no way to do."
+        why = f"tool {tool!r} waits for its user, which its framework cannot do."
         raise caller.refuse(AgentFailed(why))
     return outcome
 
@@ -221,7 +221,7 @@ _LISTENER: ContextVar[OnDelta | None] = ContextVar("greenroom_listener", default
 
 
 def listener() -> OnDelta | None:
-    """Who takes the pieces of the reply that a model is asked for here; None: it may come whole."""
+    """Who takes the pieces of the reply that a model is asked for here; None if no one does."""
     return _LISTENER.get()
 
 
@@ -247,7 +247,7 @@ def _sealed(run: Run, kept: Kept, to_json: ToJson) -> SealedBody:
 
 
 def _copied(outcome: Returned) -> Returned:
-    """A copy: the framework's hooks may edit what they get, but not what happened."""
+    """A copy: the framework's hooks may edit what they get, but must not edit the ledger."""
     if type(outcome.value) in (dict, list):
         return Returned(plain(outcome.value), outcome.error, outcome.source)
     return outcome

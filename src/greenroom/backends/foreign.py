@@ -33,16 +33,16 @@ class ForeignBackend(ABC):
     name: ClassVar[str]
     models: ClassVar[Interception] = "routed"
     tool_calls: ClassVar[Interception] = "routed"
-    # Exact at pauses and between turns; a run cut while the framework works must start again.
+    # Exact at pauses and between turns; a run interrupted while the framework works must start again.
     resumes: ClassVar[Resumption] = "checkpoint"
     supports: ClassVar[frozenset[Feature]]
     memory: ClassVar[str]
     check_approval: ClassVar[Check | None] = None
-    """Checks what the user says to an approval, if a framework knows more than yes and no."""
+    """Checks the user's answer to an approval, if a framework accepts more than yes and no."""
 
     @abstractmethod
     def describe(self) -> dict[str, Json]:
-        """The agent as JSON, with all that makes a difference to what it does."""
+        """The agent as JSON, with everything that affects what it does."""
 
     @abstractmethod
     async def run(self, invocation: Invocation) -> Progress:
@@ -53,7 +53,7 @@ class ForeignBackend(ABC):
         return None
 
     def install_seam(self) -> None:  # noqa: B027 - a framework without a seam has none to put in
-        """Put in the framework's seam, if the gates of its agents need it."""
+        """Install the framework's seam, if the gates of its agents need it."""
 
     @cached_property
     def snapshot(self) -> dict[str, Json]:
@@ -71,7 +71,7 @@ class ForeignBackend(ABC):
         return self.list_tools()
 
     async def advance(self, ledger: Ledger, world: World) -> Advance:
-        """Go on with the open invocation, or begin the next one with what the user said last."""
+        """Continue the open invocation, or begin the next one with what the user said last."""
         self.install_seam()
         check, replays = type(self).check_approval, self.resumes == "by_replay"
         invocation = Invocation(ledger, world, self.memory, check, replays=replays)
@@ -79,7 +79,7 @@ class ForeignBackend(ABC):
 
 
 class Origin(Struct, frozen=True):
-    """The author's function behind a framework's tool, known again when handed over as its mock."""
+    """The author's function behind a framework's tool, recognised when it is passed as its mock."""
 
     fn: Any
     tool: Any = None
@@ -100,5 +100,5 @@ def message_data(role: str, said: Json) -> dict[str, Json]:
 
 
 def jsonable(value: Any) -> Json:
-    """A framework's value as plain JSON; what has no JSON form becomes its text."""
+    """A framework's value as plain JSON; a value without a JSON form becomes its `str`."""
     return to_jsonable_python(value, fallback=json_fallback, by_alias=True)

@@ -1,4 +1,4 @@
-"""An agent that is only reachable by A2A, as an agent to rehearse."""
+"""Rehearses an agent that can only be reached over A2A."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -28,11 +28,11 @@ def a2a_agent(
     headers: Mapping[str, str] | None = None,
     timeout: float = 60.0,
 ) -> "A2ABackend":
-    """An agent elsewhere that is itself rehearsed: `rehearse(a2a_agent(url), cases, allow_opaque=True)`.
+    """A remote agent to rehearse: `rehearse(a2a_agent(url), cases, allow_opaque=True)`.
 
-    Its models and tools run on the other agent, where they are neither seen nor mocked: what it does there
-    is done. So a rehearsal of it has to be allowed by name. `token` and `headers` are names of environment
-    variables, as of `remote`.
+    Its models and tools run at the other side, where they are neither seen nor mocked: its side effects are
+    real. So a rehearsal must allow that explicitly. `token` and `headers` are names of environment variables,
+    as in `remote`.
     """
     return A2ABackend(far_address(url, token, headers, timeout))
 
@@ -40,7 +40,7 @@ def a2a_agent(
 class A2ABackend(ForeignBackend):
     """Runs an agent by sending it messages; make one with `a2a_agent`.
 
-    A turn that was cut is not sent again: the other agent is asked how it ended.
+    An interrupted turn is not sent again: the other agent is asked how it ended.
     """
 
     name: ClassVar[str] = "a2a"
@@ -56,15 +56,15 @@ class A2ABackend(ForeignBackend):
 
     @property
     def reaches(self) -> tuple[str, ...]:
-        """The one place that must be reached, as host and port."""
+        """The one address that must be reachable, as host and port."""
         return (self.address.place,)
 
     def describe(self) -> dict[str, Json]:
-        """Where it is, and which variables hold what it is asked with."""
+        """Where it is, and which environment variables hold its token and headers."""
         return self.address.facts()
 
     async def run(self, invocation: Invocation) -> Progress:
-        """Send what the user said last, or ask how it ended; its answer, or what it asks."""
+        """Send what the user said last, or ask how it ended; returns its answer, or what it asks."""
         world, path = invocation.world, f"{invocation.root}/{_NODE}"
         if path not in invocation.index.started:
             world.record(NodeStarted(path=path, node=_NODE, input=invocation.given))

@@ -1,4 +1,4 @@
-"""Cards: what agents elsewhere say of themselves, and what ours say."""
+"""Agent cards: read those of remote agents, and write our own."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """The cards that were found, and why others were not, by their addresses."""
+    """The cards that were found, and why others were not, by address."""
 
     cards: tuple[AgentCard, ...]
     failures: Mapping[str, str]
@@ -37,11 +37,11 @@ async def discover(
     headers: Mapping[str, str] | None = None,
     seconds: float = 30.0,
 ) -> Discovery:
-    """Read the cards that agents publish at these addresses; with `skill` those of whoever has it.
+    """Read the cards that agents publish at these addresses; with `skill`, only of agents that have it.
 
-    There is no directory in A2A: each address is asked for its own card. One that cannot be read, or
-    that sends its messages to another host than its own, is among the failures. A card that was
-    found can be asked at once: `remote("payments", found.cards[0])`.
+    A2A has no directory: each address is asked for its own card. A card that cannot be read, or that
+    sends messages to another host, is among the failures. A card that was found can be used at once:
+    `remote("payments", found.cards[0])`.
     """
     asked = [urls] if isinstance(urls, str) else list(urls)
     for url in asked:
@@ -67,7 +67,7 @@ async def discover(
 
 
 async def fetched_card(connection: Connection) -> AgentCard:
-    """The card that is published where a connection leads, which is then set to the path it names."""
+    """The card published at a connection's address; the connection then uses the path that the card names."""
     base = connection.base
     card = read_card(await connection.get(f"{urlsplit(base).path.rstrip('/')}{CARD_PATH}"), base)
     connection.path = urlsplit(card.url).path or "/"
@@ -77,8 +77,8 @@ async def fetched_card(connection: Connection) -> AgentCard:
 def read_card(data: Json, base: str) -> AgentCard:
     """A stranger's card, published below `base`; AgentFailed says what is wrong with it.
 
-    Messages may only go to the host and port where the card was found: a card that names another one
-    would make whoever reads it ask there.
+    Messages may only go to the host and port where the card was found: a card that names another host
+    could redirect its readers there.
     """
     if not is_object(data):
         raise AgentFailed(f"the card at {base} is not an object.")
@@ -86,8 +86,8 @@ def read_card(data: Json, base: str) -> AgentCard:
     target = _same_place(address, base)
     if target is None:
         raise AgentFailed(
-            f"the card at {base} sends its messages to {address[:200]!r}, another place than where it "
-            f"was found. If that is right, give that address itself."
+            f"the card at {base} sends its messages to {address[:200]!r}, which is not where it "
+            f"was found. If that is right, use that address."
         )
     here = urlsplit(base)
     able = data.get("capabilities")
@@ -106,7 +106,7 @@ def read_card(data: Json, base: str) -> AgentCard:
 
 
 def _endpoint(card: dict[str, Json], base: str) -> str:
-    """Where the card says that JSON-RPC of our version is spoken."""
+    """The address at which the card offers JSON-RPC of our version."""
     offered = _objects(card.get("supportedInterfaces"))
     for one in offered:
         version, url = one.get("protocolVersion") or PROTOCOL, one.get("url")
@@ -123,7 +123,7 @@ def _endpoint(card: dict[str, Json], base: str) -> str:
 
 
 def _same_place(address: str, base: str) -> SplitResult | None:
-    """What an address leads to, if that is the host and port of `base`."""
+    """The parsed address, if it has the host and port of `base`."""
     try:
         target = urlsplit(urljoin(f"{base.rstrip('/')}/", address))
         is_same = _origin(target) == _origin(urlsplit(base))
@@ -170,8 +170,8 @@ def card_of(
 ) -> AgentCard:
     """The card that an agent shows to others: `card_of(desk, "https://support.example.com/")`.
 
-    It names the agent, and its instructions and tools not at all: what others are to know of it is in
-    the description and in the skills.
+    It contains the agent's name, but not its instructions or tools: what others should know about it
+    goes into the description and the skills.
     """
     checked_url(url)
     snapshot = backend_for(agent).snapshot
@@ -182,7 +182,7 @@ def card_of(
     given = tuple(skills)
     if not all(isinstance(one, Skill) and one.id for one in given):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise BadInput(
-            f"card_of(skills={given!r}) wants skills: [Skill('refund', tags=('money',))]."
+            f"card_of(skills={given!r}) must be a list of skills: [Skill('refund', tags=('money',))]."
         )
     return AgentCard(
         name=known,

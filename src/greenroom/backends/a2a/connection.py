@@ -1,7 +1,7 @@
-"""The way to an agent elsewhere: JSON-RPC over HTTP, answered at once or as a stream of events.
+"""The connection to a remote agent: JSON-RPC over HTTP, answered at once or as a stream of events.
 
-The standard library asks, as the base install has no client of its own. Redirects are not followed, answers
-have a largest size, and every request goes to the host and port that the author wrote.
+It uses the standard library, because the base install has no other HTTP client. Redirects are not followed,
+the size of answers is limited, and every request goes to the host and port that the author wrote.
 """
 
 import asyncio
@@ -28,15 +28,15 @@ _SHOWN = 300
 
 
 class Unsent(AgentFailed):
-    """The far side could not be reached, so that nothing was sent to it."""
+    """The other side could not be reached, so nothing was sent to it."""
 
 
 class BrokeOff(AgentFailed):
-    """The far side was reached, and what it answered did not come to its end."""
+    """The other side was reached, but its answer was incomplete."""
 
 
 class FarError(AgentFailed):
-    """The far side answered with an error of the protocol."""
+    """The other side answered with an error of the protocol."""
 
     def __init__(self, text: str, code: int) -> None:
         super().__init__(text)
@@ -44,14 +44,14 @@ class FarError(AgentFailed):
 
 
 class Reply(Struct, frozen=True):
-    """What was answered at once."""
+    """An answer in one piece."""
 
     status: int
     text: str
 
 
 class Connection:
-    """An agent elsewhere, as it is asked."""
+    """Sends requests to a remote agent."""
 
     def __init__(self, address: FarAddress) -> None:
         self._url = checked_url(address.url)
@@ -68,7 +68,7 @@ class Connection:
 
     @property
     def shown(self) -> str:
-        """The address for messages to people."""
+        """The address as shown in messages to people."""
         return f"{self._url.scheme}://{self._place}{self.path}"
 
     async def get(self, path: str) -> Json:
@@ -83,7 +83,7 @@ class Connection:
         return self._result(self._json(reply))
 
     async def follow(self, method: str, params: Json) -> AsyncIterator[Json]:
-        """The results of a method as they come."""
+        """The results of a method as they arrive."""
         queue: asyncio.Queue[Json | None] = asyncio.Queue()
         put, body = asyncio.get_running_loop().call_soon_threadsafe, _request(method, params)
 
@@ -119,7 +119,7 @@ class Connection:
         try:
             return await in_thread(self._exchange, connection, verb, path, body, headers, heard)
         except asyncio.CancelledError:
-            # The client blocks in its thread; closing the socket ends a question that was cut.
+            # The client blocks in its thread; closing the socket ends a cancelled request.
             sock: socket.socket | None = connection.sock
             if sock is not None:
                 with suppress(OSError):
@@ -176,15 +176,15 @@ class Connection:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
             raise AgentFailed(
-                f"{self.shown} answered with what is not JSON ({type(error).__name__}): "
+                f"{self.shown} did not answer with JSON ({type(error).__name__}): "
                 f"{text[:_SHOWN]!r}."
             ) from error
 
     def _result(self, answer: Json) -> Json:
-        """What a JSON-RPC answer holds."""
+        """The result in a JSON-RPC answer."""
         if not is_object(answer):
             raise AgentFailed(
-                f"{self.shown} answered {repr(answer)[:_SHOWN]}, which is not an answer."
+                f"{self.shown} answered {repr(answer)[:_SHOWN]}, which is not a JSON-RPC answer."
             )
         error = answer.get("error")
         if error is None:
@@ -201,7 +201,7 @@ def _request(method: str, params: Json) -> bytes:
 
 
 def _events(response: HTTPResponse) -> Iterator[str]:
-    """The data of each event in a stream of events, which all together have a largest size."""
+    """The data of each event in a stream of events, whose total size is limited."""
     left, lines = LARGEST, list[str]()
     while line := response.readline(left + 1):
         left -= len(line)
@@ -216,12 +216,14 @@ def _events(response: HTTPResponse) -> Iterator[str]:
 
 
 def _given_headers(address: FarAddress) -> dict[str, str]:
-    """The headers with what their variables hold, which no ledger is to show."""
+    """The headers with the values of their environment variables, which must not get into a ledger."""
     found: dict[str, str] = {}
     for name, variable in address.headers.items():
         value = os.environ.get(variable, "")
         if not value.strip() or not value.isprintable():
-            lacks = "is not set" if not value.strip() else "holds signs that no header may have"
+            lacks = (
+                "is not set" if not value.strip() else "holds characters that no header may have"
+            )
             raise BadAgent(
                 f"the environment variable {variable} {lacks}; {address.url} is asked with it as "
                 f"{name}."
@@ -233,7 +235,7 @@ def _given_headers(address: FarAddress) -> dict[str, str]:
 
 
 def _trace() -> dict[str, str]:
-    """The trace that the call belongs to, if this process has one."""
+    """The trace headers of the call, if this process exports traces."""
     if "opentelemetry.trace" not in sys.modules:
         return {}
     from opentelemetry.propagate import inject

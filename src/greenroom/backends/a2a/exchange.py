@@ -1,7 +1,7 @@
-"""One message to an agent elsewhere, and how it ends.
+"""One message to a remote agent, and its outcome.
 
-What is sent is written down before it goes. After a cut the other agent is asked how it ended; it is sent
-again only to one that says that it knows a repeated message.
+A message is recorded before it is sent. After an interruption the other agent is asked how it ended; the
+message is sent again only if the other agent declares that it recognises repeated messages.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _STATUSES = 100
 
 
 class Sent(Struct, frozen=True):
-    """A message as it is written down: in which conversation elsewhere, by which ids."""
+    """A message as it is recorded: the remote conversation and the ids."""
 
     context: str
     message: str
@@ -48,13 +48,13 @@ class FarAnswer(Struct, frozen=True):
 
 
 class Listening(Struct, frozen=True):
-    """Who hears what while the other agent works."""
+    """Callbacks while the other agent works."""
 
     on_sent: Callable[[Sent], None]
-    """Writes down that a message is sent, and to which task it belongs."""
+    """Records that a message is sent, and to which task it belongs."""
     on_status: Callable[[str, str], None]
     on_answer: Callable[[], OnDelta | None] = lambda: None
-    """Who takes the pieces of an answer; one that begins again stands for the one before."""
+    """Takes the pieces of an answer; an answer that starts over replaces the one before."""
 
 
 class Exchange:
@@ -71,11 +71,11 @@ class Exchange:
         self._on_delta: OnDelta | None = None
 
     async def send(self, parts: list[Json]) -> FarAnswer:
-        """Send the message, and wait for what comes of it."""
+        """Send the message, and wait for its outcome."""
         return await self._in_time(self._send(parts))
 
     async def ask_what_became(self, parts: list[Json]) -> FarAnswer:
-        """How a message ended that was being sent when the run was cut."""
+        """The outcome of a message that was being sent when the run was interrupted."""
         return await self._in_time(self._resume(parts))
 
     async def cancel(self) -> None:
@@ -124,7 +124,7 @@ class Exchange:
                 await self._take(await self._connection.ask("SendMessage", params))
         except BrokeOff:
             if not self._task.id and not await self._find():
-                raise  # it is not known whether it was heard
+                raise  # it is unknown whether the message arrived
         await self._watch()
 
     async def _resume(self, parts: list[Json]) -> None:
@@ -140,7 +140,7 @@ class Exchange:
             raise self._doubt(str(error)) from error
 
     async def _reached(self) -> AgentCard | None:
-        """The card of a far side that may be starting again; it is waited for."""
+        """The card of the other side; waits for it, because it may be restarting."""
         wait = _FIRST_WAIT
         while True:
             try:
@@ -155,19 +155,19 @@ class Exchange:
 
     def _doubt(self, why: str) -> InDoubt:
         return InDoubt(
-            f"a message was being sent to {self._connection.shown} when the run was cut, and what "
-            f"became of it cannot be found out: {why}. Look there for the conversation "
+            f"a message was being sent to {self._connection.shown} when the run was interrupted, and "
+            f"its outcome is unknown: {why}. Look there for the conversation "
             f"{self._sent.context!r}, then start the run again."
         )
 
     async def _card(self) -> AgentCard | None:
-        """What the agent says of itself; None where its very address was given."""
+        """The agent's card; None if the address of its endpoint was given."""
         if self._address.is_endpoint:
             return None
         return await fetched_card(self._connection)
 
     async def _find(self) -> bool:
-        """Look in the conversation for the task that heard the message."""
+        """Look in the conversation for the task that received the message."""
         params: Json = {"contextId": self._sent.context, "historyLength": 100}
         try:
             listed = await self._connection.ask("ListTasks", params)
@@ -183,7 +183,7 @@ class Exchange:
         return False
 
     async def _watch(self) -> None:
-        """Ask for the task until it rests; a far side that is being started again is waited for."""
+        """Poll the task until it rests; waits for the other side if it is restarting."""
         wait = _FIRST_WAIT
         while not self._rests:
             if not self._task.id:
@@ -198,7 +198,7 @@ class Exchange:
 
     @property
     def _rests(self) -> bool:
-        """Whether there is an answer or a question; one that comes from before this message is none."""
+        """Whether there is an answer or a question; one from before this message does not count."""
         task = self._task
         is_old = task.state == WAITS and task.heard and self._sent.message not in task.heard
         return task.state in AT_REST and not is_old
@@ -218,7 +218,7 @@ class Exchange:
             self._listening.on_status(*now)
 
     def _name(self, task: str) -> None:
-        """Write down which task it is, once."""
+        """Record which task it is, once."""
         self._task.id = task
         if self._sent.task != task:
             self._sent = structs.replace(self._sent, task=task)
@@ -227,7 +227,7 @@ class Exchange:
     def _answer(self) -> FarAnswer:
         task, shown = self._task, self._connection.shown
         if task.state == WAITS:
-            return FarAnswer(question=task.said or "The agent needs more to go on.")
+            return FarAnswer(question=task.said or "The agent needs more to continue.")
         if task.state != DONE:
             because = f": {task.said}" if task.said else ""
             raise AgentFailed(f"{shown} ended the task as {task.state.lower()}{because}.")
@@ -235,7 +235,7 @@ class Exchange:
         try:
             output = plain(task.said or None if output is None else output)
         except BadValue as error:
-            raise AgentFailed(f"{shown} answered with what cannot be kept: {error}") from error
+            raise AgentFailed(f"{shown} gave an answer that cannot be kept: {error}") from error
         if output is None:
             raise AgentFailed(f"{shown} answered with nothing.")
         return FarAnswer(output)

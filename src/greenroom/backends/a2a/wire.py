@@ -1,4 +1,4 @@
-"""The shapes of the A2A protocol: messages, tasks and what changes them. What comes from elsewhere is doubted here."""
+"""The data types of the A2A protocol: messages, tasks and their updates. Remote data is validated here."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
@@ -16,16 +16,16 @@ WAITS: Final = "INPUT_REQUIRED"
 OVER: Final = frozenset(("COMPLETED", "FAILED", "CANCELED", "REJECTED"))
 """States after which nothing more happens to a task."""
 AT_REST: Final = OVER | {WAITS, "AUTH_REQUIRED"}
-"""States in which a task waits for the one who asked, or for nobody any more."""
+"""States in which a task waits for its caller, or is over."""
 REPEATS: Final = "urn:greenroom:a2a:repeated-messages"
-"""The extension that a message which comes again, known by its id, is not acted on again."""
+"""The extension which promises that a repeated message, known by its id, is acted on once."""
 JSON_PARTS: Final = "application/json"
 
 Part = Mapping[str, Json]
 
 
 class FarTask(Struct):
-    """A task elsewhere, as far as it is known here."""
+    """A remote task, as far as it is known here."""
 
     id: str = ""
     context: str = ""
@@ -34,9 +34,9 @@ class FarTask(Struct):
     """What its status says in words."""
     artifacts: dict[str, list[Part]] = {}
     heard: tuple[str, ...] = ()
-    """The ids of the messages that it has heard."""
+    """The ids of the messages that it has received."""
     is_anew: bool = False
-    """Whether the text that came last takes the place of what was said before."""
+    """Whether the latest text replaces what was said before."""
 
     @property
     def parts(self) -> list[Part]:
@@ -44,21 +44,21 @@ class FarTask(Struct):
         return [part for parts in self.artifacts.values() for part in parts]
 
     def take(self, event: Json) -> str:
-        """Add what a stream or an answer tells; returns the text that is new in it."""
-        told = _object(event, "an answer")
-        if "task" in told:
-            self.replace(told["task"])
-        elif "message" in told:
-            message = _object(told["message"], "message")
+        """Apply an event of a stream or an answer; returns the new text in it."""
+        answer = _object(event, "an answer")
+        if "task" in answer:
+            self.replace(answer["task"])
+        elif "message" in answer:
+            message = _object(answer["message"], "message")
             self.state, self.artifacts = DONE, {"": _parts(message.get("parts"))}
             self.context = _text(message.get("contextId")) or self.context
-        elif "statusUpdate" in told:
-            update = _object(told["statusUpdate"], "statusUpdate")
+        elif "statusUpdate" in answer:
+            update = _object(answer["statusUpdate"], "statusUpdate")
             self._name(update.get("taskId"), update.get("contextId"))
             self._status(update.get("status"))
-            self.heard = ()  # it is told as it happens
-        elif "artifactUpdate" in told:
-            return self._artifact(_object(told["artifactUpdate"], "artifactUpdate"))
+            self.heard = ()  # a stream reports as it happens
+        elif "artifactUpdate" in answer:
+            return self._artifact(_object(answer["artifactUpdate"], "artifactUpdate"))
         else:
             raise AgentFailed(
                 f"the other agent reported {_short(event)}, which is neither a task nor a message."
@@ -101,7 +101,9 @@ class FarTask(Struct):
         name, parts = _text(artifact.get("artifactId")), _parts(artifact.get("parts"))
         known, is_added = self.artifacts.get(name), update.get("append") is True
         self.is_anew = known is not None and not is_added
-        begin = "\n" if known is None and self.artifacts else ""  # as the output has them
+        begin = (
+            "\n" if known is None and self.artifacts else ""
+        )  # the output separates artifacts the same way
         kept = known if known and is_added else []
         self.artifacts = {**self.artifacts, name: _joined([*kept, *parts])}
         said = "".join(_text(part.get("text")) for part in parts)
@@ -109,7 +111,7 @@ class FarTask(Struct):
 
 
 def _joined(parts: list[Part]) -> list[Part]:
-    """The parts of one artifact, in which the pieces of a text follow each other as one part."""
+    """The parts of one artifact, with adjacent pieces of text joined into one part."""
     found: list[Part] = []
     for part in parts:
         if found and is_text(found[-1]) and is_text(part):
@@ -133,7 +135,7 @@ def output_of(parts: Iterable[Part]) -> Json:
         elif "data" in part:
             values.append(part["data"])
         elif "raw" in part or "url" in part:
-            # A stranger's file is neither fetched nor kept: it is named.
+            # A remote file is neither fetched nor kept, only named.
             values.append(f"[file: {_text(part.get('filename')) or _text(part.get('mediaType'))}]")
     if all(isinstance(value, str) for value in values):
         return "\n".join(as_text(value) for value in values) or None
@@ -141,7 +143,7 @@ def output_of(parts: Iterable[Part]) -> Json:
 
 
 def parts_for(value: Json, state: Mapping[str, Json] | None = None) -> list[Json]:
-    """A value, and what is sent of the state next to it, as parts of a message."""
+    """A value, and the part of the state that is sent with it, as parts of a message."""
     text, attached = text_and_attachments(value)
     found: list[Json] = []
     if isinstance(value, str) or attached:
@@ -185,7 +187,7 @@ def _text(value: Json) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise AgentFailed(f"the other agent gave {_short(value)} where a text is wanted.")
+        raise AgentFailed(f"the other agent gave {_short(value)} where a string is needed.")
     return value
 
 

@@ -1,8 +1,8 @@
-"""google-adk agents, advanced on a World: models and tools wrapped innermost on a copy.
+"""google-adk agents, run on a copy whose models and tools ask the World.
 
-The copy is made again for every advance and its session is rebuilt from the ledger, so one agent
-object serves many cases at once and is never touched. Callbacks, plug-ins and the confirmation gate
-are the framework's own and run above the wrapping.
+The agent is copied because many cases may run one agent object at once, and because the author's object
+must stay as it is. Each advance makes a new copy and rebuilds its session from the ledger. Callbacks,
+plug-ins and confirmations are the framework's own, and run outside the wrapped calls.
 """
 
 from collections.abc import Mapping
@@ -81,7 +81,7 @@ class AdkBackend(ForeignBackend):
         silence_refusals()
 
     def part(self, name: str) -> "AdkBackend":
-        """One agent of the tree, or node of a workflow, as an agent of its own."""
+        """One agent of the tree, or one node of a workflow, as an agent to run alone."""
         found = part_of(self._members, name)
         if isinstance(self.agent, App):
             return AdkBackend(self.agent.model_copy(update={"root_agent": found}))
@@ -108,7 +108,7 @@ class AdkBackend(ForeignBackend):
         # The service keeps no temporary state, but one advance is one invocation.
         session.state |= {key: value for key, value in state.items() if key.startswith("temp:")}
         events = session.events
-        # Copies: the framework keeps some of what it is given, and what happened is never edited.
+        # Copies: the framework keeps some of what it is given, and must not edit the ledger through it.
         events.extend(Event.model_validate(deepcopy(item)) for item in artifacts.others)
         runner = Runner(
             app=self.copied(copier),
@@ -138,11 +138,11 @@ class AdkBackend(ForeignBackend):
         return any(getattr(member, "output_schema", None) is not None for member in authors)
 
     def copier(self, run: FrameworkRun) -> Copier:
-        """What makes a copy for this run."""
+        """Makes the copy for this run."""
         return Copier(run, bool(getattr(self.agent, "plugins", None)))
 
     def copied(self, copier: Copier) -> App:
-        """The gated copy of all, with the tripwire as the last of its plug-ins."""
+        """The gated copy of the whole app, with the tripwire as its last plug-in."""
         root = copier.node(self.root)
         tripwire = copier.tripwire
         if isinstance(self.agent, App):

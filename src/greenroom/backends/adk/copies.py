@@ -1,4 +1,4 @@
-"""A copy of an agent tree in which every model and every tool goes through the gate."""
+"""A copy of an agent tree in which every model and every tool goes through the tool gate."""
 
 import copy
 from typing import Any
@@ -95,21 +95,21 @@ class Copier:
                 await gate.ask_server()
 
     def made(self, tool: BaseTool) -> bool:
-        """Whether this very tool object came out of the copying."""
+        """Whether this very tool object was made by the copier."""
         return self._made.get(id(tool)) is tool
 
     def _model(self, agent: LlmAgent) -> Any:
         model = agent.canonical_model
         twin = model.model_copy()
-        # Pydantic refuses attributes that are not fields, yet the twin must stay of the model's own
-        # type: the framework asks for it.
+        # Pydantic refuses attributes that are not fields, but the copy must keep the model's own type,
+        # because the framework checks it.
         gate = ModelGate(self._run, agent.name, model)
         object.__setattr__(twin, "generate_content_async", gate)
         object.__setattr__(twin, "connect", NoLine(self._run, agent.name))
         return twin
 
     def _given(self, given: Any, plugged: bool) -> Any:
-        """The twin of what an author put into the agent's tools."""
+        """The gated copy of what an author put into the agent's tools."""
         if not isinstance(given, BaseToolset):
             return self._tool(given, plugged)
         twin: Any = copy.copy(given)
@@ -136,12 +136,12 @@ class Copier:
 
     def _delegation(self, tool: AgentTool, plugged: bool) -> AgentTool:
         if type(tool).run_async is AgentTool.run_async:
-            # It runs apart. Without plug-ins of the app there is only the tripwire to inherit, and
-            # the copy carries that itself.
+            # It runs in its own session. Without plug-ins of the app there is only the tripwire to
+            # inherit, and the copy carries that itself.
             plugged = plugged and tool.include_plugins and self._has_plugins
             tool.include_plugins = plugged
         tool.agent = self.agent(tool.agent, plugged)
-        # A task is driven by the framework itself; its tool is only the sign to begin.
+        # The framework itself runs a task; its tool only starts it.
         if not getattr(tool, "_defers_response", False):
             inner = copy.copy(tool)
             tool.run_async = Delegation(self._run, inner)

@@ -1,4 +1,4 @@
-"""What is known of an agent tree before it runs, and what in it cannot be rehearsed."""
+"""What is known about an agent tree before it runs, and what in it cannot be rehearsed."""
 
 from collections.abc import Iterator, Sequence
 from types import FunctionType
@@ -51,7 +51,7 @@ _RUN = {
     "google.adk.agents.parallel_agent",
     "google.adk.agents.loop_agent",
 }
-# What an agent class may not replace, because the wrapping relies on the framework's own.
+# Methods that an agent class must not replace, because the gates rely on the framework's own.
 _RELIED_ON = (
     "run_async",
     "_run_impl",
@@ -61,7 +61,7 @@ _RELIED_ON = (
     "canonical_model_async",
     "canonical_tools",
 )
-# Tools that only steer the framework or add to the prompt: they act on nothing outside.
+# Tools that only control the framework or add to the prompt: they have no side effects.
 _CONTROL = (FinishTaskTool, ExampleTool, PreloadMemoryTool, Question)
 
 
@@ -72,29 +72,29 @@ _DELEGATING = frozenset(
     and isinstance(run := real_of(vars(kind).get("run_async")), FunctionType)
     and run.__code__.co_filename == agent_tool.__file__
 )
-"""The code by which the framework runs an agent as a tool."""
+"""The framework's code that runs an agent as a tool."""
 
 
 def root_of(given: Any) -> BaseNode:
-    """The agent at the root, out of an App if need be."""
+    """The root agent, taken out of an App if necessary."""
     root = given
     if isinstance(given, App):
         if given.events_compaction_config is not None:
             raise BadAgent(
-                f"app {given.name!r} has an events_compaction_config, whose model would be asked "
-                f"past the gate. Rehearse the app without it."
+                f"app {given.name!r} has an events_compaction_config, whose model would bypass the "
+                f"tool gate. Rehearse the app without it."
             )
         root = given.root_agent
     if isinstance(root, BaseAgent | Workflow):
         return root
     raise BadAgent(
-        f"a {type(root).__name__} cannot be rehearsed. Hand over an LlmAgent, a sequential, parallel "
+        f"a {type(root).__name__} cannot be rehearsed. Pass an LlmAgent, a sequential, parallel "
         f"or loop agent of such, a Workflow, or an App around one."
     )
 
 
 def part_of(members: Sequence[BaseNode], name: str) -> BaseAgent | Workflow:
-    """The agent or node of this name, ready to be run alone."""
+    """The agent or node of this name, ready to run alone."""
     found = [member for member in members if member.name == name]
     if not found:
         names = ", ".join(dict.fromkeys(member.name for member in members))
@@ -103,7 +103,7 @@ def part_of(members: Sequence[BaseNode], name: str) -> BaseAgent | Workflow:
         raise NotFound(f"there are {len(found)} agents or nodes called {name!r}; rename one.")
     one = found[0]
     if isinstance(one, BaseAgent):
-        # Without those around it, it can hand over to none of them.
+        # Without its parent and peers, so that it cannot hand over to them.
         return one.clone()
     if isinstance(one, Workflow):
         return one
@@ -132,7 +132,7 @@ def members_of(root: BaseNode) -> list[BaseNode]:
 
 
 def check_uncompiled(node: BaseNode) -> None:
-    """BadAgent if it is a part of a flow of ours, whose work there is no more than a function's here."""
+    """BadAgent if it was compiled from one of our flows, whose parts would look like plain functions here."""
     function = function_of(node) if isinstance(node, FunctionNode) else None
     if isinstance(node, CompiledAgent) or is_compiled(function):
         raise BadAgent(
@@ -141,30 +141,30 @@ def check_uncompiled(node: BaseNode) -> None:
         )
 
 
-_INSTEAD: Final = "Pass a function that runs it with a Runner: the models and tools that it asks there go through the gate."
+_INSTEAD: Final = "Pass a function that runs it with a Runner: its models and tools then go through the tool gate."
 
 
 def check_agent(agent: BaseAgent) -> BaseAgent:
-    """The agent, if all its work can be led through the gate; BadAgent naming what cannot."""
+    """The agent, if all its work can go through the tool gate; BadAgent naming what cannot."""
     kind = type(agent).__name__
     check_uncompiled(agent)
     if not any(cls.__module__ in _RUN for cls in type(agent).__mro__):
         raise BadAgent(
-            f"agent {agent.name!r} is a {kind}, whose work cannot be sent through the gate. "
+            f"agent {agent.name!r} is a {kind}, whose work cannot go through the tool gate. "
             f"{_INSTEAD}"
         )
     for name in _RELIED_ON:
         owner = next((cls for cls in type(agent).__mro__ if name in vars(cls)), None)
         if owner is not None and not owner.__module__.startswith("google.adk."):
             raise BadAgent(
-                f"agent {agent.name!r} is a {kind}, which brings its own {name!r}; what it does "
-                f"there would run past the gate. {_INSTEAD}"
+                f"agent {agent.name!r} is a {kind}, which has its own {name!r}, and that "
+                f"would bypass the tool gate. {_INSTEAD}"
             )
     if isinstance(agent, LlmAgent):
         if agent.code_executor is not None:
             raise BadAgent(
                 f"agent {agent.name!r} has the code executor {type(agent.code_executor).__name__}, "
-                f"which runs code no gate can see. Rehearse the agent without it."
+                f"which runs code that the tool gate cannot see. Rehearse the agent without it."
             )
         if getattr(agent.model, "use_interactions_api", False):
             raise BadAgent(
@@ -177,12 +177,12 @@ def check_agent(agent: BaseAgent) -> BaseAgent:
 
 
 def is_control(tool: BaseTool) -> bool:
-    """Whether a tool only steers the framework."""
+    """Whether a tool only controls the framework."""
     return type(tool) in _CONTROL or (type(tool) is FunctionTool and tool.func is exit_loop)
 
 
 def is_steering(tool: Any) -> bool:
-    """Whether the framework's own code, and nothing else, runs when this tool is called."""
+    """Whether only the framework's own code runs when this tool is called."""
     if "run_async" in getattr(tool, "__dict__", ()):
         return False
     if type(tool) in (FunctionTool, TransferToAgentTool):
@@ -194,12 +194,12 @@ def is_delegation(tool: Any) -> bool:
     """Whether a tool is another agent, run as the framework runs one."""
     if not isinstance(tool, AgentTool) or "run_async" in vars(tool):
         return False
-    # By the code itself: everything else that shows whose it is can be copied onto a wrapper.
+    # Compared by code object: a wrapper may copy every other attribute.
     return getattr(real_of(type(tool).run_async), "__code__", None) in _DELEGATING
 
 
 def origin_of(given: Any) -> Any:
-    """What the author put into the agent's tools, in the form the World knows it again."""
+    """What the author put into the agent's tools, in the form that the World recognises."""
     if isinstance(given, FunctionType):
         return Origin(given)
     if isinstance(given, FunctionTool):
@@ -234,7 +234,7 @@ def tool_facts(member: BaseNode) -> list[ToolFacts]:
 
 
 def toolsets_of(member: BaseNode) -> list[BaseToolset]:
-    """What lists its tools only when it is asked."""
+    """The toolsets of a member, which list their tools only when asked."""
     return [given for given in given_tools(member) if isinstance(given, BaseToolset)]
 
 
@@ -272,20 +272,20 @@ def described_agent(agent: BaseAgent) -> dict[str, Json]:
 
 
 def check_tool(tool: Any, owner: str) -> Any:
-    """The tool, if its body can be held; BadAgent if it runs elsewhere."""
+    """The tool, if its body can be intercepted; BadAgent if it runs elsewhere."""
     if not isinstance(tool, BaseTool):
         if not isinstance(tool, BaseToolset | BaseNode) and not callable(tool):
             raise BadAgent(f"{owner!r} has the tool {tool!r}, which is not a tool of google-adk.")
         return tool
-    # What does not define how it runs is only described to the provider, which runs it; unless it is
-    # there to complete requests, and what it puts into one is looked at when the model is asked.
+    # A tool without its own run method is only described to the provider, which runs it. A tool that
+    # only adds to requests is fine: what it adds is checked when the model is asked.
     kind = type(tool)
     is_bodiless = kind.run_async.__module__ == BaseTool.__module__
     is_own = not kind.process_llm_request.__module__.startswith("google.adk.")
     if is_bodiless and not is_own and not is_control(tool):
         raise BadAgent(
             f"tool {tool.name!r} ({type(tool).__name__}) of {owner!r} runs at the model's provider, "
-            f"where no gate can hold it. Rehearse with a function tool of that name."
+            f"where the tool gate cannot intercept it. Rehearse with a function tool of that name."
         )
     return tool
 

@@ -1,4 +1,4 @@
-"""The innermost wrapping: where the framework would ask a model or run a tool, the World is asked."""
+"""The gates around the framework's innermost calls: instead of a model or a tool, the World is asked."""
 
 import copy
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -42,7 +42,7 @@ RunTool = Callable[[Any, dict[str, Any], Any], Awaitable[Any]]
 
 
 class ModelGate:
-    """Stands where a model's `generate_content_async` stood."""
+    """Replaces a model's `generate_content_async`."""
 
     __slots__ = ("_agent", "_caller", "_model")
 
@@ -54,14 +54,14 @@ class ModelGate:
     async def __call__(
         self, llm_request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
-        """The World's reply; the real model's own response wherever that is what was replied."""
+        """The World's reply; the real model's own response object if that is what it replied."""
         caller = self._caller
         keep_keys(self._model)
         if found := server_side_tools(llm_request):
             raise caller.refuse(
                 ToolRefused(
                     f"agent {self._agent!r} gives its model {', '.join(found)}, which would run at "
-                    f"the model's provider, where no gate can hold it. Rehearse with a function tool "
+                    f"the model's provider, where the tool gate cannot intercept it. Rehearse with a function tool "
                     f"instead."
                 )
             )
@@ -78,7 +78,7 @@ class ModelGate:
     async def _ask(
         self, llm_request: LlmRequest, stream: bool, request: ModelRequest
     ) -> list[LlmResponse]:
-        """The real model's responses, the last one whole; their pieces go to whoever listens."""
+        """The real model's complete response; its pieces go to the listener, if there is one."""
         if request.seed is not None and llm_request.config.seed is None:
             llm_request.config.seed = request.seed
         heard = listener()
@@ -102,7 +102,7 @@ class ModelGate:
 
 
 class NoLine:
-    """Stands where a model's `connect` stood: what is said live goes past every turn."""
+    """Replaces a model's `connect`, because a live connection bypasses the turns."""
 
     __slots__ = ("_agent", "_caller")
 
@@ -114,8 +114,8 @@ class NoLine:
         """Refuse to connect."""
         raise self._caller.refuse(
             ToolRefused(
-                f"agent {self._agent!r} was to talk to its model live, where no gate can hold what "
-                f"is said. Rehearse it in turns, without run_live."
+                f"agent {self._agent!r} tried to open a live connection to its model, which the tool gate "
+                f"cannot intercept. Rehearse it in turns, without run_live."
             )
         )
 
@@ -126,7 +126,7 @@ async def run_tool(tool: BaseTool, args: dict[str, Any], context: ToolContext) -
 
 
 class Delegation:
-    """Stands where an agent used as a tool is run: the call is written down, and what is in it is gated."""
+    """Replaces the run of an agent that is used as a tool: records the call, and gates what is inside."""
 
     __slots__ = ("_caller", "_run", "_tool")
 
@@ -136,7 +136,7 @@ class Delegation:
         self._run = run
 
     async def __call__(self, *, args: dict[str, Any], tool_context: ToolContext) -> Any:
-        """What the agent answered, or a mock in its place."""
+        """What the agent answered, or what a mock answers instead."""
         caller, tool, call_id = self._caller, self._tool, tool_context.function_call_id or ""
         request = ToolRequest(
             id=call_id,
@@ -159,7 +159,7 @@ class Delegation:
 
 
 class ToolGate:
-    """Stands where a tool's `run_async` stood."""
+    """Replaces a tool's `run_async`."""
 
     __slots__ = ("_caller", "_checks", "_in_graph", "_origin", "_run", "_tool")
 
@@ -180,7 +180,7 @@ class ToolGate:
         self._checks = checks and checks_arguments(tool)
 
     async def __call__(self, *, args: dict[str, Any], tool_context: ToolContext) -> Any:
-        """The World's answer, after the framework has checked the arguments where it does so."""
+        """The World's answer, after the framework has checked the arguments, if it checks them."""
         if not self._checks:
             return await self._ask(args, args, tool_context)
 
@@ -194,7 +194,7 @@ class ToolGate:
             return await self._run(stand_in, args, tool_context)
 
     async def _ask(self, shown: dict[str, Any], args: dict[str, Any], context: ToolContext) -> Any:
-        """The World's answer to a call with these arguments; `args` are those the tool is run with."""
+        """The World's answer to a call with the `shown` arguments; the tool itself runs with `args`."""
         caller, tool = self._caller, self._tool
         name = name_of_tool(tool)
         wanted = "" if self._in_graph else getattr(context, "function_call_id", None) or ""
@@ -209,7 +209,7 @@ class ToolGate:
             )
         )
         if self._in_graph:
-            # The framework makes one up again each time.
+            # The framework makes up a new one each time.
             context.function_call_id = request.id
 
         async def run() -> Any:
@@ -233,11 +233,11 @@ _CHECKING = {
     for name, method in vars(FunctionTool).items()
     if isinstance(method, FunctionType) and name not in ("__init__", "_get_declaration")
 }
-"""The framework's own way from a call to the author's function."""
+"""The framework's own functions between a call and the author's function."""
 
 
 def checks_arguments(tool: Any) -> bool:
-    """Whether nothing but the framework's own code runs before the author's function does."""
+    """Whether only the framework's own code runs before the author's function."""
     if type(tool) is not FunctionTool and not isinstance(tool, FunctionTool):
         return False
     if not vars(tool).keys().isdisjoint(_CHECKING):
@@ -247,6 +247,6 @@ def checks_arguments(tool: Any) -> bool:
 
 
 def name_of_tool(tool: Any) -> str:
-    """The name its model knows it by; what is not a tool of the framework is named after its type."""
+    """The name its model knows it by; an object that is not a tool of the framework is named after its type."""
     name = getattr(tool, "name", None)
     return name if isinstance(name, str) and name else type(tool).__name__

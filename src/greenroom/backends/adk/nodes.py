@@ -1,4 +1,4 @@
-"""Nodes of workflow graphs: functions behind the gate, and every node entered and left."""
+"""Nodes of workflow graphs: their functions are gated, and entering and leaving them is recorded."""
 
 import inspect
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -37,8 +37,8 @@ def check_node(node: BaseNode) -> BaseNode:
     if type(node) in _KINDS or node is START:
         return node
     raise BadAgent(
-        f"node {node.name!r} is a {type(node).__name__}, whose work cannot be sent through the gate. "
-        f"Rehearse it separately, or put a function with a mock in its place."
+        f"node {node.name!r} is a {type(node).__name__}, whose work cannot go through the tool gate. "
+        f"Rehearse it separately, or replace it with a function that has a mock."
     )
 
 
@@ -65,7 +65,7 @@ def parameters_of(node: FunctionNode) -> tuple[str, ...]:
 
 
 def copied_graph(graph: Graph, copied: Callable[[BaseNode], BaseNode]) -> Graph:
-    """The same edges between copied nodes."""
+    """A copy of the graph: the edges are kept, the nodes are copied."""
     twins = {id(node): copied(node) for node in graph.nodes}
     edges = [
         Edge(from_node=twins[id(e.from_node)], to_node=twins[id(e.to_node)], route=e.route)
@@ -77,7 +77,7 @@ def copied_graph(graph: Graph, copied: Callable[[BaseNode], BaseNode]) -> Graph:
 
 
 class NodeNote:
-    """Stands where a copied node's `_run_impl` stood: writes down when it is entered and left."""
+    """Replaces a copied node's `_run_impl`: records when the node is entered and left."""
 
     __slots__ = ("_node", "_real", "_run")
 
@@ -101,7 +101,7 @@ class NodeNote:
 
 
 def note_node(node: BaseNode, run: FrameworkRun) -> BaseNode:
-    """Let a copied node write down when it is entered and left."""
+    """Make a copied node record when it is entered and left."""
     # Pydantic refuses attributes that are not fields, and the node must stay of its own type.
     object.__setattr__(node, "_run_impl", NodeNote(node, run))
     return node
@@ -121,7 +121,7 @@ def is_gated_function(node: BaseNode) -> bool:
 
 
 def gated_node(node: BaseNode, caller: AdkCaller) -> BaseNode:
-    """A copy of a node of the author's own kind, whose work as a whole is put to the World."""
+    """A copy of a node of the author's own class, whose whole work is one call to the World."""
     real = node._run_impl  # pyright: ignore[reportPrivateUsage]
 
     async def run(*, ctx: Context, node_input: Any) -> AsyncGenerator[Any, None]:
@@ -137,7 +137,7 @@ def gated_node(node: BaseNode, caller: AdkCaller) -> BaseNode:
 
 
 class FunctionGate:
-    """Stands where a node's function stood; a case mocks it or names it, as it does a tool."""
+    """Replaces a node's function; a case mocks or allows it like a tool."""
 
     __slots__ = ("_caller", "_node")
 
@@ -146,7 +146,7 @@ class FunctionGate:
         self._node = node
 
     async def answer(self, **given: Any) -> AsyncGenerator[Any, None]:
-        """What the node yields: the mock's value, or all that the real function gave."""
+        """What the node yields: the mock's value, or everything that the real function gave."""
         node = self._node
         function, names = function_of(node), parameters_of(node)
 
@@ -161,7 +161,7 @@ class FunctionGate:
 async def node_items(
     caller: AdkCaller, node: BaseNode, origin: Any, given: dict[str, Any], run: Run
 ) -> list[Any]:
-    """What a node yields: the mock's value, or all that its real work gave."""
+    """What a node yields: the mock's value, or everything that its real work gave."""
     name = node.name
     args = as_object(jsonable({key: _as_text(value) for key, value in given.items()}))
     request = caller.place_tool(ToolRequest("", name, args, caller.agent, origin=origin))
@@ -183,7 +183,7 @@ async def _all_of(result: Any) -> list[Any]:
 
 
 def _output(items: list[Any]) -> Json:
-    """What of a node's items is written down: the last."""
+    """The item of a node that is recorded: the last."""
     last = items[-1] if items else None
     if isinstance(last, Event):
         last = {"output": last.output, "route": last.actions.route}
@@ -191,7 +191,7 @@ def _output(items: list[Any]) -> Json:
 
 
 def _as_text(value: Any) -> Any:
-    """Content of the framework as the text in it."""
+    """The framework's content as text; other values unchanged."""
     parts = getattr(value, "parts", None)
     return value if parts is None else "".join(part.text or "" for part in parts)
 

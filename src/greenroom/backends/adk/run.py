@@ -1,6 +1,6 @@
-"""Who asks for the agents and nodes at work, and where in the ledger: a backend's run, or a host.
+"""The callers for running agents and nodes, with their place in the ledger: a backend's run, or a host.
 
-A call goes through several places of the framework; `PASSED` sees to it that it is asked about once.
+A call goes through several places of the framework; `PASSED` makes sure that the World is asked once.
 """
 
 from collections.abc import Awaitable, Callable
@@ -30,29 +30,29 @@ from greenroom.world.world import Pending, Returned, ToolRequest
 _NOTHING: tuple[object, object] = (None, None)
 
 PASSED: ContextVar[tuple[object, object]] = ContextVar("greenroom_adk_passed", default=_NOTHING)
-"""The tool or toolset that may run here, and the context of that very call.
+"""The tool or toolset that may run here, and the context of that call.
 
-What a class hands on to its base, and what checks its arguments first, is asked about once. Another
-tool called from inside has another object, and an agent started inside other contexts.
+So a call that a class passes to its base, or that checks its arguments first, is asked about once.
+Another tool called from inside is another object, and an agent started inside has other contexts.
 """
-# The framework runs what works at the same time in tasks of its own, so each sees its own place.
+# The framework runs concurrent work in separate tasks, so each task has its own value.
 PLACE: ContextVar[str] = ContextVar("greenroom_adk_place", default="")
 
 
 def has_passed(what: object, context: object) -> bool:
-    """Whether this very call was asked about."""
+    """Whether the World was already asked about this call."""
     passed, its_context = PASSED.get()
     return passed is what and its_context is context
 
 
 async def run_passed(what: object, context: object, run: Callable[[], Awaitable[Any]]) -> Any:
-    """Run what was asked about; whatever it starts is asked about by itself."""
+    """Run a call that the World allowed; calls that it makes are asked about separately."""
     with ContextSetting(PASSED, (what, context)):
         return await run()
 
 
 class FrameworkRun(RunCaller):
-    """What the gates of one advance share; each call stands where its agent or node is at work."""
+    """The state that the gates of one advance share; each call is placed at its running agent or node."""
 
     __slots__ = ("_at_work", "_handed", "_writes")
 
@@ -63,7 +63,7 @@ class FrameworkRun(RunCaller):
         self._writes = StateWrites()
 
     def begin(self, invocation: Invocation) -> None:
-        """Go on with the next invocation, or with one that has paused."""
+        """Begin the next invocation, or continue a paused one."""
         self.invocation = invocation
         self._at_work.clear()
         self._handed.clear()
@@ -74,7 +74,7 @@ class FrameworkRun(RunCaller):
         return PLACE.get() or self.invocation.root
 
     def call_id(self, tool: str) -> str:
-        """The id of a node's call; it follows from the place, so runs repeat exactly."""
+        """The id of a node's call; it is derived from the place, so that trials repeat exactly."""
         path = self.place
         before = sum(called.path == path for called in self.invocation.index.issued)
         return f"node-{self.new_id(path, tool, before)}"
@@ -91,7 +91,7 @@ class FrameworkRun(RunCaller):
         self._writes.watch(context)
 
     def hand_over_state(self, call_id: str, context: Any) -> None:
-        """State that a mock changed in the ledger is changed in the framework's session too."""
+        """Copy state that a mock changed in the ledger to the framework's session."""
         invocation = self.invocation
         event = invocation.index.results.get(call_id)
         for change in event.changes if event is not None else ():
@@ -108,7 +108,7 @@ class FrameworkRun(RunCaller):
         return found[-1] if found else self.invocation.root
 
     def enter(self, node: str, given: Json = None) -> None:
-        """An agent or a node begins, unless it only goes on after a pause."""
+        """An agent or a node begins, unless it only continues after a pause."""
         around = self.place
         for path in self._handed:
             self._end(path)
@@ -126,7 +126,7 @@ class FrameworkRun(RunCaller):
             PLACE.set(_parent(path))
 
     def hand_over(self, to: str) -> None:
-        """The agent at work lets another take its place."""
+        """The running agent hands over to another one."""
         path = self.place
         self._handed[path] = to
         self.invocation.world.record(Decided(path=path, choice=to))
@@ -146,7 +146,7 @@ class FrameworkRun(RunCaller):
 
 
 class InnerCaller(HostCaller):
-    """Asks for an agent inside something else, at the place of the code around it."""
+    """The caller for an agent inside other code, at the place of that code."""
 
     __slots__ = ()
 
@@ -165,19 +165,19 @@ class InnerCaller(HostCaller):
             return await super().ask_model(request, run, to_reply)
 
     def watch_state(self, context: Any) -> None:
-        """Nothing: the session is not the case's."""
+        """Do nothing: the session is not the case's."""
 
     def hand_over_state(self, call_id: str, context: Any) -> None:
-        """Nothing: the session belongs to the code that runs the agent, not to the case."""
+        """Do nothing: the session belongs to the code that runs the agent, not to the case."""
 
 
 AdkCaller = FrameworkRun | InnerCaller
 
 
 def _place_around(agent: str) -> str:
-    """Where the code around the agent stands: inside a handed-over agent that is the agent at work.
+    """The place of the code around the agent: inside an agent under test, the place of that agent.
 
-    An agent that came up while that one ran, but in its run, has a place of its own there.
+    An agent that was created during that agent's own run has its own place there.
     """
     here, at_work = place_here(), PLACE.get()
     if here and not within(at_work, here):

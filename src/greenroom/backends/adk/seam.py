@@ -1,9 +1,8 @@
-"""Where google-adk runs tools, asks models, runs nodes and lists tools: who answers is asked there.
+"""The seams at google-adk's innermost calls: run a tool, ask a model, run a node, list tools.
 
-A class's own method is wrapped once, for the classes there are and those to come. For a tool that
-has no such method, because it was replaced on the object or the class, the framework's own calling
-function asks instead. An agent that was handed over has gates of its own above; what passes those
-passes here.
+Each class's own method is wrapped once, including classes defined later. For a tool whose method was
+replaced on the object or the class, the framework's own calling function asks instead. An agent under
+test also has its own gates further out; calls that passed those pass here too.
 """
 
 import logging
@@ -47,7 +46,7 @@ from greenroom.world.call_context import Host, model_host, tool_host
 # By version: the function through which the framework calls a tool.
 _CALLERS = ("_call_tool_async", "__call_tool_async")
 _AGENT_LABEL = "adk_agent_name"
-# Loggers of the framework that write a traceback for an error that passes through.
+# Loggers of the framework that log a traceback for every error they see.
 _LOGGERS = (
     "agents.base_agent",
     "agents.llm_agent",
@@ -62,12 +61,12 @@ _LOGGERS = (
 RUN_AS = "greenroom"
 """The app, the user and the session in which an agent is rehearsed."""
 _LISTED: "WeakKeyDictionary[Host, list[tuple[Any, str, list[BaseTool]]]]" = WeakKeyDictionary()
-"""What servers listed for an invocation: the framework asks before every question to a model."""
+"""The tools that servers listed, cached because the framework asks before every model call."""
 
 
 @cache
 def install() -> None:
-    """Put the seam in; a version that lacks one of the names is refused."""
+    """Install the seam; a version that lacks one of the names is refused."""
     silence_refusals()
     caller = next((name for name in _CALLERS if hasattr(functions, name)), _CALLERS[0])
     calls, pooled = original(functions, caller), original(functions, "_call_tool_in_thread_pool")
@@ -90,7 +89,7 @@ def install() -> None:
 
 
 def _wrap_below(base: type, methods: dict[str, Wrap]) -> None:
-    """Wrap these methods of a class, of all classes below it, and of those to come."""
+    """Wrap these methods of a class and of all its subclasses, including later ones."""
 
     def visit(kind: type) -> None:
         for name, seam in methods.items():
@@ -101,7 +100,7 @@ def _wrap_below(base: type, methods: dict[str, Wrap]) -> None:
 
 
 def _replace_everywhere(real: Call, seam: Call) -> None:
-    """Put a module's function into every module of the framework that has taken it by name."""
+    """Replace a function in every module of the framework that imported it by name."""
     wrapped = stand_in(real, seam)
     for name, module in list(sys.modules.items()):
         if name.startswith("google.adk."):
@@ -133,7 +132,7 @@ def _model_seam(real: Call) -> Call:
 
 
 def _live_seam(real: Call) -> Call:
-    """For a model that is talked to live."""
+    """For a live connection to a model."""
 
     def connect(self: Any, *given: Any, **named: Any) -> Any:
         host = model_host()
@@ -146,13 +145,13 @@ def _live_seam(real: Call) -> Call:
 
 
 def _asking_agent(request: Any) -> str:
-    """Which agent asks its model, by the label that the framework puts there for billing."""
+    """The agent that asks its model, from the label that the framework adds for billing."""
     labels: Any = getattr(getattr(request, "config", None), "labels", None)
     return str(labels.get(_AGENT_LABEL, "")) if labels else ""
 
 
 def _code_seam(real: Call) -> Call:
-    """For what runs code that a model wrote."""
+    """For code executors, which run code that a model wrote."""
 
     def execute_code(self: Any, *given: Any, **named: Any) -> Any:
         kind = type(self).__name__
@@ -161,7 +160,7 @@ def _code_seam(real: Call) -> Call:
             return real(self, *given, **named)
         raise host.refuse(
             ToolRefused(
-                f"the code executor {kind} was to run code that no gate can see. Rehearse the agent "
+                f"the code executor {kind} tried to run code that the tool gate cannot see. Rehearse the agent "
                 f"without it."
             )
         )
@@ -196,7 +195,7 @@ def _listing_seam(real: Call) -> Call:
 
 
 class _RefusalFilter(logging.Filter):
-    """Keeps out of the log what the report shows, and advice about the app that we run agents in."""
+    """Drops log records of what the report shows, and advice about the app in which we run agents."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.args == (RUN_AS,) and "context_cache_config" in str(record.msg):
@@ -213,6 +212,6 @@ _REFUSALS = _RefusalFilter()
 
 
 def silence_refusals() -> None:
-    """Keep tracebacks of refusals out of the framework's log; asking twice changes nothing."""
+    """Keep tracebacks of refusals out of the framework's log; calling this twice is harmless."""
     for name in _LOGGERS:
         logging.getLogger(f"google_adk.google.adk.{name}").addFilter(_REFUSALS)

@@ -1,7 +1,7 @@
-"""An agent driven by another program's loop, which asks its user for one message after the other.
+"""An agent driven by another program's loop, which asks its user for one message after another.
 
-The copy is made once for a whole run, because that loop keeps it. It has a user of ours: what the
-case's user says is handed over, and where the loop asks for more the turn is over.
+The copy is made once for a whole trial, because that loop keeps it. The loop's user is ours: it passes on
+what the case's user says, and when the loop asks for more, the turn is over.
 """
 
 import asyncio
@@ -34,12 +34,12 @@ T = TypeVar("T")
 APP = USER = SESSION = "greenroom"
 """Where the loop must keep its session."""
 
-# What the framework's evaluation writes into the state for itself.
+# State keys that the framework's evaluation writes for itself.
 _ITS_OWN = ("__llm_request_key__",)
 
 
 class Prompter:
-    """Stands in for the loop's user: gives it the next line, and notices that a turn is over."""
+    """Replaces the loop's user: gives it the next line, and notices when a turn is over."""
 
     def __init__(self) -> None:
         self._lines: asyncio.Queue[types.Content | None] = asyncio.Queue()
@@ -49,12 +49,12 @@ class Prompter:
         """What the user says now; None once they say nothing more."""
         self._rests.put_nowait(events)
         line = await self._lines.get()
-        # The loop runs all turns in one context, where the last turn's place would linger.
+        # The loop runs all turns in one context, so the last turn's place must be cleared.
         PLACE.set("")
         return line
 
     def say(self, line: types.Content | None) -> None:
-        """Let the loop go on with this line."""
+        """Let the loop continue with this line."""
         self._lines.put_nowait(line)
 
     async def rest(self) -> list[Event]:
@@ -65,8 +65,8 @@ class Prompter:
 class ServedBackend(AdkBackend, Generic[T]):
     """Runs an agent that `serve` drives, once.
 
-    `serve` is given the gated copy and begins when the first message is there; what it makes of
-    the run in the end is what `over` returns. `keeper` is given what is in the run's session.
+    `serve` is given the gated copy and begins with the first message; `over` returns its result.
+    `keeper` is given what is in the run's session.
     """
 
     resumes: ClassVar[Resumption] = "no"
@@ -89,7 +89,7 @@ class ServedBackend(AdkBackend, Generic[T]):
         self._cut = False
 
     async def over(self) -> T | None:
-        """What came of the run, after which nothing more is said; None if it was cut short."""
+        """The result of the run, after which nothing more is said; None if it was interrupted."""
         if self._task is None or self._cut:
             return None
         self.prompter.say(None)
@@ -103,12 +103,12 @@ class ServedBackend(AdkBackend, Generic[T]):
             await asyncio.wait([self._task], timeout=1)
 
     def broke(self, error: GreenroomError) -> GreenroomError:
-        """Let this error end the run, whatever the agent makes of it; given back to be raised."""
+        """Let this error end the run, whatever the agent makes of it; returns it to be raised."""
         assert self._running is not None
         return self._running[0].invocation.keep(error)
 
     async def run(self, invocation: Invocation) -> Progress:
-        """Hand over what the user said last, and wait until the loop asks for more."""
+        """Pass on what the user said last, and wait until the loop asks for more."""
         is_first = self._running is None
         try:
             run = await self._begin(invocation)
@@ -144,7 +144,7 @@ class ServedBackend(AdkBackend, Generic[T]):
         return run
 
     def _hear(self, event: Event) -> None:
-        """Note what waits and what changes in the state, as the loop shows its events too late."""
+        """Note waits and state changes here, because the loop shows its events too late."""
         if self._running is not None:
             run, tripwire = self._running
             tripwire.hear(event)
@@ -152,7 +152,7 @@ class ServedBackend(AdkBackend, Generic[T]):
             record_actions(run, event)
 
     def _keep(self, session: Session, event: Event) -> None:
-        # Code of the agent may keep sessions of its own here.
+        # The agent's code may keep its own sessions here.
         if self._keeper is not None and session.id == SESSION:
             self._keeper.keep(event)
 

@@ -1,7 +1,7 @@
-"""The framework's sessions, overheard: nothing gets into one without being reported here first.
+"""Sessions for the framework that report every event before it is stored.
 
-A plug-in would not do. The framework asks plug-ins about an event one after the other, and stops at
-the first that gives an event of its own.
+A plug-in would not do: the framework asks plug-ins about an event one after another, and stops at the
+first that returns its own event.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ _FILES = "artifacts"
 
 
 class Keeper(Protocol):
-    """Keeps a session somewhere else too; neither call may wait, raise or change what it is given."""
+    """Keeps a session elsewhere too; neither method may wait, raise or change its arguments."""
 
     def begin(self, state: Mapping[str, Any]) -> None:
         """The session begins with this state, by prefixed keys."""
@@ -31,7 +31,7 @@ class Keeper(Protocol):
 
 
 class Sessions(InMemorySessionService):
-    """Sessions in memory; `heard` is given every event before it is kept, and `kept` after that."""
+    """Sessions in memory; `heard` is called with every event before it is stored, and `kept` after."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Artifacts:
         return found
 
     def items(self) -> list[Json]:
-        """What the history must remember of them: nothing, if no file was saved."""
+        """What the history must keep of them: nothing, if no file was saved."""
         if not self.service.artifacts:
             return []
         return [self.service.model_dump(mode="json", include={_FILES})]

@@ -1,8 +1,8 @@
-"""State between a ledger's scopes and the framework's prefixed keys, and calls that write one key at once.
+"""Maps state between a ledger's scopes and the framework's prefixed keys, and finds conflicting writes.
 
-The framework lets each tool write into the session at once and then merges what they wrote, in the
-order of the calls: where two meet, the later call wins. Where one of them did not know of the other,
-that is written down.
+The framework lets concurrent tools write into the session and then merges what they wrote, in the order
+of the calls: if two wrote the same key, the later call wins. If the winner had not seen the other's write,
+that conflict is recorded.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ def prefixed(state: State) -> dict[str, Any]:
 
 
 def pour(state: Mapping[str, Any], session: Session, service: InMemorySessionService) -> None:
-    """Let a session that is kept in memory have this state, as if it had come there by itself."""
+    """Set the state of a session that is kept in memory."""
     scopes: dict[str, dict[str, Any]] = {
         "user": service.user_state.setdefault(session.app_name, {}).setdefault(session.user_id, {}),
         "app": service.app_state.setdefault(session.app_name, {}),
@@ -74,7 +74,7 @@ def name_of(scope: str, key: str) -> str | None:
 
 
 class _Watched(SessionState):
-    """A state that remembers which keys were looked at, and after how many calls had ended."""
+    """A state that remembers which keys were read, and how many calls had ended by then."""
 
     _seen: dict[str, int]
     _writes: "StateWrites"
@@ -94,14 +94,14 @@ class _Watched(SessionState):
 
 
 class _Writer(Struct, frozen=True):
-    """What one call wrote, and how many calls had ended when it last looked at each key."""
+    """What one call wrote, and how many calls had ended when it last read each key."""
 
     call_id: str
     number: int
     written: dict[Place, Json]
     seen: dict[str, int]
     by_world: frozenset[tuple[str, str]]
-    """Where the answer itself, such as a mock's, changed the state: those the World settles."""
+    """Places that the answer itself, such as a mock's, changed; the World resolves conflicts there."""
 
 
 class StateWrites:
@@ -116,7 +116,7 @@ class StateWrites:
         """How many calls have ended that wrote anything, of all replies."""
 
     def watch(self, context: Any) -> None:
-        """Remember what a call looks at from here on; a state of another kind is left as it is."""
+        """Track what a call reads from here on; a state of another class is left as it is."""
         held: Any = getattr(context, "_state", None)
         kind = cast("type[Any]", type(held))
         if kind is SessionState:
@@ -124,7 +124,7 @@ class StateWrites:
             held._seen, held._writes = {}, self
 
     def add(self, invocation: Invocation, path: str, call_id: str, context: Any) -> None:
-        """Add what a call that has ended wrote, and write down where it met another."""
+        """Add what a finished call wrote, and record conflicts with other calls."""
         asking = (r for r in reversed(invocation.index.replied) if call_id in _order(r))
         reply = next(asking, None)
         if reply is None:
@@ -157,7 +157,7 @@ def _order(reply: ModelReplied) -> dict[str, int]:
 
 
 def _leaves(place: Place, value: Json) -> Iterator[tuple[Place, Json]]:
-    """Every value that was written; of an object each of its own, for those are merged."""
+    """Every value that was written; each value inside an object separately, because objects are merged."""
     if isinstance(value, dict) and value:
         for key, item in cast("dict[str, Json]", value).items():
             yield from _leaves((place[0], (*place[1], key)), item)
@@ -166,7 +166,7 @@ def _leaves(place: Place, value: Json) -> Iterator[tuple[Place, Json]]:
 
 
 def _lost(other: _Writer, mine: _Writer, reply: ModelReplied) -> list[Place]:
-    """Where one of two calls overwrote what the other did, unseen."""
+    """Where one of two calls overwrote the other's write without having seen it."""
     order = _order(reply)
     in_order = order[other.call_id] < order[mine.call_id]
     found: list[Place] = []
@@ -187,7 +187,7 @@ def _record_conflict(
 ) -> None:
     scope, key, order = place[0], ".".join(place[1]), _order(reply)
     if invocation.index.conflicted.get((path, scope, key), -1) > reply.seq:
-        return  # the World has seen it too
+        return  # the World has recorded it too
     here = Change(*place)
     values: list[Json] = [
         next(value for at, value in writer.written.items() if Change(*at).meets(here))

@@ -1,4 +1,4 @@
-"""Where google-adk calls tools and runs nodes of graphs: the host of the case answers, if there is one."""
+"""The seams where google-adk calls tools and runs graph nodes: the case's host answers, if there is one."""
 
 import copy
 import sys
@@ -46,7 +46,7 @@ def tool_seam(real: Call) -> Call:
 
 
 def function_seam(real: Call) -> Call:
-    """For the call of a tool's function: a `run_async` kept from before the seam was there ends here."""
+    """For the call of a tool's function: a `run_async` that was kept from before the seam ends up here."""
     given_as = signature(real)
 
     async def invoke(self: Any, *given: Any, **named: Any) -> Any:
@@ -94,13 +94,13 @@ def pool_seam(real: Call) -> Call:
 
 
 def _arguments(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Any], Any]:
-    """Arguments and context of a call, however they were handed over."""
+    """Arguments and context of a call, however they were passed."""
     args = named.get("args", given[0] if given else None)
     return args or {}, named.get("tool_context", given[1] if len(given) > 1 else None)
 
 
 def is_held(tool: Any) -> bool:
-    """Whether what runs when this tool is called is a seam, or a gate of an agent handed over."""
+    """Whether calling this tool runs a seam, or a gate of the agent under test."""
     kind = cast("type[Any]", type(tool))
     if kind.__getattribute__ is not object.__getattribute__:
         return False
@@ -111,7 +111,7 @@ def is_held(tool: Any) -> bool:
 
 
 async def answer(tool: Any, args: dict[str, Any], context: Any, run: RunTool, checks: bool) -> Any:
-    """What a call returns: the host's answer where there is one, else what the tool gives."""
+    """What a call returns: the host's answer if there is a host, else the tool's own result."""
     if has_passed(tool, context) or is_steering(tool):
         return await run(tool, args, context)
     origin = origin_of(tool)
@@ -120,8 +120,8 @@ async def answer(tool: Any, args: dict[str, Any], context: Any, run: RunTool, ch
         return await run(tool, args, context)
     caller = InnerCaller(host, agent_of(context))
     if is_delegation(tool) and getattr(tool, "_defers_response", False):
-        return await run(tool, args, context)  # it only makes the framework run the agent
-    # A question of the framework's own comes back to the code that runs the agent.
+        return await run(tool, args, context)  # such a tool only makes the framework run an agent
+    # The framework's own questions go back to the code that runs the agent.
     if is_delegation(tool) or (tool is request_input and is_held(tool)):
         return await Delegation(caller, tool, run)(args=args, tool_context=context)
     gate = ToolGate(caller, tool, origin, run=run, checks=checks)
@@ -138,7 +138,7 @@ def agent_of(context: Any) -> str:
 
 
 def node_seam(real: Call) -> Call:
-    """For nodes of graphs: functions, nodes of the author's own kind, tools that no seam holds."""
+    """For graph nodes: functions, nodes of the author's own classes, tools without a seam."""
 
     def run(self: Any, *, ctx: Any, node_input: Any) -> Any:
         return real(_held_node(self), ctx=ctx, node_input=node_input)
@@ -147,11 +147,11 @@ def node_seam(real: Call) -> Call:
 
 
 def _held_node(node: BaseNode) -> BaseNode:
-    """The node, or a copy of it in which the author's work is put to the host."""
+    """The node, or a copy of it that asks the host before the author's code runs."""
     own: Any = vars(node).get("_run_impl")
     if type(own) is NodeNote or node is START or isinstance(node, BaseAgent):
         return node
-    # A class is the framework's own if it is found where it says that it was made.
+    # A class is the framework's own if its module really contains it under its name.
     kind = type(node)
     found = getattr(sys.modules.get(kind.__module__), kind.__qualname__, None)
     is_plain = own is None and kind.__module__.startswith("google.adk.") and found is kind
@@ -174,7 +174,7 @@ def _held_node(node: BaseNode) -> BaseNode:
 
 
 def _with_held_tool(node: ToolNode) -> ToolNode:
-    """A copy of a node whose tool, run by something of its own, asks first."""
+    """A copy of a node whose tool has its own way to run, and now asks first."""
     tool, twin = node.tool, copy.copy(node.tool)
 
     async def run_async(*, args: dict[str, Any], tool_context: Any) -> Any:
@@ -185,7 +185,7 @@ def _with_held_tool(node: ToolNode) -> ToolNode:
 
 
 def _is_part_of_passed(node: BaseNode) -> bool:
-    """Whether a function node is how a tool that was asked about runs its function."""
+    """Whether a function node only runs the function of a tool that was already asked about."""
     passed = PASSED.get()[0]
     if not isinstance(node, FunctionNode):
         return passed is node

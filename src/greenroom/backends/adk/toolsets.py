@@ -37,7 +37,7 @@ def label_of(toolset: BaseToolset) -> str:
 
 
 class ToolsetGate:
-    """Stands where a toolset lists its tools."""
+    """Replaces a toolset's method that lists its tools."""
 
     __slots__ = ("_gated", "_listed", "_run", "toolset")
 
@@ -50,13 +50,13 @@ class ToolsetGate:
         self.toolset = toolset
 
     async def __call__(self, readonly_context: ReadonlyContext | None = None) -> list[BaseTool]:
-        """The tools as they are now, each behind a gate of its own."""
+        """The current tools, each behind its own gate."""
         if self._listed is not None:
             return self._listed
         return self._gate_all(await self._really(readonly_context))
 
     async def ask_server(self) -> None:
-        """List a server's tools before the agent begins, if the case lets us or says what they are."""
+        """List a server's tools before the agent begins, if the case allows that or mocks the list."""
         run, name = self._run, label_of(self.toolset)
         n = sum(called.tool == name for called in run.invocation.index.issued)
         call_id = run.new_id(run.invocation.root, name, n)
@@ -67,7 +67,7 @@ class ToolsetGate:
         try:
             return [self._gated(tool) for tool in tools]
         except GreenroomError as error:
-            # The framework would go on without the toolset.
+            # The framework would continue without the toolset.
             raise self._run.refuse(error) from None
 
     async def _really(self, context: ReadonlyContext | None) -> list[BaseTool]:
@@ -80,7 +80,7 @@ class ToolsetGate:
 async def ask_server(
     caller: AdkCaller, toolset: BaseToolset, really: Run, call_id: str = ""
 ) -> list[BaseTool]:
-    """The tools of a server, if the case lets us list them, or those it says there are."""
+    """The tools of a server if the case allows listing them, or those that the case mocks."""
     name = label_of(toolset)
     request = caller.place_tool(ToolRequest(call_id, name, {}, caller.agent, origin=toolset))
     outcome, kept = await caller.ask_tool(request, really, _names_of)
@@ -93,7 +93,7 @@ async def ask_server(
     if kept.matches(outcome.value):
         return kept.real
     if outcome.source == "live":
-        # Listed before a pause: what is in the ledger are names, and these tools have bodies.
+        # Listed before a pause: the ledger has only names, but these tools have bodies.
         return await really()
     listed: Any = outcome.value
     try:
@@ -101,14 +101,14 @@ async def ask_server(
     except (KeyError, TypeError, ValueError) as error:
         raise caller.refuse(
             BadCase(
-                f"mocks[{name!r}] stands for the tools that the server lists: a list of "
+                f"mocks[{name!r}] replaces the tools that the server lists: write a list of "
                 f'{{"name": ..., "description": ..., "inputSchema": {{...}}}}, not {outcome.value!r}.'
             )
         ) from error
 
 
 class ListedTool(BaseTool):
-    """A tool that a case says its server has; it has no body of its own."""
+    """A tool that a case says its server has; it has no body."""
 
     def __init__(self, listed: dict[str, Any]) -> None:
         super().__init__(name=listed["name"], description=listed.get("description", ""))
@@ -120,7 +120,7 @@ class ListedTool(BaseTool):
         )
 
     async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> Any:  # noqa: ARG002
-        """There is nothing to run."""
+        """Raise: there is nothing to run."""
         raise BadCase(f"tool {self.name!r} is only listed by the case; mock what it answers.")
 
 

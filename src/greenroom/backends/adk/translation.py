@@ -21,7 +21,7 @@ _ANSWER = "set_model_response"
 
 
 def request_of(request: LlmRequest, agent: str) -> ModelRequest:
-    """A question of the framework to its model, as ours."""
+    """The framework's model request, as ours."""
     config: Any = request.config
     tools: list[Any] = config.tools or []
     declared = [
@@ -43,7 +43,7 @@ def request_of(request: LlmRequest, agent: str) -> ModelRequest:
 
 
 def reply_of(response: LlmResponse, model: str) -> ModelReply:
-    """A model's response, as ours; its price is not known."""
+    """A model's response, as ours; its price is unknown."""
     text, calls = _said(_parts(response.content))
     used, usage = response.usage_metadata, None
     if used is not None:
@@ -61,7 +61,7 @@ def reply_of(response: LlmResponse, model: str) -> ModelReply:
 
 
 def response_of(reply: ModelReply) -> LlmResponse:
-    """A reply of ours, as the framework's model would have given it."""
+    """Our reply, in the form of the framework's model."""
     parts = [types.Part(text=reply.text)] if reply.text else []
     parts += map(part_of, reply.attachments)
     parts += [
@@ -89,15 +89,15 @@ def response_of(reply: ModelReply) -> LlmResponse:
 def with_call_ids(
     response: LlmResponse, new_id: Callable[..., str], request: ModelRequest
 ) -> LlmResponse:
-    """A response in which every call has an id, so that ledger and framework mean the same call.
+    """The response with an id for every call, so that ledger and framework mean the same call.
 
-    The prefix is the one by which the framework knows ids that the provider did not give.
+    The framework recognises ids that the provider did not give by this prefix.
     """
     content = response.content
     ids = [part.function_call.id for part in _parts(content) if part.function_call]
     if content is None or all(ids):
         return response
-    # Copied as far as it is changed: the model may give the same response again.
+    # Only changed parts are copied: the model may return the same response object again.
     parts: list[types.Part] = []
     index = 0
     for part in _parts(content):
@@ -150,7 +150,7 @@ def said_in(content: types.Content | None) -> Json:
 
 
 def contents_of(messages: Iterable[Message]) -> list[types.Content]:
-    """Messages of ours as the framework has them; results of calls made at once are one content."""
+    """Our messages in the framework's form; results of parallel calls are one content."""
     found: list[types.Content] = []
     for message in messages:
         if message.role != "tool":
@@ -170,7 +170,7 @@ def contents_of(messages: Iterable[Message]) -> list[types.Content]:
 
 
 def part_of(attachment: Attachment) -> types.Part:
-    """An attachment as the framework has it."""
+    """An attachment in the framework's form."""
     blob = types.Blob(data=attachment.data, mime_type=attachment.media_type)
     return types.Part(inline_data=blob)
 

@@ -1,7 +1,7 @@
-"""A plug-in that sees what the copying missed, and notes which agents come and go.
+"""A plug-in that catches tools and agents that the copy missed, and records which agents run.
 
-In a rehearsal the seam asks about what came up while the agent ran. Elsewhere no seam stands, and
-what would run unseen is refused.
+In a rehearsal the seam handles tools and agents that were created while the agent ran. Elsewhere there is
+no seam, and whatever would run unseen is refused.
 """
 
 from collections.abc import Callable
@@ -27,12 +27,12 @@ from greenroom.world.call_context import model_host
 from greenroom.world.records import begin_call, fail_call
 from greenroom.world.world import ToolRequest
 
-# Made by the framework while it runs; they act on nothing but the framework.
+# The framework creates these while it runs; they have no effects outside it.
 _ITS_OWN = (TransferToAgentTool, SetModelResponseTool)
 
 
 class Tripwire(BasePlugin):
-    """Stands above the gates and sees every tool that is about to run."""
+    """Sees every tool that is about to run, before the gates do."""
 
     def __init__(self, run: FrameworkRun, made: Callable[[BaseTool], bool]) -> None:
         super().__init__(name="greenroom")
@@ -43,7 +43,7 @@ class Tripwire(BasePlugin):
     async def before_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext
     ) -> None:
-        """Leave a tool that is not of our making to the seam; write down one that does not exist."""
+        """Leave a tool that is not our copy to the seam; record a call of one that does not exist."""
         if isinstance(tool, TransferToAgentTool):
             self._run.hand_over(str(tool_args.get("agent_name", "")))
         if self._made(tool) or type(tool) in _ITS_OWN:
@@ -56,15 +56,15 @@ class Tripwire(BasePlugin):
         raise self._run.invocation.keep(
             ToolRefused(
                 f"tool {tool.name!r} ({type(tool).__name__}) reached agent "
-                f"{tool_context.agent_name!r} while it ran, so nothing stands between it and the "
-                f"world. Put it into the agent's tools before the run."
+                f"{tool_context.agent_name!r} while it ran, so the tool gate cannot "
+                f"intercept it. Put it into the agent's tools before the run."
             )
         )
 
     async def before_agent_callback(
         self, *, agent: BaseAgent, callback_context: CallbackContext
     ) -> None:
-        """Note that an agent begins; one that is not of our making is left to the seam."""
+        """Note that an agent begins; one that is not our copy is left to the seam."""
         self._check(agent)
         self._enter(agent, callback_context)
 
@@ -84,22 +84,22 @@ class Tripwire(BasePlugin):
         invocation_context: InvocationContext,  # noqa: ARG002
         event: Event,
     ) -> None:
-        """Hear of what happens in the sessions apart, those of agents used as tools."""
+        """See the events of the separate sessions of agents that are used as tools."""
         self.hear(event)
 
     def hear(self, event: Event) -> None:
-        """Keep count of the calls that wait for the user; to hear of an event twice is harmless."""
+        """Track the calls that wait for the user; seeing an event twice is harmless."""
         if event.long_running_tool_ids:
             self._waiting.update(event.long_running_tool_ids)
         if self._waiting:
             self._waiting -= {response.id or "" for response in event.get_function_responses()}
 
     def begin(self) -> None:
-        """Nothing waits any more: the next turn begins, or the answers are there."""
+        """Forget all waits: the next turn begins, or the answers are there."""
         self._waiting.clear()
 
     def callbacks_of(self, agent: BaseAgent) -> dict[str, Any]:
-        """The callbacks by which an agent without plug-ins carries the wire, before its own."""
+        """The callbacks that make an agent without plug-ins carry the tripwire, before its own callbacks."""
 
         async def before_agent(callback_context: CallbackContext) -> None:
             self._enter(agent, callback_context)
@@ -135,13 +135,13 @@ class Tripwire(BasePlugin):
         if isinstance(agent, LlmAgent) and model_host() is None:
             raise self._run.invocation.keep(
                 ToolRefused(
-                    f"agent {agent.name!r} came up while another ran, so nothing stands between it "
-                    f"and the world. Make it a sub-agent or a node before the run."
+                    f"agent {agent.name!r} was created while another ran, so the tool gate cannot "
+                    f"intercept it. Make it a sub-agent or a node before the run."
                 )
             )
 
     def _note_unknown(self, name: str, args: dict[str, Any], context: ToolContext) -> None:
-        """A tool the model made up: the framework says so to the model, and no body runs."""
+        """Record a tool that the model made up: the framework tells the model so, and no body runs."""
         world, call_id = self._run.invocation.world, context.function_call_id or ""
         request = ToolRequest(call_id, name, as_object(jsonable(args)), self._run.place)
         begin_call(world, request)

@@ -1,4 +1,4 @@
-"""One turn of the framework: what it is given, what it came to, and the pauses where it waits for its user."""
+"""One turn of the framework: its input, its outcome, and the pauses in which it waits for its user."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -42,8 +42,8 @@ def message_for(invocation: Invocation, events: list[Event]) -> types.Content:
 def progress_of(
     run: FrameworkRun, events: list[Event], said: Event | None, is_data: bool
 ) -> Progress:
-    """How far the framework came by these events; `said` are its last words, perhaps data."""
-    # Through JSON: what it has no number for is None there, and nothing is shared with the events.
+    """The progress that these events mean; `said` are the last words, which may be data."""
+    # Through JSON: NaN becomes None there, and nothing is shared with the events.
     text = to_json(
         events, by_alias=True, exclude_none=True, inf_nan_mode="null", bytes_mode="base64"
     )
@@ -60,14 +60,14 @@ def progress_of(
 
 def is_last_word(event: Event) -> bool:
     """Whether a turn may end with this: words, data, or the model's failure to give any."""
-    # A node of a workflow may have come to something that was not put into words.
+    # A workflow node may have an output that is not text.
     gives = output_of(event) is not None and not event.partial
     said = _text(event) or event.error_code or gives or attached_to(event.content)
     return event.is_final_response() and bool(said)
 
 
 def _output(said: Event, is_data: bool) -> Json:
-    """What the turn came to; the framework gives data as text, which it has checked."""
+    """The turn's output; the framework gives data as text, which it has validated."""
     text = _text(said)
     attached = attached_to(said.content)
     if not text and not attached and (output := output_of(said)) is not None:
@@ -81,7 +81,7 @@ def _output(said: Event, is_data: bool) -> Json:
 
 
 def record_state(run: FrameworkRun, event: Event, ignored: Collection[str] = ()) -> None:
-    """Write down what an event changes in the state; `ignored` keys are the framework's own."""
+    """Record what an event changes in the state; `ignored` keys are the framework's own."""
     delta = event.actions.state_delta
     if ignored:
         delta = {name: value for name, value in delta.items() if name not in ignored}
@@ -98,7 +98,7 @@ def record_state(run: FrameworkRun, event: Event, ignored: Collection[str] = ())
 def record_actions(
     run: FrameworkRun, event: Event, saved: Mapping[str, Attachment | None] = _NOTHING
 ) -> None:
-    """Write down the files that an event says were saved, and that an agent gave up its loop."""
+    """Record the files that an event says were saved, and that an agent left its loop."""
     world = run.invocation.world
     for name, version in event.actions.artifact_delta.items():
         path, file = run.last_of(event.author), saved.get(name)
@@ -108,9 +108,9 @@ def record_actions(
 
 
 def _settled(invocation: Invocation, delta: Mapping[str, Any]) -> dict[str, Any]:
-    """What stands of state that several answers of one round changed.
+    """The final state after several answers of one round changed it.
 
-    The framework merges what each of them left behind; the ledger has applied them in their order.
+    The framework merges what each of them left; the ledger has applied them in their order.
     """
     ledger, voice, index = invocation.ledger, invocation.world.voice, invocation.index
     since = index.replied[-1].seq if index.replied else 0
@@ -149,7 +149,7 @@ def _wait_for(invocation: Invocation, call: types.FunctionCall) -> Yield:
     args, call_id = call.args or {}, call.id or ""
     if call.name == _CREDENTIAL:
         raise AgentFailed(
-            "the agent asks for a credential, which there is no way to give in a rehearsal. Mock the "
+            "the agent asks for a credential, which a rehearsal cannot give. Mock the "
             "tool that needs it."
         )
     if call.name == _CONFIRM:
@@ -164,7 +164,7 @@ def _wait_for(invocation: Invocation, call: types.FunctionCall) -> Yield:
 
 
 def _answer_to(invocation: Invocation, call: types.FunctionCall) -> types.Part:
-    """The user's answer as the framework wants to hear it."""
+    """The user's answer in the framework's form."""
     call_id, answers = call.id or "", invocation.index.answers
     if call_id not in answers:
         raise UserAgentFailed(f"the call {call.name!r} ({call_id}) was not answered.")

@@ -1,8 +1,8 @@
 """What one version of the framework has and another lacks: graphs came with version 2.
 
-Where a version lacks a kind, its name stands for a class that nothing is an instance of, so that
-`isinstance` gives the right answer. A version that has graphs and lacks one of these names
-is one we do not know: it is not opened, for the gate would overlook what it has instead.
+If a version lacks a class, its name is bound to a class without instances, so that `isinstance` gives the
+right answer. A version that has graphs but lacks one of these names is unknown to us and refused, because
+the gate would miss what it has instead.
 """
 
 import inspect
@@ -64,12 +64,12 @@ __all__ = [
 
 
 def output_of(event: Any) -> Any:
-    """What a node of a graph came to, where there are graphs."""
+    """The output of a graph node, in versions that have graphs."""
     return getattr(event, "output", None)
 
 
 def signed_like(gate: Any, function: Callable[..., Any]) -> Any:
-    """A gate that is handed the function's arguments by versions that read them off its signature."""
+    """The gate with the function's signature, for versions that choose arguments by the signature."""
     if not hasattr(FunctionTool, "_prepare_invocation_args"):
         gate.__signature__ = inspect.signature(function)
     return gate

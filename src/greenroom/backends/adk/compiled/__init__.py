@@ -20,8 +20,8 @@ __all__ = ["to_adk"]
 def to_adk(flow: object, *, name: str = "", plugins: Sequence[Any] = ()) -> App:
     """The flow as an `App` of google-adk, for its `Runner`, `adk run` and `adk web`.
 
-    Agents become `LlmAgent`s, and what leads from one to the next a `Workflow`. `name` is what the app
-    is called, `plugins` are google-adk's own. CannotCompile lists all that has no form there.
+    Agents become `LlmAgent`s, and the flow between them a `Workflow`. `name` is the app's name, `plugins`
+    are google-adk plug-ins. CannotCompile lists everything that google-adk has no equivalent for.
     """
     graph = compile_flow(as_flow(flow))
     if not HAS_GRAPHS:

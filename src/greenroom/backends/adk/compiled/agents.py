@@ -1,9 +1,9 @@
-"""Agents as `LlmAgent`s: google-adk asks the model and calls the tools, in the words of the flow.
+"""Agents as `LlmAgent`s: google-adk asks the model and calls the tools, with the flow's own requests.
 
 What the model is asked (its messages by the agent's context rules, its instructions with the state
 filled in) is made by the native agent node from the session, right before google-adk asks. Plug-ins and
-callbacks see it as usual, and what they change is what the model gets. What they make of its reply is
-what the flow has and the session keeps.
+callbacks see it as usual, and the model gets their changes. Their changes to its reply are what the flow
+gets and the session keeps.
 """
 
 from collections.abc import AsyncGenerator, Callable
@@ -42,11 +42,11 @@ from greenroom.world.records import given_again, record_reply
 Ask = Callable[..., AsyncGenerator[Any, None]]
 
 HANDED_TO = "greenroom_handed_to"
-"""The output of an agent that left the conversation to another: whom to."""
+"""The output of an agent that handed the conversation over: the name of the other agent."""
 
 
 class CompiledTool(BaseTool):
-    """A tool of the flow; one that the user answers is a long-running one."""
+    """A tool of the flow; a tool that the user answers is a long-running one."""
 
     def __init__(self, tool: Tool) -> None:
         super().__init__(name=tool.name, description=tool.description, is_long_running=tool.yields)
@@ -60,7 +60,7 @@ class CompiledTool(BaseTool):
         )
 
     async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> Any:
-        """What the body gives, or why it failed; None while the user is to answer."""
+        """What the body returns, or why it failed; None while the user has to answer."""
         run = TURN.get().run
         call = ToolCall(self.name, args, tool_context.function_call_id)
         if self.name in run.transfers:
@@ -79,7 +79,7 @@ class CompiledAgent(LlmAgent):
     _part: Node = PrivateAttr()
 
     async def _run_impl(self, *, ctx: Context, node_input: Any) -> AsyncGenerator[Any, None]:
-        """Run until it has answered, attempt by attempt as it has retries."""
+        """Run until it has answered, with as many attempts as it has retries."""
         visit, given = Visit(self._layout, self._part, ctx), given_of(node_input)
         agent, base = self._part.flow, visit.path
         assert isinstance(agent, Agent)
@@ -147,7 +147,7 @@ async def _answer(visit: Visit, given: Json, ctx: Context, ask: Ask) -> AsyncGen
 
 
 def _leads_elsewhere(run: AgentRun, reply: object) -> str | None:
-    """Where a reply whose calls were made leads to: nowhere yet (""), to another agent, or on (None)."""
+    """Where a reply whose calls were made leads: nowhere yet (""), to another agent, or on (None)."""
     assert isinstance(reply, ModelReplied)
     calls = [call for call in reply.calls if call.tool not in run.transfers]
     if any(call.id not in run.index.results for call in calls):
@@ -161,7 +161,7 @@ def _hand_over(visit: Visit, to: str) -> Event:
 
 
 async def _take_reply(visit: Visit, run: AgentRun, event: Event) -> bool:
-    """Write down a reply and what it comes to; False if the model is to be asked again."""
+    """Record a reply and its outcome; False if the model must be asked again."""
     content = event.content
     if content is None or content.role != "model":
         return True
@@ -169,7 +169,7 @@ async def _take_reply(visit: Visit, run: AgentRun, event: Event) -> bool:
     seen, replied = reply_of(event, model_name(run.agent.model)), turn.replied
     turn.replied = None
     if replied is None:
-        # A plug-in, a callback or a mock has answered in place of the model.
+        # A plug-in, a callback or a mock has answered instead of the model.
         assert turn.asked is not None
         record_reply(visit.world, turn.asked, seen, "mock", 0.0)
     elif content == response_of(given_again(replied)).content:
@@ -191,7 +191,7 @@ async def _take_reply(visit: Visit, run: AgentRun, event: Event) -> bool:
 
 
 def _take_results(visit: Visit, run: AgentRun, event: Event) -> None:
-    """Write down results that did not come from a body of ours, and calls of tools there are not."""
+    """Record results that did not come from our tool bodies, and calls of unknown tools."""
     visit.adopt(event.actions.state_delta)
     for response in event.get_function_responses():
         call_id, tool = response.id or "", response.name or ""
@@ -204,7 +204,7 @@ def _take_results(visit: Visit, run: AgentRun, event: Event) -> None:
 
 
 async def _refuse_unknown(tool: BaseTool, args: dict[str, Any], tool_context: Any) -> Any:
-    """Let the model hear which tools there are, when it calls one that there is not."""
+    """Tell the model which tools there are, if it calls one that does not exist."""
     if isinstance(tool, CompiledTool):
         return None
     run = TURN.get().run
@@ -225,7 +225,7 @@ def compiled_agent(layout: Layout, node: Node, name: str) -> CompiledAgent:
         name=name,
         description=agent.description,
         model=CompiledModel(model=model_name(agent.model)),
-        # A function: google-adk fills braces in texts, and here only declared places are filled.
+        # A function, because google-adk fills braces in strings, but only declared places may be filled.
         instruction=lambda _: agent.instructions,
         tools=[*(CompiledTool(tool) for tool in tools), Question()],
         mode="single_turn",

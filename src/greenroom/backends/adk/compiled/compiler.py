@@ -1,4 +1,4 @@
-"""What makes a node of google-adk for each node of a graph."""
+"""Makes a node of google-adk for each node of a graph."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
@@ -27,7 +27,7 @@ class Compiler:
         self._kinds = kinds
 
     def part(self, node: Node, joint: str, *, counts: bool = False) -> BaseNode:
-        """The node of this part; `joint` is what stands between it and the path of the one around it."""
+        """The node of this part; `joint` is what joins it to the path of the node around it."""
         flow = node.flow
         wanted = node.segment if isinstance(flow, Agent | Step) else flow.kind
         name = self.layout.place(node, joint, wanted=wanted, counts=counts)

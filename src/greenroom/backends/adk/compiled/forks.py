@@ -1,4 +1,4 @@
-"""Flows that try, race, map, watch the time or hand over, as function nodes that run their parts by `ctx.run_node`."""
+"""Fallbacks, races, maps, timeouts and teams as function nodes, which run their parts by `ctx.run_node`."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ from greenroom.world.records import describe_error
 
 
 def timeout_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
-    """The body, which fails when it has worked for so long."""
+    """The body, which fails after the given number of seconds."""
     flow = node.flow
     assert isinstance(flow, Timeout)
     body = compiler.part(node.children["body"], "")
@@ -57,7 +57,7 @@ def timeout_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
 
 
 def fallback_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
-    """Each part behind one that takes note of its failure."""
+    """Each part inside a node that records its failure."""
     *tries, last = compiler.children(node).items()
     attempts = [compiler.code("try", node, _attempt(key, part)) for key, part in tries]
 
@@ -73,7 +73,7 @@ def fallback_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
 
 
 def _attempt(key: str, part: BaseNode) -> Callable[[Visit, Context, Json], Events]:
-    """Run a part whose failure is an outcome too: what has failed is not tried again after a wait."""
+    """Run a part whose failure is an outcome too, so that a failed part is not retried after a wait."""
 
     async def act(visit: Visit, ctx: Context, given: Json) -> Events:
         try:
@@ -91,7 +91,7 @@ def _attempt(key: str, part: BaseNode) -> Callable[[Visit, Context, Json], Event
 
 
 def _cause(error: Exception) -> Exception:
-    """Why a part failed; what is not a failure of its own is raised."""
+    """Why a part failed; an error that is not the part's own is raised."""
     if type(error).__name__ != "DynamicNodeFailError":
         raise error
     cause: Exception = getattr(error, "error", error)
@@ -126,7 +126,7 @@ def race_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
 
 
 async def _first_end(tasks: Mapping[str, "asyncio.Task[Any]"]) -> tuple[str, list[str]]:
-    """The first to end; none if all have failed, and why they have."""
+    """The first to end, or none and the reasons if all have failed."""
     reasons: list[str] = []
     running = set(tasks.values())
     while running:
@@ -177,7 +177,7 @@ def map_over_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
 
 
 async def _all_of(tasks: "list[asyncio.Task[Any]]") -> list[Any]:
-    """All results; a failure stops the rest, a wait lets the rest come to its end first."""
+    """All results; a failure stops the rest, a wait lets the rest finish first."""
     running = set(tasks)
     try:
         while running:
@@ -191,7 +191,7 @@ async def _all_of(tasks: "list[asyncio.Task[Any]]") -> list[Any]:
 
 
 def team_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
-    """Agents of which one has the conversation, and may hand it over."""
+    """A team of agents: one of them has the conversation, and may hand it over."""
     team = node.flow
     assert isinstance(team, Team)
     agents = {key: compiler.part(one, "", counts=True) for key, one in node.children.items()}

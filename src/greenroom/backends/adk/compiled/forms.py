@@ -1,4 +1,4 @@
-"""What of a flow has no equivalent in google-adk, all of it at once."""
+"""Lists everything in a flow that has no equivalent in google-adk."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ _PREFIX = "adk_request_"
 
 
 def check_forms(graph: Graph) -> None:
-    """Refuse a flow that cannot be compiled, with everything that stands in the way."""
+    """Refuse a flow that cannot be compiled, naming every reason."""
     found = [(node.id, why) for node in graph.nodes() for why in _problems(node)]
     if found:
         raise CannotCompile(found)
@@ -33,9 +33,9 @@ def _problems(node: Node) -> Iterator[str]:
     elif isinstance(flow, Agent):
         yield from _of_agent(flow)
     elif isinstance(flow, Step) and "chunks" in flow.wants:
-        yield "it takes `chunks`, but nodes there hand over whole outputs. Take `input`."
+        yield "it takes `chunks`, but nodes there pass on whole outputs. Take `input`."
     elif isinstance(flow, Sequence) and flow.cuts():
-        yield "it cuts what its parts say into pieces, by(...). Leave that out."
+        yield "it splits what its parts say into pieces, by(...). Leave that out."
     elif isinstance(flow, Race):
         yield from _of_race(node)
 
@@ -47,7 +47,7 @@ def _of_agent(agent: Agent) -> Iterator[str]:
         if tool.required_resources:
             names = ", ".join(tool.required_resources)
             yield (
-                f"its tool {tool.name!r} wants to be lent {names}, and nothing lends there. Open it in "
+                f"its tool {tool.name!r} needs the resource {names}, but there are no resources there. Open it in "
                 f"the body, or give the parameter a default."
             )
     if any(isinstance(rule, History) and rule.summarise is not None for rule in agent.context):

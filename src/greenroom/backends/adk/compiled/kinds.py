@@ -28,4 +28,4 @@ KINDS: dict[type[Flow], Made] = {
     Team: forks.team_node,
     Remote: nodes.leaf_node,
 }
-"""Which kind of flow becomes which node; a kind that is missing here has no form there."""
+"""Which kind of flow becomes which node; a kind that is missing here has no equivalent there."""

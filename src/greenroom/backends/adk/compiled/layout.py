@@ -1,4 +1,4 @@
-"""Where the parts of a flow stand in google-adk: their names there, and the way back to our paths."""
+"""The names of a flow's parts in google-adk, and how to get from them back to our paths."""
 
 import re
 from collections import Counter
@@ -12,7 +12,7 @@ _TAKEN = ("user", "START")
 
 
 class Hop(Struct, frozen=True):
-    """How a node's name in google-adk reads in a path of ours; `{run}` is which run of it this is."""
+    """How a node's name in google-adk appears in our paths; `{run}` is the number of its run."""
 
     joint: str
     segment: str
@@ -20,7 +20,7 @@ class Hop(Struct, frozen=True):
     """Whether it is entered again and again at one place, as the agents of a team are."""
 
     def step(self, run: str) -> str:
-        """What it adds to a path."""
+        """The step that it adds to a path."""
         number = "".join(filter(str.isdigit, run))
         again = f"#{number}" if self.counts and number != "1" else ""
         return f"{self.joint.replace('{run}', number)}/{self.segment}{again}"
@@ -33,7 +33,7 @@ class Layout(Struct, eq=False):
     taken: Counter[str] = field(default_factory=Counter)
 
     def name(self, wanted: str) -> str:
-        """A name for a node; the framework wants identifiers, and no two alike."""
+        """A name for a node; the framework requires unique identifiers."""
         base = _NOT_IN_NAMES.sub("_", wanted)
         while True:
             self.taken[base] += 1
@@ -44,7 +44,7 @@ class Layout(Struct, eq=False):
                 return name
 
     def place(self, node: Node, joint: str, *, wanted: str = "", counts: bool = False) -> str:
-        """The name of the node that runs this part, which its path is found by."""
+        """The name of the node that runs this part; its path is found by it."""
         name = self.name(wanted or node.segment)
         self.hops[name] = Hop(joint, node.segment, counts)
         return name

@@ -1,8 +1,8 @@
 """The kinds of flow as nodes of google-adk.
 
-What goes one way after another, side by side, by a choice or in rounds is a `Workflow`, whose edges
-`adk web` shows. What tries, races or maps is a function node that runs its parts by `ctx.run_node`: see `forks`.
-Each decision is a node of its own, so that a conversation that waits for its user goes on where it was.
+Sequences, parallels, routes and loops become a `Workflow`, whose edges `adk web` shows. Fallbacks, races and
+maps become function nodes that run their parts by `ctx.run_node`: see `forks`. Each decision is its own
+node, so that a conversation that waits for its user continues where it was.
 """
 
 from typing import Any
@@ -36,12 +36,12 @@ from greenroom.models.model import ModelReply
 
 
 def _workflow(name: str, *chain: Any) -> BaseNode:
-    """One node after another from the start; a mapping leads on by what the node before it chose."""
+    """A workflow of one node after another; a mapping branches by what the node before it chose."""
     return Workflow(name=name, edges=[chain])
 
 
 def leaf_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
-    """A step, a transform, or an agent elsewhere."""
+    """A step, a transform, or a remote agent."""
     run = KINDS[type(node.flow)]
     retries = node.flow.retries if isinstance(node.flow, Step) else 0
 
@@ -82,7 +82,7 @@ def sequence_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
 
 
 def parallel_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
-    """All parts side by side, and one node that merges what they did to the state."""
+    """All parts in parallel, and one node that merges their changes of the state."""
     parts = compiler.children(node)
     names = branch_names(node)
 
@@ -112,7 +112,7 @@ def route_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
 
 
 def loop_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
-    """The body, a node that looks whether to go on, and the way back."""
+    """The body, a node that decides whether to continue, and the edge back."""
     loop = node.flow
     assert isinstance(loop, Loop)
 
@@ -155,7 +155,7 @@ def approved_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
 
 
 def answer_node(compiler: Compiler, graph: Graph) -> FunctionNode:
-    """The last node of an app: it says what the flow came to, unless an agent has just said that."""
+    """The last node of an app: it says the flow's output, unless an agent has just said it."""
 
     async def act(visit: Visit, ctx: Context, given: Json) -> Events:
         path, words = visit.walk.root, agent_words(visit.walk.root, given)

@@ -1,11 +1,11 @@
-"""What a session of google-adk remembers of a compiled flow, as a ledger.
+"""The ledger of a compiled flow, kept in a session of google-adk.
 
-Each event that a compiled node yields carries what happened there, as the events of a ledger, in its
-`custom_metadata`. So the session is all that is kept: a conversation goes on in another process, and
-what a node remembers, sees of the state and decides follows from the same facts as in a native run.
+Each event that a compiled node yields carries what happened there, as ledger events, in its
+`custom_metadata`. So the session is all that is kept: a conversation can continue in another process, and
+a node remembers, sees and decides by the same facts as in a native run.
 
-The state of the session is google-adk's own. Inside a fork each branch has a state of its own, which is
-part of what happened there until the fork merges it.
+The state of the session is google-adk's own. Inside a fork each branch has its own state, which is recorded
+as part of what happened there until the fork merges it.
 """
 
 import json
@@ -30,27 +30,27 @@ from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, plain
 
 FACTS = "greenroom"
-"""Where an event keeps what happened, as the events of a ledger."""
+"""The key under which an event keeps ledger events."""
 DELETED = "greenroom_deleted"
-"""Where an event names the keys that it removed from the state; google-adk keeps them as None."""
+"""The key under which an event lists the state keys that it removed; google-adk keeps them as None."""
 _NOTHING: Json = {"greenroom": "nothing"}
-"""Stands for an output of None, which google-adk takes for no output."""
+"""Represents an output of None, which google-adk would treat as no output."""
 
 
 def boxed(value: Json) -> Json:
-    """An output as google-adk passes it on."""
+    """An output in the form that google-adk passes on."""
     return _NOTHING if value is None else value
 
 
 def given_of(node_input: Any) -> Json:
-    """What a node is given, as a flow has it: a message of the user, or the output before it."""
+    """A node's input in the flow's form: a message of the user, or the previous output."""
     if isinstance(node_input, types.Content):
         return said_in(node_input)
     return None if node_input == _NOTHING else plain(jsonable(node_input), "what a node was given")
 
 
 def metadata_of(facts: list[ours.Event], deleted: list[str]) -> dict[str, Any] | None:
-    """What happened, as an event carries it."""
+    """Ledger events in the form that an event carries."""
     kept = [event_data(replace(fact, seq=-1)) for fact in facts]
     found: dict[str, Any] = {FACTS: kept} if kept else {}
     return {**found, **({DELETED: deleted} if deleted else {})} or None
@@ -95,13 +95,13 @@ def _facts_of(event: Event, ledger: Ledger) -> Iterator[ours.Event]:
 
 
 def _starts(event: Event) -> bool:
-    """Whether the user begins an invocation with this, and does not only answer."""
+    """Whether this message of the user begins an invocation, rather than answering a wait."""
     is_said = event.author == "user" and event.content is not None and not event.node_info.path
     return is_said and not event.get_function_responses()
 
 
 def answer_of(response: Mapping[str, Any] | None) -> Json:
-    """The value in a function's response, where the framework needs a mapping around it."""
+    """The value in a function's response, which the framework wraps in a mapping."""
     given = plain(jsonable(dict(response or {})), "an answer")
     return given["result"] if isinstance(given, dict) and set(given) == {"result"} else given
 
@@ -119,7 +119,7 @@ def scopes_of(state: Mapping[str, Any], deleted: set[str]) -> State:
 
 
 def _deleted(events: list[Event]) -> set[str]:
-    """The names that stand in the session as None because they were removed."""
+    """The names that are None in the session because they were removed."""
     found: set[str] = set()
     for event in events:
         found -= set(event.actions.state_delta)
@@ -128,7 +128,7 @@ def _deleted(events: list[Event]) -> set[str]:
 
 
 def delta_of(facts: list[ours.Event], state: State) -> tuple[dict[str, Any], list[str]]:
-    """What `facts` changed outside of every fork, as the session sees it: values, and what is gone."""
+    """What `facts` changed outside of forks, as the session sees it: new values, and removed names."""
     changed = [
         change
         for fact in facts
@@ -148,7 +148,7 @@ def delta_of(facts: list[ours.Event], state: State) -> tuple[dict[str, Any], lis
 
 
 def without_changes(fact: ours.Event) -> ours.Event:
-    """A fact whose changes the session has, where no fork keeps them apart."""
+    """The fact without its changes if the session already has them, that is, outside of forks."""
     if branch_of(fact.path) or not getattr(fact, "changes", ()):
         return fact
     return replace(fact, changes=())  # pyright: ignore[reportCallIssue]

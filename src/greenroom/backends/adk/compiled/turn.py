@@ -1,4 +1,4 @@
-"""A turn of an agent: what its model is asked, as the flow has it, through google-adk."""
+"""A turn of an agent: the flow's request to its model, sent through google-adk."""
 
 from collections.abc import AsyncGenerator
 from contextvars import ContextVar
@@ -30,9 +30,9 @@ class Turn(Struct, eq=False):
     visit: Visit
     run: AgentRun
     asked: ModelRequest | None = None
-    """What its model is asked now, as the flow has it."""
+    """The current request to its model, in the flow's form."""
     contents: list[types.Content] = []
-    """The same messages, as google-adk was given them."""
+    """The messages of that request, in google-adk's form."""
     replied: ModelReplied | None = None
     """What its model replied, until plug-ins and callbacks have seen it."""
 
@@ -45,7 +45,7 @@ class Turn(Struct, eq=False):
         return self.asked
 
     def question(self, request: LlmRequest) -> ModelRequest:
-        """What the model is asked: as the flow has it, unless a plug-in or a callback changed it."""
+        """The request to the model: the flow's own, unless a plug-in or a callback changed it."""
         asked = self.asked
         assert asked is not None
         seen = request_of(request, asked.agent)
@@ -58,7 +58,7 @@ TURN: ContextVar[Turn] = ContextVar("greenroom_adk_turn")
 
 
 class _Asking(LiveWorld):
-    """The world of a turn while its model is asked: the reply is held back for those who may change it."""
+    """The world of a turn while its model is asked; holds the reply back until plug-ins have seen it."""
 
     def __init__(self, turn: Turn) -> None:
         world = turn.visit.world
@@ -73,7 +73,7 @@ class _Asking(LiveWorld):
 
 
 class CompiledModel(BaseLlm):
-    """The model of an agent of the flow, whichever provider's it is."""
+    """The model of an agent of the flow, whatever its provider."""
 
     async def generate_content_async(
         self, llm_request: LlmRequest, stream: bool = False
@@ -81,7 +81,7 @@ class CompiledModel(BaseLlm):
         """Its reply, in one piece."""
         del stream
         turn = TURN.get()
-        # An agent that was given a model's name has found the model when it was made.
+        # An agent resolves a model's name when it is created.
         model: Model = turn.run.agent.model  # pyright: ignore[reportAssignmentType]
         try:
             reply = await _Asking(turn).call_model(turn.question(llm_request), model.respond)
@@ -93,13 +93,13 @@ class CompiledModel(BaseLlm):
 
 
 class Question(BaseTool):
-    """No tool to be called: it puts into google-adk's request what the flow asks, before plug-ins see it."""
+    """Not a tool to call: it puts the flow's request into google-adk's, before plug-ins see it."""
 
     def __init__(self) -> None:
         super().__init__(name="greenroom_question", description="Asks as the flow does.")
 
     async def process_llm_request(self, *, tool_context: Any, llm_request: LlmRequest) -> None:
-        """Let google-adk ask what the flow asks."""
+        """Put the flow's request into google-adk's."""
         del tool_context
         turn = TURN.get()
         request = await turn.ask()

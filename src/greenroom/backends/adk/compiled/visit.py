@@ -1,4 +1,4 @@
-"""A node of a compiled flow at work: the ledger of its session, its path, and what it adds to them."""
+"""A running node of a compiled flow: the ledger of its session, its path, and what it adds to them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,11 +25,11 @@ from greenroom.world.live import LiveWorld
 
 _NO_OUTPUT = object()
 NEXT_MESSAGE = "next_message"
-"""What google-adk's user is asked by, where a flow waits for their next message."""
+"""The name of the call by which google-adk's user is asked for their next message."""
 
 
 class Visit:
-    """One run of a node. What is recorded in it goes out with the next event that it yields."""
+    """One run of a node. What is recorded in it is sent with the next event that it yields."""
 
     __slots__ = ("_facts", "index", "node", "path", "walk", "world")
 
@@ -44,7 +44,7 @@ class Visit:
         self.walk = GraphWalk(ledger, self.world, self.index, root, KINDS)
 
     def adopt(self, delta: Mapping[str, Any]) -> None:
-        """Take over what others, such as a plug-in or a mock, changed in the state of the session."""
+        """Record what others, such as a plug-in or a mock, changed in the session's state."""
         changes = state_changes(delta, self.world.ledger.fold())
         if changes:
             self.world.ledger.append(ours.StateChanged(path=self.path, changes=changes), 0.0)
@@ -57,7 +57,7 @@ class Visit:
         content: types.Content | None = None,
         waits_for: str = "",
     ) -> Event:
-        """An event with what was recorded since the last one, and with what the node came to."""
+        """An event with what was recorded since the last one, and with the node's output."""
         event = Event(
             output=None if output is _NO_OUTPUT else boxed(output),
             content=content,
@@ -83,7 +83,7 @@ class Visit:
         return bool(self._facts)
 
     def asks(self, wait: Yield) -> Event:
-        """The event by which google-adk is told that the user is to answer."""
+        """The event that tells google-adk to wait for the user's answer."""
         args = dict(wait.args) if wait.args is not None else {"message": wait.prompt}
         call = types.FunctionCall(id=wait.id, name=wait.tool or NEXT_MESSAGE, args=args)
         content = types.Content(role="model", parts=[types.Part(function_call=call)])
