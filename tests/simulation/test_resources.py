@@ -368,7 +368,7 @@ def test_what_a_command_names_must_be_resources(shop: Path) -> None:
         check=False,
     )
     assert done.returncode == 3
-    assert "resources are a mapping of functions" in " ".join(done.stderr.split())
+    assert "resources are a mapping from names to functions" in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize("given", ["shop.resources", "{'db': shop.open_db}"])

@@ -90,7 +90,7 @@ async def test_a_ledger_that_lost_its_secrets_is_not_measured_anew(tmp_path: Pat
     found = await rescore(report.id, metrics=[contains("Answer", name="again")], store=tmp_path)
     leaky, clean = found.report
     assert (leaky.status, clean.status) == ("error", "passed")
-    assert "lost secrets when it was recorded" in str(leaky.error)
+    assert "secrets were removed from its ledger" in str(leaky.error)
 
 
 def test_a_run_is_named_and_noted_without_secrets(tmp_path: Path) -> None:

@@ -192,7 +192,9 @@ async def test_a_hook_that_hangs_is_cut_and_its_task_goes_on(hook):
     hooks = Hooks(on_case_start=hook, seconds=0.1)
     hooks.case_started(Case("c", "Hi"))
     await asyncio.sleep(0)  # a cancellation left behind would come now
-    assert hooks.notes == [f"the hook {hook.__name__!r} did not return within 0.1 s, and was cut"]
+    assert hooks.notes == [
+        f"the hook {hook.__name__!r} did not return within 0.1 s, and was stopped"
+    ]
     task = asyncio.current_task()
     assert task is not None
     assert task.cancelling() == 0

@@ -149,7 +149,7 @@ async def test_a_hook_that_does_not_return_is_cut_and_noted(hang):
     hooks = Hooks(on_case_start=hang, seconds=SOON)
     hooks.case_started(CASES[0])
     await asyncio.sleep(0)
-    words = f"the hook {hang.__name__!r} did not return within 0.2 s, and was cut"
+    words = f"the hook {hang.__name__!r} did not return within 0.2 s, and was stopped"
     assert hooks.notes == [words]
 
 
@@ -168,7 +168,7 @@ def test_a_hook_is_cut_on_another_thread_with_a_loop_or_without(hang):
     thread = threading.Thread(target=told, daemon=True)
     thread.start()
     thread.join(60)
-    assert notes == [f"the hook {hang.__name__!r} did not return within 0.2 s, and was cut"]
+    assert notes == [f"the hook {hang.__name__!r} did not return within 0.2 s, and was stopped"]
 
 
 async def test_a_hook_that_is_cut_again_and_again_is_not_called_any_more():
@@ -182,7 +182,7 @@ async def test_a_hook_that_is_cut_again_and_again_is_not_called_any_more():
     for _ in range(5):
         hooks.case_started(CASES[0])
     assert len(called) == 3
-    assert hooks.notes[1:] == ["the hook 'slow' was cut 3 times, and not called after that"]
+    assert hooks.notes[1:] == ["the hook 'slow' was stopped 3 times, and not called after that"]
 
 
 @pytest.mark.parametrize(

@@ -228,7 +228,7 @@ async def test_rules_are_deleted_one_by_one_only_where_that_is_asked_for() -> No
     told: list[MutationEstimate] = []
     score = await scored(CLERK, ASKS, rules=True, tools=False, on_estimate=told.append)
     assert of(score, "without rule 1").end == "survived"
-    assert of(score, "without rule 1").about == "not told: Be kind."
+    assert of(score, "without rule 1").about == "the rule is deleted: Be kind."
     assert of(score, "without rule 2").killed_by == ("asks",)
     assert [str(one) for one in told] == ["6 mutants, 6 trials, at no cost"]
     assert "without rule 1" not in str(await scored(CLERK, ASKS))

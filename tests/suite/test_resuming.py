@@ -65,7 +65,9 @@ def state_of(case: Case, left: Cut, digest: str = "same") -> TrialState:
 @pytest.mark.parametrize("digest", ["same", "another"])
 def test_a_real_tool_that_returned_is_not_called_a_second_time(digest: str) -> None:
     state = state_of(Case("a", says="Pay."), cut(called(), returned("live")), digest)
-    assert "tool 'pay' was called for real before the cut with {'amount': 3}" in state.doubt
+    assert (
+        "tool 'pay' was called for real before the interruption with {'amount': 3}" in state.doubt
+    )
 
 
 @pytest.mark.parametrize("mocks", [{}, {"pay": live(pay, hosts=["bank"])}, {"pay": pay}])

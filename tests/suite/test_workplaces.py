@@ -185,7 +185,7 @@ async def test_a_rate_of_a_model_that_never_answers_is_noted(shop: Callable[[str
     cases = [Case("c", "Hi", expect=Expect(contains="Hi"))]
     report = await evaluate(shop("timed"), cases, rate=rates, store=False)
     assert [note for note in report.notes if "rate" in note] == [
-        "the rate of 'acme:tmied' held nothing back: no model of that name answered, only acme:timed"
+        "the rate of 'acme:tmied' had no effect: no model of that name answered, only acme:timed"
     ]
 
 

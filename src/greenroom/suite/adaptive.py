@@ -1,8 +1,8 @@
 """As many trials as the verdict needs: which are due next, and what that saved.
 
 Every case runs once; after that another round is due as long as it is unclear whether the
-set's pass rate reaches the bar. The order in which trials end does not matter, so a run that was
-cut asks for the same trials again.
+set's pass rate reaches the bar. The order in which trials end does not matter, so a resumed run
+asks for the same trials again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,9 +20,9 @@ from greenroom.results.text import number_of
 from greenroom.suite.trial import Trial
 
 MAX_TRIALS = 20
-"""How often a case runs at most."""
+"""The most trials of one case."""
 PATIENCE = 3
-"""After so many trials in a row that broke, a case is judged no more."""
+"""After this many broken trials in a row, a case is left out of the verdict."""
 
 _NAMED = 10
 
@@ -30,7 +30,7 @@ Verdict = Literal["passes", "misses", "unclear"]
 
 
 class Spending(Struct, frozen=True, kw_only=True):
-    """What an adaptive run came to, and what it cost. `str(spending)` is a note for the report."""
+    """The verdict of an adaptive run, and how many trials it needed. `str(spending)` is a note for the report."""
 
     verdict: Verdict
     bar: float
@@ -38,7 +38,7 @@ class Spending(Struct, frozen=True, kw_only=True):
     rounds: int
     played: int
     most: int
-    """How many trials there would have been without looking."""
+    """How many trials there would have been if every case had run `max_trials` times."""
     left_out: Sequence[str] = ()
     """Cases that could not be measured; the verdict is that of the others."""
 
@@ -73,7 +73,7 @@ class Spending(Struct, frozen=True, kw_only=True):
 
 
 def spending(cases: Sequence[Case], bar: float, results: Iterable[CaseResult]) -> Spending:
-    """What an adaptive run of these cases came to, computed from its results alone."""
+    """The verdict and the number of trials of an adaptive run, computed from its results alone."""
     known = {(result.case_id, result.trial): result for result in results}
     adaptive = Adaptive(cases, bar)
     while due := adaptive.due():
@@ -82,14 +82,14 @@ def spending(cases: Sequence[Case], bar: float, results: Iterable[CaseResult]) -
             if result is not None:
                 adaptive.add(result)
         if None in found:
-            break  # the run went no further
+            break  # the run ended before this round
     return adaptive.spending
 
 
 class Adaptive:
     """Which trials are due, round by round, until it is decided whether these cases reach `bar`.
 
-    Ask `due()`, run all of it, hand every result to `add()`, and ask again until nothing is due.
+    Ask `due()`, run all of it, pass every result to `add()`, and ask again until nothing is due.
     A case runs at most `max_trials` times.
     """
 
@@ -146,7 +146,7 @@ class Adaptive:
 
     @property
     def spending(self) -> Spending:
-        """What it came to so far."""
+        """The verdict and the number of trials so far."""
         verdict = self._test.verdict
         return Spending(
             verdict="unclear" if verdict == "open" else verdict,

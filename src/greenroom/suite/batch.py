@@ -1,4 +1,4 @@
-"""Many simulated conversations at once, and what they came to together."""
+"""Many simulated conversations at once, and the figures over all of them."""
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
@@ -46,7 +46,7 @@ class Batch(Struct, frozen=True):
 
     @property
     def completed(self) -> float | None:
-        """The share of conversations that came to an end of their own."""
+        """The share of conversations that ended by themselves, not at a limit."""
         return _mean([float(one.completed) for one in self.played])
 
     @property
@@ -83,8 +83,8 @@ async def simulate_all(
 
     `user_model` speaks for the simulated users who have no model of their own. `on_complete` is called
     with each conversation as it ends. `allow_opaque` accepts an agent whose tools run where no gate
-    can see them. `resources` are functions by name that open what tools work with that really run;
-    `middleware` stands around the agent's questions and calls.
+    can see them. `resources` maps names to functions that open what real tools need; `middleware` wraps
+    the agent's model and tool calls.
     """
     check({"concurrency": concurrency, "allow_tools": allow_tools, "resources": resources or {}})
     check({"middleware": middleware})

@@ -1,4 +1,4 @@
-"""The money a run may spend: no case is begun that could take more than is left."""
+"""The money a run may spend: no case begins that could cost more than is left."""
 
 import asyncio
 from collections.abc import Hashable
@@ -18,7 +18,7 @@ _SLACK: Final = 1 + 1e-9
 
 @dataclass(slots=True)
 class Budget:
-    """What a run may cost in USD, and what it has cost so far, cases under way included.
+    """What a run may cost in USD, and what it has cost so far, including cases in progress.
 
     Before a case begins, as much is set aside for it as the most expensive finished one has cost.
     What the first will cost is unknown, so it runs alone.
@@ -48,13 +48,13 @@ class Budget:
                 return ""
             if why and (self.unpriced_refused or not self._under_way):
                 return why
-            # What was set aside for those under way may turn out to be too much.
+            # More may have been set aside for the cases in progress than they will need.
             if self._settled.is_set():
                 self._settled = asyncio.Event()  # a new one, for this run may be on another loop
             await self._settled.wait()
 
     def release(self, whose: Hashable) -> None:
-        """A case is not begun after all, or broken off: what it did not take is free again."""
+        """Free what was set aside for a case that did not begin, or was stopped, and did not spend it."""
         self.spent += self._under_way.pop(whose, 0.0)
         self._settled.set()
 
@@ -70,7 +70,7 @@ class Budget:
             self._highest = max(self._highest or 0.0, highest)
 
     def carry(self, whose: Hashable, paid: float) -> None:
-        """Count what was spent on a case before it was cut off as its own, now that it is resumed."""
+        """Count what a resumed case cost before the interruption towards that case."""
         self.spent -= paid
         self._under_way[whose] = self._under_way.get(whose, 0.0) + paid
 
@@ -84,14 +84,14 @@ class Budget:
             self._under_way[whose] = self._under_way.get(whose, 0.0) + event.cost
 
     def settle(self, whose: Hashable, result: CaseResult) -> None:
-        """A case is over: what it cost is known, and the rest of what was set aside is free."""
+        """Count the cost of a finished case, and free the rest of what was set aside for it."""
         took = max(self._under_way.pop(whose, 0.0), cost_so_far(result))
         self.spent += took
         self.learn(result, took)
         self._settled.set()
 
     def learn(self, result: CaseResult, took: float) -> None:
-        """See from a finished case what others may cost."""
+        """Learn from a finished case what others may cost."""
         if took or result.status not in ("error", "skipped"):  # else it says nothing of the others
             self._highest = max(self._highest or 0.0, took)
         if result.spent is None and not self.unpriced:
@@ -99,7 +99,7 @@ class Budget:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader should know of the figures."""
+        """Notes for the report on what the budget could not count."""
         if not self.unpriced:
             return []
         models = ", ".join(sorted(self.unpriced))
@@ -126,5 +126,5 @@ class Budget:
 
 
 def cost_so_far(result: CaseResult) -> float:
-    """What agent, user and judges of a case cost, as far as prices are known."""
+    """The cost of a case's agent, user and judges, as far as prices are known."""
     return sum(price or 0.0 for price in result.prices)

@@ -7,8 +7,8 @@ from threading import Lock
 class Cancel:
     """A token to stop a run with: `evaluate(..., cancel=token)`, then `token.cancel()`.
 
-    Any thread or signal handler may cancel. The run cuts what is under way, starts nothing more
-    and gives its report, in which the rest is skipped.
+    Any thread or signal handler may cancel. The run stops the trials in progress, starts no more, and
+    returns its report, in which the rest is skipped.
     """
 
     def __init__(self) -> None:
@@ -31,6 +31,6 @@ class Cancel:
             listener()
 
     def leave(self, listener: Callable[[], None]) -> None:
-        """Listen no more."""
+        """Stop calling this listener."""
         with self._lock:
             self._listeners.remove(listener)

@@ -21,11 +21,11 @@ from greenroom.results.result import CaseResult
 
 _FIXED_SOURCES = ("mock", "replayed")
 _FIXED_NODES = ("agent", "sequence")
-"""Nodes without code of an author's: steps, routes and loops may throw dice, branches may race."""
+"""Nodes that run none of the author's code. Steps, routes and loops may use random numbers; branches may race."""
 _FIXED_METRICS = tuple(
     f"greenroom.metrics.{room}" for room in ("response", "likeness", "structured", "vocabulary")
 )
-"""What only looks at texts. Times, costs and an author's code may come out otherwise the next time."""
+"""Metrics that only look at text. Times, costs and the author's code may differ the next time."""
 
 
 def would_fail_again(
@@ -67,7 +67,7 @@ def _is_plain(graph: Json) -> bool:
 
 
 def _fell_short_for_good(result: CaseResult, case: Case, metrics: Iterable[Metric]) -> bool:
-    """Whether one of the metrics that did not pass looks at texts only."""
+    """Whether one of the metrics that did not pass looks at text only."""
     known = {metric.name: metric for metric in (*metrics, *map(as_metric, case.metrics))}
     missed = [n for n, o in result.scores.items() if isinstance(o, Score) and not o.passed]
     if any(type(known[n]).__module__ in _FIXED_METRICS for n in missed if n in known):

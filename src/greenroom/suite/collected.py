@@ -1,4 +1,4 @@
-"""What a run collects from its trials: their results, kept or handed to the caller of a stream, and common notes."""
+"""What a run collects from its trials: results, kept or passed to the caller of a stream, and common notes."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable
@@ -13,7 +13,7 @@ from greenroom.results.trial_verdict import REPLAYED, UNSEEN
 from greenroom.world.rates import Rates
 
 _LEFT_OUT = "not measured:"
-"""How it is said that a critical metric made this one needless."""
+"""Begins the reason of a metric that was skipped because a critical one had failed."""
 _SCRIPT = "scripted"
 """A script that answers for the agent and for its judge is two scripts."""
 _AHEAD = 16
@@ -56,7 +56,7 @@ class ResultQueue:
 
 @dataclass(slots=True)
 class CommonNotes:
-    """What a report says once of all its trials, noted as they end: a large run keeps none of them."""
+    """Notes that a report makes once for all its trials, collected as they end: a large run keeps none of them."""
 
     _said: set[str] = field(default_factory=set[str])
     _replaced: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -67,11 +67,11 @@ class CommonNotes:
     _own_judges: set[str] = field(default_factory=set[str])
     """The models that judged what they had answered themselves."""
     _inapplicable: dict[str, str | None] = field(default_factory=dict[str, str | None])
-    """Why metrics did not apply, by their names; None once they have measured something, or broke."""
+    """Why metrics did not apply, by name; None once one has measured something, or failed."""
 
     def add(self, result: CaseResult) -> None:
         """One more trial."""
-        # What is true of every case whose calls were not all seen, or were replayed, is said once.
+        # A note that holds for every case with unseen or replayed calls appears once.
         for note in result.notes:
             if note in UNSEEN.values() or note.startswith(f"{REPLAYED}:"):
                 self._said.add(note)
@@ -90,7 +90,7 @@ class CommonNotes:
                 self._inapplicable.setdefault(name, outcome.why)
 
     def notes(self, rates: Rates, asked: Iterable[str] = ()) -> list[str]:
-        """A line for each: what was not seen, was replayed or replaced; a rate that held nothing back.
+        """A line for each: what was not seen, was replayed or replaced; a rate that limited no model.
 
         `asked` are the metrics that were asked for of all cases.
         """
@@ -112,7 +112,7 @@ class CommonNotes:
         ]
         # Most likely the name of the model is misspelt.
         unused = [
-            f"the rate of {model!r} held nothing back: no model of that name answered, only "
+            f"the rate of {model!r} had no effect: no model of that name answered, only "
             f"{', '.join(sorted(self._models))}"
             for model in rates
             if self._models and model not in self._models
@@ -122,7 +122,7 @@ class CommonNotes:
 
 @dataclass(slots=True)
 class CollectedResults:
-    """What came of the trials of a run, by position."""
+    """The results of a run's trials, by position."""
 
     keeps: bool = True
     """Whether results stay here; else a store or the caller of a stream has them."""

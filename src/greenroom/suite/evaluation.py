@@ -20,50 +20,53 @@ from greenroom.suite.plan import Cases, prepare
 T = TypeVar("T")
 
 _LOOK = 0.1
-"""Seconds between two looks whether the caller was cancelled."""
+"""Seconds between two checks whether the caller was cancelled."""
 _PATIENCE = 5.0
-"""Seconds that a run which stops may take, before its thread is left."""
+"""Seconds that a stopping run may take before its thread is abandoned."""
 _CLOSING = 1.0
-"""Seconds in which async generators that are left have to close."""
+"""Seconds that abandoned async generators get to close."""
 
 
 async def evaluate(agent: Any, cases: Cases, **options: Unpack[Options]) -> Report:
-    """Rehearse `agent` on every case and report what came of it, in the order of the cases.
+    """Rehearse `agent` on every case, and return a report with the results in the order of the cases.
 
-    Each case runs `trials` times, or as often as its set says; "auto" runs round after round until it
-    is clear whether the cases' pass rate reaches `min_pass_rate`, 20 at most. `metrics` and the criteria of
-    `config` are added to each case's own, `mocks` answer where a case has none. `model` answers in
-    place of every model of the agent, whatever its framework, so that no key is needed; a case may
-    have a `model` of its own. `allow_tools` names
-    tools whose real bodies may run, inside the fence; `resources` are functions by name that open what
-    these work with, such as a connection, in each trial in which one really runs. `on_error="stop"`
-    ends the run at the first error, "skip" leaves broken cases out of the gate but shows them; `fail_fast` ends it at the first
-    case that did not pass. `cache` is a folder where judges' answers are kept, not to be paid for
-    twice. `allow_unfenced` runs where the fence cannot hold, `allow_opaque` with an agent whose
-    tools run where no gate can see them; the report says so.
+        What runs: each case runs `trials` times, or as often as its set says. With "auto", rounds are repeated
+        until it is clear whether the cases' pass rate reaches `min_pass_rate`, 20 at most. `on_error="stop"`
+        ends the run at the first error; "skip" shows broken cases but leaves them out of the verdict.
+        `fail_fast` ends the run at the first case that does not pass.
 
-    Each finished trial is recorded in `store` (a folder; without one `$GREENROOM_STORE`, else
-    `.greenroom`; False records nothing). `resume` continues the run of that id, True the latest
-    unfinished one of this set: what is finished does not run again. `budget` is what the run may
-    cost in USD: no case begins that could cost more than is left. `cancel` is a token that stops it
-    from outside.
+        What answers: `mocks` answer for tools that a case does not mock itself. `model` replaces every model of
+        the agent, whatever its framework, so that no key is needed; a case's own `model` comes first.
+        `allow_tools` names tools whose real bodies may run, inside the fence. `resources` maps names to functions
+        that open what these tools need, such as a connection, in each trial in which one runs for real.
 
-    `baseline` is an earlier report of these cases, or several that count together: a case that fails
-    though it passed there runs again, up to `confirm` (30) times, until it is clear whether it has
-    changed; 0 runs none again. These trials are in `report.confirmed` and count in no rate.
-    Ask `Gate().decide(report, baseline)` what came of it.
+        What measures: `metrics` and the criteria of `config` are added to each case's own. `cache` is a folder
+    for judges' answers, so that none is paid for twice.
 
-    A notebook shows a progress bar, unless `progress=False`.
+        Safety: `allow_unfenced` runs even where the fence cannot hold, and `allow_opaque` accepts an agent whose
+        tools run where no gate can see them; the report says so.
 
-    `record` keeps what models answer in a folder. `replay` takes such a folder, or the id of a run in the
-    store: what was recorded answers for the models of agent, users and judges, and for tools that would
-    really run, and every result says so. What was not recorded is an error that says what differs, or is
-    asked with `on_drift="live"`.
+        Storage and cost: each finished trial is recorded in `store` (a folder; without one `$GREENROOM_STORE`,
+    else `.greenroom`; False records nothing). `resume` continues the run of that id, or with True the latest
+        unfinished one of this set; finished trials do not run again. `budget` is what the run may cost in
+        USD: no case begins that could cost more than is left. `cancel` is a token that stops the run from outside.
 
-    `workers` runs the trials in that many processes, for agents that block or compute. They import
-    agent, cases and metrics by themselves, so these are given as references, names or data. `on`
-    runs them on the nodes of a Ray cluster: "ray", its address, or a `Ray`. `rate` is how often models
-    may be asked, {"openai:gpt-x": "8000/min"}, by all trials together.
+        Comparison: `baseline` is an earlier report of these cases, or several that count together. A case that
+    passed there and fails now runs again, up to `confirm` (30) times, until it is clear whether it has
+        changed; 0 runs none again. These trials are in `report.confirmed` and count in no rate.
+    `Gate().decide(report, baseline)` gives the decision.
+
+        Recordings: `record` keeps the models' answers in a folder. `replay` takes such a folder, or the id of a run
+        in the store: the recording answers for the models of agent, users and judges, and for tools that would
+        run for real, and every result says so. What was not recorded is an error that says what differs; with
+    `on_drift="live"` the model is asked instead.
+
+        Processes: `workers` runs the trials in that many processes, for agents that block or compute. They import
+        agent, cases and metrics by themselves, so these must be given as references, names or data. `on` runs
+        them on the nodes of a Ray cluster: "ray", its address, or a `Ray`. `rate` is how often models may be
+        asked, {"openai:gpt-x": "8000/min"}, by all trials together.
+
+        A notebook shows a progress bar, unless `progress=False`.
     """
     check_loop()
     with with_progress(options) as given:
@@ -74,9 +77,9 @@ async def evaluate(agent: Any, cases: Cases, **options: Unpack[Options]) -> Repo
 async def stream(
     agent: Any, cases: Cases, **options: Unpack[Options]
 ) -> AsyncGenerator[CaseResult]:
-    """The results of an evaluation one by one, as they are done; takes the same options.
+    """Yield the results of an evaluation as trials finish; takes the options of `evaluate`.
 
-    Nothing is kept once it was handed out, and the run does not go far ahead of the caller.
+    No result is kept after it was yielded, and the run does not get far ahead of the caller.
     Leaving the loop ends the run; one that is recorded can be resumed.
     """
     check_loop()
@@ -87,7 +90,7 @@ async def stream(
 
 
 def rehearse(agent: Any, cases: Cases, **options: Unpack[Options]) -> Report:
-    """`evaluate` for code that is not async; takes the same options."""
+    """`evaluate` for code that is not async; takes its options."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -100,7 +103,7 @@ def rehearse(agent: Any, cases: Cases, **options: Unpack[Options]) -> Report:
 def on_own_loop(work: Callable[[], Awaitable[T]]) -> T:
     """The result of `work`, on a loop of its own whose threads stay inside the fence."""
 
-    # Not the result of the task: `asyncio.run` has Python describe that, and so every report in full.
+    # Not returned by the task: `asyncio.run` would have Python format its result, and so every report in full.
     found: list[T] = []
     ended: list[BaseException] = []
 
@@ -111,7 +114,7 @@ def on_own_loop(work: Callable[[], Awaitable[T]]) -> T:
         except (KeyboardInterrupt, SystemExit) as error:
             ended.append(error)  # asyncio would also log what a task raises of these
         finally:
-            # What swallows its cancellation would keep the loop, and the caller, waiting forever.
+            # A task that swallows its cancellation would keep the loop, and the caller, waiting forever.
             await _sweep_all()
             closing = asyncio.ensure_future(asyncio.get_running_loop().shutdown_asyncgens())
             await asyncio.wait({closing}, timeout=_CLOSING)
@@ -125,7 +128,7 @@ def on_own_loop(work: Callable[[], Awaitable[T]]) -> T:
     except SystemExit as error:
         raise RunBroke(
             f"code in the run tried to end the process ({error!r}), so the run has no report. "
-            f"Take the exit out of the agent, mock or metric that calls it."
+            f"Remove the exit from the agent, mock or metric that calls it."
         ) from error
 
 
@@ -134,7 +137,7 @@ async def _sweep_all() -> None:
 
 
 def _in_thread(work: Callable[[], Report], cancel: Cancel) -> Report:
-    """Run `work` next to a loop that is already running in this thread, as in a notebook.
+    """Run `work` in another thread, because a loop is already running in this one, as in a notebook.
 
     Ctrl-C stops it, whether it comes as KeyboardInterrupt or as a cancellation of the task.
     """

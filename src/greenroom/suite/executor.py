@@ -9,10 +9,10 @@ from greenroom.suite.trial import Settings, TrialState, run_trial
 
 
 class Executor(Protocol):
-    """Runs the trials of one evaluation. What is due, recorded and paid for is decided by the run."""
+    """Runs the trials of one evaluation. The run decides which trials are due, recorded and paid for."""
 
     notes: list[str]
-    """What a reader of the report should know of where trials ran."""
+    """Notes for the report on where trials ran."""
 
     @property
     def usual_concurrency(self) -> int:
@@ -24,7 +24,7 @@ class Executor(Protocol):
         ...
 
     def for_trials(self, due: int) -> AbstractAsyncContextManager[object]:
-        """Open it around the run of so many trials."""
+        """Open it around the run of `due` trials."""
         ...
 
     async def run(self, state: TrialState) -> CaseResult:
@@ -32,7 +32,7 @@ class Executor(Protocol):
         ...
 
     def cut(self) -> None:
-        """End all that is under way elsewhere, now; for the thread of the loop."""
+        """End all trials in other processes, now; call it in the thread of the loop."""
         ...
 
 
@@ -58,4 +58,4 @@ class InThisProcess:
         return await run_trial(self._agent, state, self._settings)
 
     def cut(self) -> None:
-        """Nothing is under way elsewhere; the watchdog ends what runs here."""
+        """No trial runs elsewhere; the watchdog ends those that run here."""

@@ -1,4 +1,4 @@
-"""What an evaluation would take: trials, calls of models, tokens and dollars, without running any of it."""
+"""The estimate of an evaluation: its trials, model calls, tokens and dollars, without running any of it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
@@ -20,24 +20,24 @@ _NAMES: Mapping[Role, str] = {"agent": "agent", "user": "users", "judge": "judge
 
 
 class Forecast(Struct, frozen=True, kw_only=True):
-    """What a run would take. What is not known is named, never zero."""
+    """An estimate of what a run would need. What is not known is named, never zero."""
 
     agent: str
     cases: int
     trials: int
-    """How many trials would run; of a run that decides that itself, the most."""
+    """How many trials would run; for a run that decides this itself, the most."""
     fewest: int
     """How many would run at least."""
     roles: Mapping[Role, Need]
-    """What the agent, its users and the judges would ask models in all of these trials."""
+    """What the agent, its users and the judges would ask models, over all these trials."""
     learnt: tuple[str, ...] = ()
-    """The runs that it was learnt from."""
+    """The earlier runs that the estimate is based on."""
     trials_seen: int = 0
     notes: tuple[str, ...] = ()
 
     @property
     def whole(self) -> Need:
-        """What all of them would ask together."""
+        """What agent, users and judges would ask models in total."""
         return sum_of(self.roles.values())
 
     @property
@@ -76,7 +76,7 @@ class Forecast(Struct, frozen=True, kw_only=True):
 
 
 def sum_of(needs: Iterable[Need]) -> Need:
-    """All of these together; what is unknown of one is unknown of the sum."""
+    """The sum of these needs; a part that is unknown in one is unknown in the sum."""
     known = list(needs)
     read, written = [need.tokens_in for need in known], [need.tokens_out for need in known]
     return Need(
@@ -91,11 +91,11 @@ def sum_of(needs: Iterable[Need]) -> Need:
 async def forecast(
     agent: Any, cases: Cases, *, earlier: Sequence[Report] = (), **options: Unpack[Options]
 ) -> Forecast:
-    """What `evaluate(agent, cases, ...)` with these options would take; nothing is run, asked or written.
+    """Estimate what `evaluate(agent, cases, ...)` with these options would need; nothing is run, asked or written.
 
-    It is learnt from `earlier` reports, or from the latest run in the store of the same set and agent.
-    A case that they do not have is taken for the mean of those they have. Where nothing was learnt,
-    only the least that is certain is known.
+    The estimate is based on `earlier` reports, or on the latest run in the store of the same set and agent.
+    A case that they do not have counts as the mean of those they have. Without any earlier run, only the
+    certain minimum is known.
     """
     ready = await assemble(agent, cases, options)
     due, fewest, notes = _due(ready)
@@ -121,7 +121,7 @@ async def forecast(
 
 
 def _due(ready: Prepared) -> tuple[list[Trial], int, list[str]]:
-    """The trials that would run, how many would at least, and what a reader should know of that."""
+    """The trials that would run, the fewest that would, and notes on both."""
     pairs = product(ready.evalset.cases, range(1, ready.evalset.trials + 1))
     trials = [Trial(position, case, number) for position, (case, number) in enumerate(pairs)]
     first = trials if ready.adaptive is None else ready.adaptive.due()

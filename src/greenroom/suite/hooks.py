@@ -1,7 +1,7 @@
 """The author's hooks, called as things happen in a run: they look, and one may replace what a metric found.
 
-Single functions are hooks. A plug-in is an object with as many of their names among its methods as
-it likes, and with `on_run_start` and `on_run_complete`.
+A hook is a function. A plug-in is an object with any of the hooks as methods, and with `on_run_start`
+and `on_run_complete` if it likes.
 """
 
 import asyncio
@@ -72,7 +72,7 @@ class Hooks:
     )
     """The listeners of each moment."""
     cuts: Counter[str] = field(init=False, default_factory=Counter[str])
-    """How often each was cut, by name."""
+    """How often each hook timed out, by name."""
 
     def __post_init__(self) -> None:
         for moment in HOOKS:
@@ -113,7 +113,7 @@ class Hooks:
         return result if found == result.scores else rejudged(result, found, replaced)
 
     def case_completed(self, result: CaseResult) -> None:
-        """A trial is done, and safe if the run is recorded."""
+        """Call the hooks for a finished trial; if the run is recorded, the trial is saved by now."""
         self._call_all("on_case_complete", result)
 
     def run_completed(self, report: Report) -> Report:
@@ -124,7 +124,7 @@ class Hooks:
         return replace(report, notes=[*report.notes, *new]) if new else report
 
     def note(self, text: str) -> None:
-        """Say something in the report, once."""
+        """Add a note to the report, once."""
         if text not in self.notes:
             self.notes.append(text)
 
@@ -179,12 +179,12 @@ class Hooks:
 
     def _count_cut(self, moment: str, listener: _Listener) -> None:
         name = f"the hook {listener.name!r}"
-        self.note(f"{name} did not return within {self.seconds:g} s, and was cut")
+        self.note(f"{name} did not return within {self.seconds:g} s, and was stopped")
         self.cuts[listener.name] += 1
         if self.cuts[listener.name] == _MOST_CUTS:
             # Else a run would take that long for each of its events.
             self.listeners[moment] = [o for o in self.listeners[moment] if o is not listener]
-            self.note(f"{name} was cut {_MOST_CUTS} times, and not called after that")
+            self.note(f"{name} was stopped {_MOST_CUTS} times, and not called after that")
 
 
 def _words(outcome: Outcome) -> str:

@@ -54,11 +54,11 @@ T = TypeVar("T")
 OnEvent = Callable[[Event], None]
 
 _PATIENCE = 2.0
-"""Seconds beyond its limit that it may take to cut a metric, on a busy machine."""
+"""Seconds that stopping an overdue metric may take on a busy machine."""
 
 
 class Measurement(Struct, frozen=True, kw_only=True):
-    """What measures the runs of an evaluation, in addition to each case's own, and for how long."""
+    """The metrics of an evaluation, in addition to each case's own, and how long they may take."""
 
     metrics: Sequence[Metric] = ()
     seconds_per_metric: float = METRIC_SECONDS
@@ -66,13 +66,13 @@ class Measurement(Struct, frozen=True, kw_only=True):
     cache: AnswerCache | None = None
     cancel: CancelToken | None = None
     captures: bool = True
-    """Whether what judges are asked is recorded."""
+    """Whether the questions to judges are recorded."""
     middleware: "MiddlewareStack | None" = None
-    """What stands around the run; some of it looks at judges, too."""
+    """The middleware of the run; some of it observes judges too."""
 
     @classmethod
     def of(cls, options: Values, evalset: EvalSet) -> "Measurement":
-        """What measures the runs of a set, with these options of its evaluation."""
+        """The measurement of a set's trials, by the options of its evaluation."""
         return cls(
             metrics=all_metrics(options["metrics"], evalset),
             seconds_per_metric=options["seconds_per_metric"] or METRIC_SECONDS,
@@ -83,11 +83,11 @@ class Measurement(Struct, frozen=True, kw_only=True):
         )
 
     def seconds_for(self, count: int) -> float:
-        """How long so many metrics may take, all together, each being cut at its own limit."""
+        """How long `count` metrics may take in total, each stopped at its own limit."""
         return (self.seconds_per_metric + _PATIENCE) * (1 + count)
 
     def names(self, case: Case) -> list[str]:
-        """The names of all that measures a run of `case`, as far as it can be used at all."""
+        """The names of all metrics of `case`, without those that cannot be used."""
         try:
             return list(metrics_for(case, self.metrics))
         except GreenroomError:
@@ -99,7 +99,7 @@ class Measurement(Struct, frozen=True, kw_only=True):
             metrics = (as_metric(m) if isinstance(m, str) else m for m in case.metrics)
             return any(getattr(metric, "listens", False) for metric in (*self.metrics, *metrics))
         except GreenroomError:
-            return False  # said when the run is measured
+            return False  # the measurement will report it
 
     def outcomes(
         self,
@@ -112,8 +112,8 @@ class Measurement(Struct, frozen=True, kw_only=True):
     ) -> Awaitable[dict[str, Outcome]]:
         """Every metric's outcome; what models were asked for it goes into `judging`.
 
-        Answers that `judging` holds from before a cut are not asked for again. `recorded` puts the
-        answers of a recording before the world.
+        Answers that `judging` holds from before an interruption are not asked for again. With `recorded`,
+        the recording answers before the world is asked.
         """
         world = FencedWorld(judging, Refusals(), on_event=on_event)
         world.captures = self.captures
@@ -132,7 +132,7 @@ class Measurement(Struct, frozen=True, kw_only=True):
     ) -> dict[str, Outcome]:
         """Score inside the fence: metrics may look, and ask models, but not act.
 
-        Each stands in a fence of its own: the others measure, whatever one of them tried.
+        Each has its own fence: the others still measure, whatever one of them tried.
         """
         looks: dict[str, Refused] = {}
         cut = cut_in_time(case.id)
@@ -158,7 +158,7 @@ class Measurement(Struct, frozen=True, kw_only=True):
                 attempts=self.attempts,
                 cancel=self.cancel,
             )
-        # Something that a metric left behind may have been refused while others were measured.
+        # Work that a metric left behind may have been refused while others were measured.
         for name, refused in looks.items():
             if not isinstance(found[name], Unmeasured) and (error := refused()) is not None:
                 found[name] = Unmeasured(str(error))
@@ -166,7 +166,7 @@ class Measurement(Struct, frozen=True, kw_only=True):
 
 
 async def in_time(work: Callable[[], Awaitable[T]], seconds: float, name: str) -> T:
-    """What comes of the work; MetricsHung after so long, even if it blocks or will not be cancelled."""
+    """The result of the work; MetricsHung after `seconds`, even if it blocks or ignores its cancellation."""
     try:
         return await await_in_time(work(), seconds, name)
     except Overdue:
@@ -174,7 +174,7 @@ async def in_time(work: Callable[[], Awaitable[T]], seconds: float, name: str) -
 
 
 def cut_in_time(name: str = "") -> Limit:
-    """The limit of each metric of a case so called: it is cut, also if it blocks or is stubborn."""
+    """The time limit of each metric of the case `name`: it is stopped, even if it blocks or ignores that."""
     part_of = f" of case {name!r}" if name else ""
 
     async def limit(metric: str, measure: Measure, seconds: float) -> object:
@@ -196,7 +196,7 @@ Refused = Callable[[], Refusal | None]
 
 @contextmanager
 def only_looking(name: str) -> Generator[Refused]:
-    """Fence metrics in. What one tries to do is refused here, whatever it made of that itself."""
+    """Fence metrics in. What one tries to do is refused here, even if it catches the refusal."""
     refusals = Refusals()
 
     def no_tools(_: object, tool: str) -> None:
@@ -204,7 +204,7 @@ def only_looking(name: str) -> Generator[Refused]:
         raise refusals.set(MetricRefused(words))
 
     def not_cleared(breach: object) -> None:
-        words = f"while metrics were at work, work of no case tried {breach}; it was refused."
+        words = f"while metrics were running, work of no case tried {breach}; it was refused."
         refusals.set(MetricRefused(words))
 
     with enclose(name) as scope, guarded(no_tools), answered_by(None):
@@ -223,7 +223,7 @@ def only_looking(name: str) -> Generator[Refused]:
 
 
 def reset_breakers(metrics: Iterable[MetricLike]) -> None:
-    """Ask a judge again that was out of order in an earlier run."""
+    """Ask judges again that had stopped answering in an earlier run."""
     for metric in metrics:
         breaker = getattr(getattr(metric, "bench", None), "breaker", None)
         if breaker is not None:
@@ -245,17 +245,17 @@ async def score(
     seconds_per_metric: float = METRIC_SECONDS,
     metric_attempts: int = METRIC_ATTEMPTS,
 ) -> dict[str, Outcome]:
-    """Measure a run, fresh or loaded from disk, by `metrics`, the case's own and its expectations.
+    """Measure the ledger of a trial, fresh or loaded from disk, by `metrics`, the case's own and its expectations.
 
     Without `case` the one recorded in the ledger is meant. On equal names the case's metric wins.
     `expectations=False` leaves what the case expects to the metrics that ask for it.
-    A run that broke is not measured: each metric is `Unmeasured`, and says what broke.
+    A trial that broke is not measured: each metric is `Unmeasured`, and says what broke.
     Critical metrics go first: once one falls short, the rest is `NotApplicable` and no judge is paid.
-    A metric that raises, returns nonsense, or is not done after `seconds_per_metric` (because it
+    A metric that raises, returns an invalid outcome, or is not done after `seconds_per_metric` (because it
     waits, blocks or swallows its cancellation) is `Unmeasured`; one that meets a rate limit, a time-out
-    or a lost connection is tried `metric_attempts` times before. Metrics only look: one that calls
+    or a lost connection is first tried `metric_attempts` times. Metrics only look: one that calls
     a tool, connects or starts a process is refused, and that refusal is raised. Judges ask their
-    models through `world`, which writes into a ledger of its own.
+    models through `world`, which writes into its own ledger.
     """
     check(
         {
@@ -299,7 +299,7 @@ class _Asking(Around):
 def _with_a_way_out(world: World) -> World:
     if not isinstance(world, CachedWorld):
         return _Asking(world)
-    # Judges know a cache when they see one.
+    # Judges check whether their world is a cache.
     cached = copy(world)
     cached.inner = _Asking(world.inner)
     return cached

@@ -23,9 +23,9 @@ _DEEPEST = 4
 
 
 def suggested_mocks(agent: object, mocked: Collection[str] = ()) -> str:
-    """A YAML block that mocks every tool of the agent but those `mocked` already; "" if none lacks.
+    """A YAML block that mocks every tool of the agent except those `mocked` already; "" if none is missing.
 
-    Each answer has the shape that the tool's return annotation promises, or is null. Of an agent
+    Each answer has the shape that the tool's return annotation promises, or is null. For an agent
     whose tools are known only while it runs, nothing is suggested.
     """
     lacking = unmocked_tools(agent, mocked)
@@ -90,7 +90,7 @@ def _schema(hint: Any) -> dict[str, Json]:
         found = TypeAdapter(hint).json_schema(mode="serialization")
     except Exception:  # noqa: BLE001 - a type that has no schema has no shape to show
         return {}
-    # A type that speaks of itself stands among the definitions.
+    # The schema of a recursive type is among the definitions.
     return {**found, **_named(found, found)}
 
 
@@ -109,7 +109,7 @@ def _word(schema: Mapping[str, Any]) -> str:
 
 
 def sample(schema: Mapping[str, object], words: str = "") -> Json:
-    """A value of the shape that a schema describes; its texts are `words`."""
+    """A value of the shape that a schema describes; its strings are `words`."""
     return _sample(schema, schema, words, 0)
 
 

@@ -1,4 +1,4 @@
-"""What one trial of a case needs of models: as earlier trials have shown, else as far as it is certain."""
+"""What one trial of a case asks of models: as earlier trials have shown, else the certain minimum."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class Need(Struct, frozen=True, kw_only=True):
     cost: Amount = Amount()
 
     def times(self, count: int) -> "Need":
-        """The same for so many trials."""
+        """The need of `count` such trials."""
         return Need(
             calls=self.calls * count,
             is_least=self.is_least,
@@ -80,7 +80,7 @@ class Need(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """Trials of earlier runs that say what others will take."""
+    """Trials of earlier runs, from which the needs of others are estimated."""
 
     results: Sequence[CaseResult]
     names: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class Earlier:
 
     @classmethod
     def of(cls, given: Sequence[Report], ready: Prepared) -> "Earlier":
-        """Of the reports that were given, or of the latest run in the store that is like this one."""
+        """The trials of the given reports, or of the latest run in the store that is like this one."""
         reports, notes = list(given), list[str]()
         if not reports and (like := _latest_like(ready)) is not None:
             store, run = like
@@ -128,11 +128,11 @@ def _set_of(plan: Any) -> tuple[str, str]:
 
 
 def _as_seen(results: Sequence[CaseResult], role: Role, *, cached: bool) -> Need:
-    """What one role took in a trial, on average. Without a cache every answer is paid for again."""
+    """What one role needed in a trial, on average. Without a cache every answer is paid for again."""
     spent = [_spent(result, role) for result in results]
     calls = sum(sum(one.models.values()) for one in spent)
     kept = sum(n for one in spent for name, n in one.models.items() if name.endswith(" (cached)"))
-    # What came from a cache took nothing then; now it takes what the others took.
+    # Answers from a cache cost nothing then; now they cost what the others cost.
     paid, scale = calls - kept, 1 / len(results)
     if kept and not cached:
         scale *= calls / paid if paid else 0.0
@@ -156,7 +156,7 @@ def _spent(result: CaseResult, role: Role) -> Spent:
 
 
 def _nothing(result: CaseResult, role: Role) -> tuple[Any, float | None]:
-    """A role that asked no model spent what its result says: nothing, or what no one could see."""
+    """The need of a role that asked no model: what its result says, either nothing or unknown."""
     prefix = "" if role == "agent" else f"{role}_"
     return getattr(result, f"{prefix}usage"), getattr(result, f"{prefix}cost")
 
@@ -165,7 +165,7 @@ def _nothing(result: CaseResult, role: Role) -> tuple[Any, float | None]:
 
 
 def needs_of(case: Case, ready: Prepared, earlier: Earlier) -> dict[Role, Need]:
-    """What a trial of this case needs, by role."""
+    """The need of a trial of this case, by role."""
     metrics = metrics_for(case, ready.settings.measuring.metrics).values()
     backend = ready.backend if case.agent is None else backend_for(case.agent)
     found: dict[Role, Need] = {}
@@ -202,7 +202,7 @@ def _least_of_agent(case: Case, backend: Backend | None) -> Need:
 
 
 def _least_of(models: Sequence[Model], role: Role, calls: int) -> Need:
-    """What these models are asked at least."""
+    """The least that these models will be asked."""
     if not models:
         return Need()
     prices = {model_name(model): price_of(model) for model in models}

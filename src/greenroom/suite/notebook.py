@@ -15,7 +15,7 @@ from greenroom.store.runs import Plan
 from greenroom.suite.options import Options
 
 _PAUSE = 0.1
-"""Seconds between two drawings at least: a notebook is sent each of them."""
+"""The least number of seconds between two drawings, since each one is sent to the notebook."""
 
 
 @contextmanager
@@ -53,12 +53,12 @@ class NotebookProgress:
         self._handle: Any = DisplayHandle()
 
     def on_run_start(self, plan: Plan) -> None:
-        """The run begins."""
+        """Draw the bar as the run begins."""
         self._total = 0 if plan.adaptive else plan.cases * plan.trials
         self._draw()
 
     def on_case_complete(self, result: CaseResult) -> None:
-        """A trial is done."""
+        """Count a finished trial."""
         self._counts[result.status] += 1
         if monotonic() - self._drawn_at >= _PAUSE:
             self._draw()

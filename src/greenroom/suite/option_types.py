@@ -1,4 +1,4 @@
-"""What an option of an evaluation is: the values it accepts, and how each door offers it.
+"""The type of an evaluation's options: the values each accepts, and how each entry point offers it.
 
 Nothing heavy is imported: `greenroom --help` loads this too.
 """
@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeGuard, cast
 
 MOST_WORKERS = 4096
 MOST_HERE = 256
-"""On one machine; all others are on a cluster."""
+"""The most workers on one machine; more need a cluster."""
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?", re.ASCII)
 
 
@@ -26,14 +26,14 @@ class Flag:
     metavar: str | None = None
     kind: Literal["value", "switch", "file", "folder", "list", "files"] = "value"
     words: Mapping[str, object] | None = None
-    """Words that stand for a value: {"off": 0}."""
+    """Words that mean a value: {"off": 0}."""
     in_watch: bool = False
     """Whether `eval watch` has it too, not only `eval run`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What the value of an option must be, and how each door offers it."""
+    """What the value of an option must be, and how each entry point offers it."""
 
     accepts: Callable[[Any], bool]
     wanted: str
@@ -43,7 +43,7 @@ class Option:
     needs: str = ""
     """Another option, without which this one means nothing."""
     per_trial: bool = False
-    """Whether it changes how a single trial runs: workers are sent it, and the command that runs one case again repeats it."""
+    """Whether it changes how a single trial runs: workers get it, and the command to run one case again has it."""
     flag: Flag | None = None
     setting: str = ""
     """Its help as `--greenroom-NAME` and in `[tool.greenroom.pytest]`; empty: not offered there."""
@@ -51,7 +51,7 @@ class Option:
     def problem(self, value: Any, typed: str | None = None) -> str:
         """Why a value cannot be used, as in "0 should be a whole number"; empty if it can.
 
-        `typed` stands in the message in place of the value.
+        The message shows `typed` in place of the value.
         """
         if self.accepts(value):
             return ""
@@ -84,7 +84,7 @@ def is_folder(value: object) -> bool:
 
 
 def is_list(value: object) -> TypeGuard[Iterable[object]]:
-    """Whether it can be a list of things; a single text is not meant as a list of its letters."""
+    """Whether it can be a list of things; a single string is not meant as a list of its letters."""
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
 
 
@@ -277,7 +277,7 @@ _WHOLE = re.compile(r"[-+]?\d{1,18}", re.ASCII)
 
 
 def as_number(text: str) -> int | float | str:
-    """The number that was typed, or the text if it is none."""
+    """The number that was typed, or the string if it is not a number."""
     if _WHOLE.fullmatch(text):
         return int(text)
     return float(text) if _NUMBER.fullmatch(text) else text

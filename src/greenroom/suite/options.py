@@ -1,6 +1,6 @@
-"""The options of an evaluation, each declared once: its type, its check, its default, and how each door offers it.
+"""The options of an evaluation, each declared once: its type, check, default, and how each entry point offers it.
 
-`Options` is what type checkers read, and `OPTIONS` is made of it. The Python call, the command line with its
+`Options` is what type checkers read, and `OPTIONS` is made from it. The Python call, the command line with its
 help and completion, the pytest plug-in, worker processes and the printed commands all read that table.
 A new option is one entry in `Options`. Nothing heavy is imported: `greenroom --help` loads this too.
 """
@@ -210,18 +210,18 @@ class Options(TypedDict, total=False):
         "Factories | str",
         Option(
             is_resources,
-            "a mapping of functions that open them, by name, or resources.py:name of one",
+            "a mapping from names to functions that open them, or a reference like resources.py:name",
             {},
             per_trial=True,
             flag=Flag(
                 names=("--resources",),
-                help="Resources of the tools that really run: resources.py:name, a mapping from "
+                help="Resources of the tools that run for real: resources.py:name, a mapping from "
                 "each resource's name to a function that opens it.",
                 metavar="FILE:NAME",
                 kind="file",
                 in_watch=True,
             ),
-            setting="What tools work with that really run: resources.py:name of functions by name.",
+            setting="Resources of the tools that run for real: resources.py:name.",
         ),
     ]
     middleware: Annotated[
@@ -233,14 +233,14 @@ class Options(TypedDict, total=False):
             per_trial=True,
             flag=Flag(
                 names=("--middleware",),
-                help="Middleware around the agent's model and tool calls: audit.py:name of one, of "
-                "a list, or of a function that makes them. May be repeated; the first is the "
+                help="Middleware around the agent's model and tool calls: audit.py:name, where name is one "
+                "middleware, a list, or a function that returns them. May be repeated; the first is the "
                 "outermost.",
                 metavar="FILE:NAME",
                 kind="files",
                 in_watch=True,
             ),
-            setting="Middleware around the agent's questions and calls: audit.py:name; may be repeated.",
+            setting="Middleware around the agent's model and tool calls: audit.py:name; may be repeated.",
         ),
     ]
     allow_tools: Annotated[
@@ -289,7 +289,7 @@ class Options(TypedDict, total=False):
                 metavar="process|kernel[:HOST,...]",
                 in_watch=True,
             ),
-            setting="Who holds the fence: process (the default), kernel, or kernel:HOST,HOST.",
+            setting="What enforces the fence: process (the default), kernel, or kernel:HOST,HOST.",
         ),
     ]
     check: Annotated[
@@ -369,7 +369,7 @@ class Options(TypedDict, total=False):
             per_trial=True,
             flag=Flag(
                 names=("--seconds-per-case",),
-                help="The longest a conversation may take; a case with a lower limit of its own keeps it.",
+                help="How long a conversation may take at most; a case with its own lower limit keeps it.",
                 metavar="SECONDS",
                 in_watch=True,
             ),
@@ -404,7 +404,7 @@ class Options(TypedDict, total=False):
             "an amount of USD above 0, or a Budget",
             flag=Flag(
                 names=("--budget",),
-                help="What the run may cost: no case begins that could take more than is left.",
+                help="What the run may cost: no case begins that could cost more than is left.",
                 metavar="USD",
             ),
         ),
@@ -452,7 +452,7 @@ class Options(TypedDict, total=False):
             None,
             flag=Flag(
                 names=("--resume-or-new",),
-                help="Resume the unfinished run of this set that was begun under NAME, else begin it; "
+                help="Resume the unfinished run of this set that was started under NAME, or start it; "
                 "with --shard, several processes share that run.",
                 metavar="NAME",
                 kind="value",
@@ -505,11 +505,11 @@ class Options(TypedDict, total=False):
             "a folder",
             flag=Flag(
                 names=("--record",),
-                help="Keep what models answer in this folder, so that --replay can repeat it.",
+                help="Keep the models' answers in this folder, so that --replay can repeat them.",
                 metavar="DIR",
                 kind="folder",
             ),
-            setting="Keep what models answer in this folder, so that `replay` can repeat it.",
+            setting="Keep the models' answers in this folder, so that `replay` can repeat them.",
         ),
     ]
     replay: Annotated[
@@ -526,7 +526,7 @@ class Options(TypedDict, total=False):
                 kind="folder",
                 in_watch=True,
             ),
-            setting="Ask no model: what was recorded in this folder answers. Results say so.",
+            setting="Ask no model: the recording in this folder answers. Results say so.",
         ),
     ]
     on_drift: Annotated[
@@ -583,7 +583,7 @@ def check(options: Options) -> None:
 def lacking(given: Values) -> Iterator[tuple[str, str]]:
     """Options that mean nothing without another one, which is not given; and that other one."""
     for name, option in OPTIONS.items():
-        # A value that counts as none, or the usual one, asks for nothing.
+        # A value that means none, or the default, asks for nothing.
         is_given = given.get(name) not in (None, False, 0, option.default)
         if is_given and option.needs and given.get(option.needs) in (None, False):
             yield name, option.needs
@@ -594,7 +594,7 @@ def complete(options: Options) -> Values:
     check(options)
     values: dict[str, Any] = {name: option.default for name, option in OPTIONS.items()}
     for name, value in options.items():
-        # What can be read only once is read here.
+        # An iterator can be read only once, so it is read here.
         values[name] = list(cast("Iterator[Any]", value)) if isinstance(value, Iterator) else value
     return values
 

@@ -1,4 +1,4 @@
-"""An evaluation before its first case: everything found, checked and put together."""
+"""An evaluation before its first case: everything found, checked and assembled."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -41,7 +41,7 @@ Cases = EvalSet | Case | Iterable[Case] | str | Path
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
-    """An evaluation that is checked and put together, and has begun nothing."""
+    """An evaluation that is checked and assembled, and has not started."""
 
     options: Values
     evalset: EvalSet
@@ -55,7 +55,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
 
 
 async def prepare(agent: object, cases: Cases, options: Options) -> ActiveRun:
-    """An evaluation that is ready to begin; whatever is wrong with it is raised now."""
+    """Check an evaluation and open its place and its recorder, so that it can start; any problem is raised now."""
     ready = await assemble(agent, cases, options)
     await ready.executor.connect()
     # Last, because from here on there is something to close.
@@ -76,10 +76,10 @@ async def prepare(agent: object, cases: Cases, options: Options) -> ActiveRun:
 
 
 async def assemble(agent: object, cases: Cases, options: Options) -> Prepared:
-    """The same before anything of it begins, also to know what it would take."""
+    """Check and assemble an evaluation without starting it: for `prepare`, forecasts and dry runs."""
     given: Values = complete(options)
     found, config = as_evalset(cases), as_config(given["config"])
-    # Metrics may ask whether the run is to stop, so the token is there before them.
+    # Metrics may ask whether the run should stop, so the token is made before them.
     given = {**with_config(given, config), "cancel": given["cancel"] or Cancel()}
     evalset = equipped(found, given["mocks"], config)
     if (trials := given["trials"]) is not None:
@@ -118,7 +118,7 @@ async def assemble(agent: object, cases: Cases, options: Options) -> Prepared:
 
 
 def _fence_notes(executor: Executor, options: Values) -> list[str]:
-    """What the fence cannot hold in this process; FenceNotHeld unless that is allowed."""
+    """Notes on what the fence cannot hold in this process; FenceNotHeld unless that is allowed."""
     if not isinstance(executor, InThisProcess):
         return []  # worker processes have fences of their own, and report on them
     if not options["allow_unfenced"]:
@@ -129,7 +129,7 @@ def _fence_notes(executor: Executor, options: Values) -> list[str]:
 def _doubts(
     backend: Backend | None, evalset: EvalSet, settings: Settings, options: Values
 ) -> list[str]:
-    """What a reader of the report should know of cases, tape and agent; what is plainly wrong is raised."""
+    """Notes for the report on cases, tape and agent; an outright mistake is raised."""
     stack = settings.middleware
     approved = () if stack is None else stack.approved
     metrics = settings.measuring.metrics
@@ -187,7 +187,7 @@ def _executor(
     settings: Settings,
     options: Values,
 ) -> Executor:
-    """Where the trials run; BadInput if worker processes could not find what they need."""
+    """The executor of the trials; BadInput if worker processes could not find what they need."""
     workers, on = options["workers"], options["on"]
     if workers is None and on is None and options["fence"] == "process":
         return InThisProcess(backend, settings)

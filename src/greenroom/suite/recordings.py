@@ -42,10 +42,10 @@ class RecordedTrial(Struct, frozen=True):
     ledger: Ledger
     judging: Ledger
     asks_live: bool = False
-    """Whether what was not recorded is asked."""
+    """Whether questions that were not recorded are asked live."""
 
     def answers(self, done: Ledger | None, case: Case) -> Recording:
-        """What answers for the models of a trial of `case` that has come as far as `done`."""
+        """The recorded answers for the models of a trial of `case` that has got as far as `done`."""
         if case.history and not done:
             from greenroom.simulation.recorded.restored import past_of  # few cases need it
 
@@ -67,7 +67,7 @@ class RecordedTrial(Struct, frozen=True):
 
 
 def clock_in(ledger: Ledger) -> float | None:
-    """What the clock of a trial showed: as its case had it, else the time when it began."""
+    """The time on a trial's clock: the one its case sets, else when it began."""
     first = started(ledger)
     if first is None:
         return None
@@ -131,7 +131,7 @@ class RecordedRun(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Tape:
-    """What an evaluation records, or replays."""
+    """The recording that an evaluation writes, or replays."""
 
     record: RecordingFolder | None
     replay: RecordingFolder | RecordedRun | None
@@ -139,7 +139,7 @@ class Tape:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of the report should know."""
+        """Notes for the report."""
         if self.record is not None:
             return [f"recorded in {self.record}, where --replay {self.record} finds it"]
         return [f"replayed from {self.replay}"]
@@ -147,7 +147,7 @@ class Tape:
     def lend(self, state: TrialState) -> GreenroomError | None:
         """Give a trial what was recorded of it, and a clock; the reason if it cannot run.
 
-        The clock of a trial that is recorded stands still, so that it can show the same again.
+        The clock of a recorded trial does not advance, so that a replay shows the same time.
         """
         trial = state.trial
         if self.replay is None:
@@ -196,7 +196,7 @@ def _has_changed(recorded: RecordedTrial, result: CaseResult) -> bool:
 
 
 def tape_of(options: Values) -> Tape | None:
-    """What these options ask to be recorded or replayed; None if nothing."""
+    """The tape that these options ask for; None if nothing is recorded or replayed."""
     record, replay = options["record"], options["replay"]
     if record is None and replay is None:
         return None

@@ -36,7 +36,7 @@ _MOST_KEPT = 10_000
 
 
 class ActiveRun(Struct):
-    """One evaluation under way."""
+    """One evaluation in progress."""
 
     backend: Backend | None
     evalset: EvalSet
@@ -53,7 +53,7 @@ class ActiveRun(Struct):
     """Which part of the cases is run here, such as `2/4`; empty for all of them."""
     results: CollectedResults = field(default_factory=CollectedResults)
     stopped: str = ""
-    """Why the run stopped itself: an error or failure that is to end it."""
+    """Why the run stopped itself: an error or failure that should end it."""
     unfinished: int = 0
     """How many trials that were due have no result of their own."""
     _cuts_others: bool = False
@@ -69,7 +69,7 @@ class ActiveRun(Struct):
                 yield result
 
     async def report(self) -> Report:
-        """Run all that is due; the report, with a note of whatever a reader should know."""
+        """Run all trials that are due, and return the report with its notes."""
         at, began, known_strays = time(), perf_counter(), len(strays())
         try:
             with keep_rates(self.settings.rates):
@@ -95,7 +95,7 @@ class ActiveRun(Struct):
         return report
 
     def _note_all(self, refusals: Sequence[str]) -> None:
-        """Add what a reader of the report should know of fence, hooks, workers and budget."""
+        """Add the notes on fence, hooks, workers and budget to the report."""
         usual = {as_metric(criterion).name for criterion in self.evalset.usual or ()}
         asked = [one.name for one in self.settings.measuring.metrics if one.name not in usual]
         common = self.results.common.notes(self.settings.rates, asked)
@@ -105,7 +105,7 @@ class ActiveRun(Struct):
             self.notes += self.settings.budget.notes
 
     def _report(self, at: float, seconds: float) -> Report:
-        """The results in the order of the cases; trials that confirm a suspect stand apart."""
+        """The results in the order of the cases; trials that confirm a suspect are kept apart."""
         if (shared := self.recorder.shared_report()) is not None:
             return shared
         results, suspects = self.results, self.suspects
@@ -149,7 +149,7 @@ class ActiveRun(Struct):
                         await self._run_side_by_side(self._due(), due)
                     if due:
                         await self._confirm()
-                if not due:  # an earlier process ran every case, and was cut after that
+                if not due:  # an earlier process ran every case, and was interrupted after that
                     async with self._open(len(self._suspected())):
                         await self._confirm()
                 if not reads_first:
@@ -176,14 +176,14 @@ class ActiveRun(Struct):
                 position += 1
 
     def _keeps_results(self) -> bool:
-        """Whether results stay in memory: rounds need them, and so do reports of what no store has."""
+        """Whether results stay in memory: rounds need them, and so do reports of runs without a store."""
         if self.adaptive or self.suspects:
             return True
         is_large = len(self.evalset) * self.evalset.trials > _MOST_KEPT
         return self.results.queue is None and not (is_large and self.recorder.run_id)
 
     def _open(self, due: int) -> AbstractAsyncContextManager[object]:
-        """The place where trials run, while any is due."""
+        """Keep the executor open while any trial is due."""
         if not due or self._stop_reason:
             return nullcontext()
         return self.executor.for_trials(due)
@@ -294,13 +294,13 @@ class ActiveRun(Struct):
             self.settings.budget.settle(self.settings.reservation(trial), result)
         self.notes += [f"case {trial.case.id!r}: {note}" for note in state.notes]
         if self._cut_reason:
-            # What was cut is not what would have happened; it runs again when the run is resumed.
+            # A stopped trial did not show how it would have ended; it runs again when the run is resumed.
             self._skip(trial, f"not finished: {self._cut_reason}")
             return
         self.unfinished -= 1
         await self.recorder.keep(state, result, partial(self._complete, trial.position))
         if self.stopped and not self._cut_reason:
-            # All that is finished is recorded before what is under way is cut.
+            # Finished trials are recorded before those in progress are stopped.
             await self.recorder.flush()
             if not self._cut_reason:
                 self._cuts_others = True
@@ -324,19 +324,19 @@ class ActiveRun(Struct):
         self._complete(trial.position, replace(skipped(trial.case, why), trial=trial.number))
 
     def _complete(self, position: int, result: CaseResult) -> None:
-        """A result is there, and safe if the run is recorded."""
+        """Add a result, which is saved by now if the run is recorded, and call the hooks."""
         self.results.add(position, result)
         hooks = self.settings.hooks
         if asyncio.current_task() is not None:
             hooks.case_completed(result)
         elif "on_case_complete" in hooks.listeners:
-            # The writer reports here. A hook that hangs can only be cut in a task of its own.
+            # Called by the writer, outside any task. A hook that hangs can be stopped only in its own task.
             call = asyncio.ensure_future(_complete_case(hooks, result))
             self._hook_calls.add(call)
             call.add_done_callback(self._forget)
 
     def _forget(self, call: "asyncio.Future[None]") -> None:
-        """A call that went well is not waited for: there is one for each trial."""
+        """Forget a hook call that succeeded; with one for each trial they would pile up."""
         if not call.cancelled() and call.exception() is None:
             self._hook_calls.discard(call)
 
@@ -357,23 +357,23 @@ class ActiveRun(Struct):
 
     @property
     def _stop_reason(self) -> str:
-        """Why no further trial begins; empty while the run goes on."""
+        """Why no further trial begins; empty while the run continues."""
         return self.stopped or self.cancel.reason or self.recorder.failure
 
     @property
     def _cut_reason(self) -> str:
-        """Why trials under way were cut, if they were."""
+        """Why trials in progress were stopped, if they were."""
         by_itself = self.stopped if self._cuts_others else ""
         return self.cancel.reason or self.recorder.failure or by_itself
 
     def _cut(self) -> None:
-        """End what is under way; any thread, or a signal handler, may ask for it."""
+        """Stop the trials in progress; any thread or signal handler may call it."""
         self.recorder.freeze()
         cut_all(self._loop, self.cancel)
         self._loop.call_soon_threadsafe(self.executor.cut)
 
     def _was_cut(self, error: BaseException) -> bool:
-        """Whether this run cut the trial, and not a caller that cancelled the run's own task."""
+        """Whether this run stopped the trial, and not a caller that cancelled the run's own task."""
         task = asyncio.current_task()
         if not self._cut_reason or task is None:
             return False

@@ -1,6 +1,6 @@
 """Cases that fail though they passed in the baseline: which trials of them are due once more.
 
-What is due follows from the results alone, so a run that was cut asks for the same trials again.
+What is due follows from the results alone, so a resumed run asks for the same trials again.
 """
 
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ from greenroom.suite.trial import Trial
 class Suspects:
     """Which cases run again, round by round, at most `most` times each.
 
-    When every case has run, hand all results to `begin()`. Then ask `due()`, run all of it,
-    hand every result to `add()`, and ask again until nothing is due.
+    When every case has run, pass all results to `begin()`. Then ask `due()`, run all of it,
+    pass every result to `add()`, and ask again until nothing is due.
     """
 
     def __init__(self, baseline: Report, evalset: EvalSet, most: int, *, adaptive: bool) -> None:
@@ -93,7 +93,7 @@ def baseline_of(evalset: EvalSet, options: Values) -> Report | None:
 def suspects_for(baseline: Report | None, evalset: EvalSet, options: Values) -> Suspects | None:
     """The suspects against the baseline, if any case may run again."""
     most = MOST if options["confirm"] is None else options["confirm"]
-    # A run that stops at the first failure never comes to running cases again, and a replay ends as before.
+    # A run that stops at the first failure never runs cases again, and a replay would end the same way again.
     is_once = options["fail_fast"] or options["replay"] is not None
     if baseline is None or is_once or not most:
         return None

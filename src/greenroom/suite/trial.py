@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 OnError = Literal["collect", "stop", "skip"]
 OnEvent = Callable[[Event], None]
 FindBackend = Callable[[], Backend | None]
-"""Finds what runs in a trial, where that is asked."""
+"""Finds the backend of a trial when it is called."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """How an evaluation is run: those of its options that its trials need, and what measures them."""
+    """The settings of an evaluation's trials: the options they need, and what measures them."""
 
     measuring: Measurement
     allow_tools: Collection[object]
@@ -54,7 +54,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     omit_questions: bool
     middleware: "MiddlewareStack | None"
     concurrency: int | None
-    """How many trials run at once; without a number, what is usual where they run."""
+    """How many trials run at once; None is the executor's default."""
     on_error: OnError
     fail_fast: bool
     keep_ledgers: bool
@@ -89,7 +89,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         if options["record"] is not None or options["replay"] is not None:
             from greenroom.suite.recordings import tape_of  # loaded where it is used
 
-            # A judge that remembers would not be recorded, or not be asked as it was.
+            # A judge that answers from a cache would not be recorded, or not be asked as it was.
             values["measuring"] = structs.replace(measuring, cache=None)
             values |= {"tape": tape_of(options), "keep_ledgers": True}
         return cls(**values)
@@ -99,11 +99,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         return min(case.stop.max_seconds, self.seconds_per_case or inf)
 
     def model_for(self, case: Case) -> Model | None:
-        """What answers in place of the agent's models; a case's own comes first."""
+        """The model that replaces the agent's models; a case's own comes first."""
         return self.model if case.model is None else as_model_given(case.model)
 
     def backend_of(self, case: Case, agent: Any) -> Backend | None:
-        """What runs in a trial of this case; None if that cannot be said, as the trial itself will."""
+        """The backend of a trial of this case; None if there is none, which the trial itself will report."""
         try:
             return backend_of(case, agent, self.model_for(case))
         except BadInput:
@@ -123,45 +123,45 @@ class Trial(Struct, frozen=True):
 
 
 class PartialTrial(Protocol):
-    """A trial that was under way when its process ended, as far as it was recorded."""
+    """A trial that was in progress when its process ended, as far as it was recorded."""
 
     ledger: Ledger
     judging: Ledger
 
 
 class TrialState(Struct, eq=False):
-    """A trial under way: what an earlier process did of it, and who observes it."""
+    """A trial in progress: the part that an earlier process ran, and its observers."""
 
     trial: Trial
     ledger: Ledger | None = None
-    """The beginning of the conversation, if an earlier process was cut off in it."""
+    """The beginning of the conversation, if an earlier process was interrupted in it."""
     judging: Ledger = field(default_factory=Ledger)
     """What the metrics have asked models so far."""
     on_event: OnEvent | None = None
     on_judging: OnEvent | None = None
     on_restart: Callable[[Ledger, Ledger], None] | None = None
-    """Called with what still counts of both ledgers when a part of the trial runs again."""
+    """Called with the parts of both ledgers that still count when a part of the trial runs again."""
     before_live: BeforeLive | None = None
     """Makes sure that the call of a real tool is on disk before its body begins."""
     paid: float = 0.0
     """What the part that an earlier process ran has cost, in USD."""
     notes: list[str] = field(default_factory=list[str])
-    """What a reader of the report should know of how it was run."""
+    """Notes for the report on how it was run."""
     drifted_at: float = inf
     """The event at which it was last found to differ from the recorded trial."""
     doubt: str = ""
-    """Why it cannot run again: a real tool may have acted in what was cut off."""
+    """Why it cannot run again: a real tool may have acted in the interrupted part."""
     recorded: "RecordedTrial | None" = None
     """The trial whose answers are repeated, in a replay."""
     run_id: str = ""
     """The run of the store that it belongs to, if there is one."""
     now: float | None = None
-    """What its clock shows, where a trial is recorded or replayed."""
+    """The time on its clock, if the trial is recorded or replayed."""
 
     def resume(
         self, cut: PartialTrial, backend: Backend | None, not_begun: Collection[str] = ()
     ) -> str:
-        """Begin where an earlier process was cut off; the reason if some of its work is repeated.
+        """Begin where an earlier process was interrupted; the reason if some of its work is repeated.
 
         `not_begun` are calls of real tools that were recorded, but never allowed to act.
         """
@@ -175,7 +175,9 @@ class TrialState(Struct, eq=False):
         if is_changed or backend.resumes == "no":
             self.doubt = reason_for_doubt(case, cut.ledger, 0, not_begun)
             if is_changed:
-                return "run from its beginning, because the agent has changed since it was cut off"
+                return (
+                    "run from its beginning, because the agent has changed since the interruption"
+                )
             return f"run from its beginning: the {backend.name!r} backend cannot resume an agent"
         known = before_calls(cut.ledger, not_begun)
         self.ledger = known if backend.resumes != "checkpoint" else up_to_last_pause(known)
@@ -192,20 +194,22 @@ class TrialState(Struct, eq=False):
             return False
         noted = last.data if is_object(last.data) else {}
         seq = noted.get("seq")
-        # Each time further back, or a note of other origin could lead round in circles.
+        # Each restart must be further back, or a note of other origin could cause an endless loop.
         if type(seq) is not int or not 0 < seq < self.drifted_at:
             return False
         self.drifted_at = seq
         self.doubt = reason_for_doubt(self.trial.case, ledger, seq)
         self.ledger = Ledger(ledger.events[:seq])
-        if not self.doubt:  # else a run that resumes after another cut must find the same doubt
+        if (
+            not self.doubt
+        ):  # else a run that resumes after another interruption must find the same doubt
             self.on_restart(self.ledger, self.judging)
         self.notes.append(f"{noted.get('told')}; from there on it was run again")
         return True
 
 
 def _ends_search(event: Event) -> bool:
-    """Whether an event says that the agent left the recorded path, or lies before that could be."""
+    """Whether an event says that the agent left the recorded path, or precedes any event that could."""
     return isinstance(event, RunResumed) or (isinstance(event, Noted) and event.name == DRIFTED)
 
 
@@ -258,7 +262,7 @@ async def _simulated(agent: object, state: TrialState, settings: Settings) -> Le
 async def _measured(
     agent: object, state: TrialState, settings: Settings, ledger: Ledger
 ) -> CaseResult:
-    """The verdict on a conversation that was held."""
+    """The verdict on a finished conversation."""
     case, measuring, keeps = state.trial.case, settings.measuring, settings.keep_ledgers
     try:
         on_event = observer(state.on_judging, state, settings)

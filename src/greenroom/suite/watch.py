@@ -1,4 +1,4 @@
-"""The watch over a run: code that blocks the event loop is named, refusals of the fence are noted."""
+"""The watch over a run: it names code that blocks the event loop, and notes refusals of the fence."""
 
 import asyncio
 import gc
@@ -43,7 +43,7 @@ class Blockers:
         self._reported: set[str] = set()
 
     def add(self, stall: Stall) -> None:
-        """Something holds up the loop; called in a thread of the watchdog's."""
+        """Report code that blocks the loop; called in a thread of the watchdog."""
         if stall.is_news:
             self.report(describe_stall(stall))
 
@@ -70,15 +70,15 @@ def describe_stall(stall: Stall) -> str:
 
 
 _OBJECTS = 50_000
-"""New objects between two looks for cycles. Python's own 700 would look in every other case, which
-takes a tenth of a plain one and more with a framework, whose heap is large."""
+"""New objects between two garbage collections. Python's default of 700 would collect in every other case,
+which takes a tenth of a plain one and more with a framework, whose heap is large."""
 
 _open: list["RareCollection"] = []
 _before: list[tuple[int, int, int]] = []
 
 
 class RareCollection:
-    """While open, cycles are looked for rarely; the last one out restores what was set before."""
+    """Collect garbage rarely while open; the last one to close restores the earlier setting."""
 
     def __enter__(self) -> Self:
         if not _open:
@@ -112,14 +112,14 @@ _HOSTS = {
     "psycopg": ("psycopg", "greenroom.store.postgres"),
     "pyzmq": ("zmq", "ipykernel", "jupyter_client", "IPython"),
 }
-"""Of a library with its own sockets: its package, and what connects with it outside of any case.
+"""A library with its own sockets: its package, and the code that connects with it outside of any case.
 
-A store on a server does, and so does the kernel of a notebook with its page.
+A store on a server does that, and so does the kernel of a notebook.
 """
 
 
 def _is_only_the_hosts(library: str) -> bool:
-    """Whether no module of this process has a library except what runs Greenroom, so that it is not a gap."""
+    """Whether only Greenroom and what runs it have loaded a library, so that it is not a gap in the fence."""
     package, *hosts = _HOSTS.get(library, ("",))
     if not any(host in sys.modules for host in hosts):
         return False
@@ -136,7 +136,7 @@ def _is_only_the_hosts(library: str) -> bool:
 
 
 def refusals_since(since: int) -> list[str]:
-    """What the fence refused to work of no open trial, after the first `since` refusals: faults."""
+    """Notes on what the fence refused to code of no open trial, after the first `since` refusals: faults."""
     return list(dict.fromkeys(_describe(breach) for breach in strays()[since:]))
 
 

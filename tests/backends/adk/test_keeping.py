@@ -218,7 +218,7 @@ async def test_a_copy_that_fails_is_told_and_leaves_the_run_alone(
     assert q.responses(ledger) == ["done", "fine"]
     assert why in " ".join(copy.notes)
     assert f"Events copied: {copied};" in copy.notes[-1]
-    assert "session 'one-1-aa' of user 'greenroom' in app 'shop', is not whole" in copy.notes[-1]
+    assert "session 'one-1-aa' of user 'greenroom' in app 'shop', is incomplete" in copy.notes[-1]
     if copied:
         assert [told(event) for event in (await found_in(service)).events] == TOLD[:copied]
 

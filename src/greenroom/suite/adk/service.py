@@ -128,7 +128,7 @@ async def evaluate_in_adk(
     if isinstance(agent, str):
         agent = await load_agent(agent)
     if agent is not None:
-        AdkBackend(agent)  # what cannot be led through the gate is refused before anything runs
+        AdkBackend(agent)  # refuses what the tool gate cannot see, before anything runs
     config = _config(criteria)
     evalset = equipped(as_evalset(cases), mocks, None)
     if trials is not None:
@@ -148,7 +148,7 @@ async def evaluate_in_adk(
 
 
 def _ours(given: Iterable[MetricLike], config: EvalConfig) -> list[Metric]:
-    """What we measure ourselves; one that has the name of a criterion would hide it."""
+    """The metrics that Greenroom measures; BadInput if one has the name of a criterion and would hide it."""
     metrics = [as_metric(one) for one in given]
     for metric in metrics:
         if metric.name in config.criteria:
@@ -158,7 +158,7 @@ def _ours(given: Iterable[MetricLike], config: EvalConfig) -> list[Metric]:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What all cases of one evaluation share."""
+    """The parts of one evaluation that all its cases share."""
 
     agent: Any
     theirs: "_Theirs"
@@ -167,7 +167,7 @@ class _Run:
     name: str
 
     async def results(self, evalset: EvalSet) -> list[CaseResult]:
-        """Every trial of every case, so many under way at once."""
+        """Every trial of every case, at most `concurrency` at once."""
         gate = asyncio.Semaphore(self.settings.concurrency or CONCURRENCY)
         trials = range(1, evalset.trials + 1)
         tasks = [
@@ -229,7 +229,7 @@ class _Theirs:
 
     @classmethod
     def opened(cls, config: EvalConfig, hosts: Collection[str]) -> "_Theirs":
-        """The service for these criteria; MissingExtra where it cannot be had."""
+        """The service for these criteria; MissingExtra if it cannot be imported."""
         try:
             from google.adk.evaluation import local_eval_service, metric_evaluator_registry
         except ImportError as error:
@@ -288,7 +288,7 @@ class _Service:
             user_simulator_provider=OurUser(served.prompter),
             app=app,
         )
-        # Never live: what is said there goes past every gate.
+        # Never live: live calls bypass every gate.
         config = InferenceConfig(parallelism=1, use_live=False)
         asked = InferenceRequest(app_name=APP, eval_set_id=SET, inference_config=config)
         (result,) = [one async for one in self._made.perform_inference(asked)]
@@ -303,9 +303,9 @@ class _Service:
         return TrialFiles(named.artifacts, self._place, named.hosts, served.broke)
 
     async def judge(self, played: InferenceResult | None) -> dict[str, Outcome]:
-        """What the service says to the run, by metric; nothing is left out."""
+        """The service's outcome of each metric; none is left out."""
         if played is None:
-            return self.all_unmeasured("the run was cut short")
+            return self.all_unmeasured("the trial was stopped before its end")
         if self._case.user is not None:
             self._shelf.fit(len(played.inferences or ()), self._case)
         config = EvaluateConfig(eval_metrics=self.theirs.metrics, parallelism=1)
@@ -379,5 +379,5 @@ class _Judging(Measurement, frozen=True, kw_only=True):
 
 
 def _without_own(case: Case) -> Case:
-    """All that is ours to measure is among the metrics of the run, the case's own too."""
+    """The case without its own metrics, which are among those of the run already."""
     return replace(case, metrics=(), implied=False)

@@ -1,8 +1,8 @@
 """Services of google-adk that the author named: each trial's session is copied, its files are kept.
 
 Their code runs inside the fence and reaches only the hosts named for it. A session service keeps a
-mere copy, so its troubles are notes. An artifact service answers the agent, so its troubles end the
-trial: an agent whose storage is broken is not what was to be measured.
+copy only, so its failures are notes. An artifact service answers the agent, so its failures end the
+trial: an agent whose storage is broken is not the agent under test.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class Place(Struct, frozen=True):
     @classmethod
     def of_trial(cls, app: str, case_id: str, trial: int) -> "Place":
         """A place of its own for every trial of every run."""
-        # Some services take nothing but these characters in the id of a session.
+        # Some services accept only these characters in the id of a session.
         name = re.sub(r"[^a-z0-9]+", "-", case_id.lower())[:_LONGEST].strip("-") or "case"
         known = re.sub(r"[^\w.-]+", "-", app)[:_LONGEST].strip("-.") or "greenroom"
         return cls(known, f"{name}-{trial}-{token_hex(4)}")
@@ -65,7 +65,7 @@ class Named(Struct, frozen=True):
         _check("session_service", self.sessions, BaseSessionService)
         _check("artifact_service", self.artifacts, BaseArtifactService)
         if isinstance(self.hosts, str):
-            raise BadInput(f"service_hosts={self.hosts!r} is one text; give a list of hosts.")
+            raise BadInput(f"service_hosts={self.hosts!r} is one string; give a list of hosts.")
 
     @property
     def way_out(self) -> str:
@@ -73,7 +73,7 @@ class Named(Struct, frozen=True):
         return "" if self.artifacts is None else _WAY_OUT
 
     def copy_to(self, place: Place) -> "SessionCopy | None":
-        """What copies the session of one trial, if that is wanted."""
+        """The copier of one trial's session; None without a session service."""
         return None if self.sessions is None else SessionCopy(self.sessions, place, self.hosts)
 
 
@@ -89,10 +89,10 @@ def _open_to(hosts: Collection[str]) -> AbstractContextManager[None]:
 
 
 class SessionCopy:
-    """Copies the session of one trial as it grows, in order; what goes wrong is among its `notes`.
+    """Copies the session of one trial as it grows, in order; failures are among its `notes`.
 
-    Beside the run, not in it: a slow service does not slow the agent down. The copy ends with the
-    first failure, since a session with a gap would tell another story.
+    It runs in parallel with the trial: a slow service does not slow the agent down. The copy ends with
+    the first failure, since a session with a gap would be misleading.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class SessionCopy:
             await self._in_time(flush())
 
     async def _in_time(self, work: Coroutine[Any, Any, None]) -> None:
-        """Let the service work, but not forever, whatever it makes of being cancelled."""
+        """Wait for the service up to the limit, even if it ignores its cancellation."""
         deadline = Deadline(self._seconds)
         task = await finish(work, deadline)
         if deadline.expired:
@@ -192,7 +192,7 @@ class SessionCopy:
         if trouble:
             self.notes.append(
                 f"session_service failed: {trouble}. Events copied: {self._copied}; what it has of "
-                f"the trial, {self._place}, is not whole. The trial is, and its verdict stands."
+                f"the trial, {self._place}, is incomplete. The trial itself is complete, and its verdict holds."
             )
         elif self._session is not None:
             self.notes.append(f"session_service has {self._place}")
@@ -272,7 +272,7 @@ class TrialFiles(BaseArtifactService):
             ) from error
 
     def _placed(self, asked: Mapping[str, object]) -> dict[str, Any]:
-        """The same question, asked about the place of this trial."""
+        """The arguments of a request, changed to the app, user and session of this trial."""
         place, is_in_session = self._place, asked.get("session_id") is not None
         is_users = not is_in_session or str(asked.get("filename", "")).startswith("user:")
         user = f"{place.user}-{place.session}" if is_users else place.user

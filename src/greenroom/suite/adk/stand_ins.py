@@ -1,4 +1,4 @@
-"""What stands in google-adk's evaluation where its own parts would: set, user, registry, verdict."""
+"""Replacements for parts of google-adk's evaluation: set, user, registry, verdict."""
 
 import inspect
 from collections.abc import Collection, Mapping
@@ -45,7 +45,7 @@ _JUDGES = {
 
 @dataclass(slots=True)
 class OneCase:
-    """Stands where google-adk keeps its sets: one set with one case."""
+    """Replaces google-adk's store of sets: one set with one case."""
 
     case: EvalCase
 
@@ -58,7 +58,7 @@ class OneCase:
         return self.case
 
     def fit(self, turns: int, case: Case) -> None:
-        """A user who said more or less than was written down makes the case an improvised one."""
+        """Mark the case as improvised if the user said more or less than its script."""
         if turns != len(self.case.conversation or ()):
             said = case.script[0].says if case.script else ""
             scenario = ConversationScenario(starting_prompt=said, conversation_plan="")
@@ -81,7 +81,7 @@ def their_case(case: Case) -> EvalCase:
 
 
 def check_judged(case: Case, criteria: Mapping[str, object]) -> None:
-    """Refuse a case that these criteria would take at its letter where it says something else."""
+    """Refuse a case whose argument queries these criteria would compare literally."""
     if not _compares_arguments(criteria.get(_TRAJECTORY)):
         return
     for turn in case.script:
@@ -102,7 +102,7 @@ def _compares_arguments(criterion: object) -> bool:
 
 
 def ours_beside(case: Case, given: Collection[Metric], criteria: Collection[str]) -> list[Metric]:
-    """What we measure of a case: what is asked for, and what it expects that no criterion judges."""
+    """The metrics for a case: those asked for, and those for expectations that no criterion judges."""
     implied, judged = expectations(case), {_JUDGES[name] for name in criteria if name in _JUDGES}
     found = metrics_for(case, given)
     for name in found.keys() & set(criteria):
@@ -115,7 +115,7 @@ def ours_beside(case: Case, given: Collection[Metric], criteria: Collection[str]
 
 
 def _asks(wanted: ToolCall) -> bool:
-    """Whether an argument is a query; one that is quoted is meant by the letter."""
+    """Whether an argument is a query; a quoted one is meant literally."""
     args = as_object(plain(wanted.args))
     return any(
         _has_operators(args[key]) for key, value in unquoted(args).items() if value == args[key]
@@ -130,7 +130,7 @@ def _has_operators(value: Json) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OurUser:
-    """Stands where google-adk chooses a simulated user: ours says what the case's user says."""
+    """Replaces google-adk's choice of a simulated user: ours says what the case's user says."""
 
     prompter: Prompter
 
@@ -154,7 +154,7 @@ class Listener:
     heard: dict[str, str] = field(default_factory=dict[str, str])
 
     def get_evaluator(self, eval_metric: EvalMetric) -> object:
-        """The metric's evaluator, listened to."""
+        """The metric's evaluator, wrapped so that its exceptions are remembered."""
         try:
             return _Heard(self, eval_metric.metric_name, self.registry.get_evaluator(eval_metric))
         except Exception as error:
@@ -169,7 +169,7 @@ class _Heard:
     evaluator: Any
 
     async def evaluate_invocations(self, **given: object) -> object:
-        """What the evaluator says; an exception is remembered on its way."""
+        """The evaluator's result; an exception is remembered and raised again."""
         try:
             result = self.evaluator.evaluate_invocations(**given)
             return await result if inspect.isawaitable(result) else result

@@ -1,1 +1,1 @@
-"""What is wrong with an evaluation, found before its first case."""
+"""Checks of an evaluation before its first case."""

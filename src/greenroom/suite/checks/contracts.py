@@ -26,23 +26,23 @@ _FEW = 3
 _KEPT = 1000
 Checked = WeakKeyDictionary[Graph, dict[Hashable, Contracts]]
 _checked = Checked()
-"""What was found for each graph. One that is run again and again, as by tests, is checked once."""
+"""The issues found in each graph, so that one that runs again and again, as in tests, is checked once."""
 
 
 def check_cases(backend: Backend | None, cases: EvalSet, checking: Checking) -> list[str]:
-    """A note for each error in the contracts of the cases' agents; BadAgent if errors are to stop the run."""
+    """A note for each error in the contracts of the cases' agents; BadAgent if errors should stop the run."""
     found: dict[str, list[str]] = {}
-    # Checks that were registered in this process may be others in the next run.
+    # Other checks may be registered in this process by the next run.
     checked = Checked() if has_registered_checks() else _checked
     for case in cases:
         graph = _graph(backend, case)
         if graph is None:
             continue
-        # What the script says and sends; a text by itself is what every agent takes.
+        # What the script says and sends; every agent accepts plain text.
         sent = (one.modality for turn in case.script for one in turn.attachments)
         given = Given(case.state, tuple(_others(graph, case)), tuple(dict.fromkeys(sent)))
         wrong = tuple(place for place, _ in misfits(fields_in(graph), given))
-        # Many cases begin with other values at the same places: one check serves them all.
+        # Many cases start with different values under the same keys: one check serves them all.
         key = (given.places, given.others, given.modalities, wrong)
         known = checked.setdefault(graph, {})
         if key not in known:
@@ -71,7 +71,7 @@ def _graph(backend: Backend | None, case: Case) -> Graph | None:
 
 
 def _others(graph: Graph, case: Case) -> Iterator[str]:
-    """Who besides the agent may change its state in this case."""
+    """The mocks and users that may change the agent's state in this case."""
     for name, mock in case.mocks.items():
         tool = graph.tools.get(name)
         is_declared = tool is not None and (tool.reads or tool.writes)

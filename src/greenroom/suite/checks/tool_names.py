@@ -68,8 +68,8 @@ def tool_problems(
 ) -> Iterator[Problem]:
     """What is wrong with the tools that a case names and their arguments, each at its place in the case.
 
-    `runs` is the agent that it is about. Of an agent whose tools are known only while it runs, nothing
-    is said.
+    `runs` is the agent that it is about. An agent whose tools are known only while it runs is not
+    checked.
     """
     try:
         runs = target_of(case, getattr(runs, "sample", runs))
@@ -162,8 +162,8 @@ def _misspelt(
 ) -> Iterator[Problem]:
     """A tool that a case speaks of, and that the agent has under a similar name.
 
-    One with a name like no other may be a tool that the agent is still to get, so a run that expects it
-    fails as usual, and says that the agent has no such tool.
+    A name that resembles no other may be a tool that the agent does not have yet, so a trial that expects
+    it fails as usual, and says that the agent has no such tool.
     """
     # An agent inside a tool or a step may have a tool of a similar name: a case that says what it
     # answers knows of it, and whether that is misspelt is looked at with the names of mocks.

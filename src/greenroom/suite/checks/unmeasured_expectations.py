@@ -1,4 +1,4 @@
-"""What cases expect and no metric of the run looks at: a reader should not take it for met."""
+"""Expectations of cases that no metric of the run looks at: a reader should not think they were met."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import fields

@@ -1,4 +1,4 @@
-"""Everything that is wrong with an eval-set file: what cannot be read, and what could not be run."""
+"""All problems of an eval-set file: what cannot be read, and what could not be run."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -23,9 +23,9 @@ _CASE = re.compile(r"^cases\[(\d+)\]")
 def problems_in(
     file: str, text: str | None = None, *, imports: bool = True, agent: Backend | None = None
 ) -> list[Problem]:
-    """What keeps a file from being read, and what is wrong with its criteria and its cases.
+    """The problems that keep a file from being read, and those of its criteria and cases.
 
-    `text` is looked at in place of what stands in the file. Without `imports`, no code that it names is run.
+    `text` is checked in place of the file's content. Without `imports`, no code that it names is run.
     With an `agent`, the tools that cases name must be its own.
     """
     judged = partial(problem_with, imports=imports)
@@ -39,7 +39,7 @@ def problems_in(
     part = ReadablePart(document, shape, unreadable)
     found = list(metric_problems(criteria_in(document.data), judged))
     if part.evalset is not None:
-        # In a table a criterion may stand in a cell; elsewhere those have been looked at.
+        # In a table a criterion may be in a cell; elsewhere they have been checked already.
         in_cells = judged if document.is_table else None
         wrong = [*check(part.evalset, metric_check=in_cells), *_of_tools(part.evalset, agent)]
         found += _in_file(wrong, part, has_rows=document.is_table)
@@ -59,7 +59,7 @@ def _of_tools(evalset: EvalSet, agent: Backend | None) -> Iterator[Problem]:
 def _in_file(
     problems: Iterable[Problem], part: ReadablePart, *, has_rows: bool
 ) -> Iterator[Problem]:
-    """What is wrong with cases that can be read, where it stands in their file."""
+    """The problems of cases that can be read, each with its place in the file."""
     places = part.places
     for problem in problems:
         if problem.where == "cases" and part.is_partial:

@@ -1,1 +1,1 @@
-"""What the author gives: code by reference, cases from anywhere, criteria and models of judges."""
+"""The author's input: code by reference, cases from anywhere, criteria and models of judges."""

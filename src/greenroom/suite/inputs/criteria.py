@@ -31,7 +31,7 @@ _LIMITS = ("seconds_per_metric", "seconds_per_case")
 
 
 def with_config(options: Values, config: "EvalConfig | None") -> Values:
-    """The options of a run, with what its config says where they have nothing of their own."""
+    """The options of a run, with the config's values for those that were not given."""
     if config is None:
         return options
     limits = {n: getattr(config, n) for n in _LIMITS if options[n] is None}
@@ -87,7 +87,7 @@ def _names(given: MetricLike) -> tuple[str, str]:
     try:
         return bare, as_metric(given).name
     except BadMetric:
-        return bare, bare  # it lacks something, which the other may have
+        return bare, bare  # it lacks an option, which the metric of equal name may have
 
 
 def as_config(given: "EvalConfig | str | Path | None") -> "EvalConfig | None":
@@ -134,7 +134,7 @@ def problem_with(
 ) -> BadInput | None:
     """Why there is no such metric, or not with these options; None if it can be measured.
 
-    `folder` is where the file lies that asks for it. Without `imports`, code that it names is not run.
+    `folder` is the folder of the file that asks for it. Without `imports`, code that it names is not run.
     """
     try:
         as_metric(with_judge_models(metric, folder, imports=imports))
@@ -157,13 +157,13 @@ def check_config(path: str | Path, unread: BadFile | None = None) -> None:
 
 
 def check_evalset(path: str | Path, evalset: EvalSet | None, unread: BadFile | None = None) -> None:
-    """The same for the file of a set; `evalset` is what was read from it."""
+    """Refuse an eval-set file whose criteria cannot be measured; `evalset` is what was read from it."""
     if evalset is not None and not any(problem_with(one) for _, one in _all((), evalset)):
         return
     from greenroom.cases.files.criteria import criteria_in
 
     def asked(data: Json) -> Placed:
-        # A criterion of the file may have given way to one of a config next to it.
+        # A criterion of the file may have been replaced by one of a config next to it.
         known = None if evalset is None else [metric for _, metric in _all((), evalset)]
         return [(place, one) for place, one in criteria_in(data) if known is None or one in known]
 

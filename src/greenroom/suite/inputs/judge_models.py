@@ -1,4 +1,4 @@
-"""Models of judges that a file names as `judges.py:name`, loaded as the author's other code is."""
+"""Judges' models that a file names as `judges.py:name`, loaded like the author's other code."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -21,8 +21,8 @@ def with_judge_models(
 ) -> MetricLike:
     """The metric that a criterion asks for, if it names its judge's model as `judges.py:name`; else what was given.
 
-    The file is looked for in `folder`, where the config lies, then in the working directory. Without
-    `imports` no code is run: a model that is never asked stands in for it.
+    The file is looked for in `folder`, the folder of the config, then in the working directory. Without
+    `imports` no code is run: a model that is never asked takes its place.
     """
     if not isinstance(given, Criterion):
         return given

@@ -1,4 +1,4 @@
-"""The author's code by reference: `path[:attr]`, imported inside the fence, and nothing beyond what is named."""
+"""The author's code by reference: `path[:attr]`, imported inside the fence; only what is named is used."""
 
 import ast
 import asyncio
@@ -51,7 +51,7 @@ async def load_agent(reference: str) -> Any:
 
 
 async def _made(found: object) -> object:
-    """What a factory makes; an agent object is itself, and so is a function that takes a message."""
+    """The agent that a factory makes; an agent object, or a function that takes a message, is returned as is."""
     if not inspect.isfunction(found):
         return found
     try:
@@ -127,7 +127,7 @@ def _from_file(path: Path) -> ModuleType:
             why += f" If it holds cases, name their agent first: greenroom eval run agent.py {path.name}"
         raise BadFile(why)
     for module in list(sys.modules.values()):
-        # Asking a lazy module for an attribute would load it, so only what it has is looked at.
+        # Asking a lazy module for an attribute would load it, so only its `__dict__` is looked at.
         if vars(module).get("__file__") == str(path) and module.__name__ != "__main__":
             return module
     if (path.parent / "__init__.py").is_file():
@@ -162,7 +162,7 @@ def agent_beside(cases: Path, within: Path) -> str | None:
     """The Python file that holds the agent of `cases`, or None.
 
     `weather.test.json` belongs to `weather.py` or the folder `weather` next to it; any file of cases
-    to an `agent.py` next to it or one folder up. It must lie `within` that folder and name an agent.
+    to an `agent.py` next to it or one folder up. The Python file must be `within` that folder and name an agent.
     """
     folder, stem = cases.parent, cases.stem
     for ending in (".evalset", ".test", ".eval"):
@@ -209,7 +209,7 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
 
 
 def anchored(reference: str, *folders: Path) -> str:
-    """`path[:attr]` with a path that stands in the first of `folders` that has it, else as it is."""
+    """`path[:attr]` with the path in the first of `folders` that has it, else as it is."""
     where, attr = split_reference(reference)
     for folder in folders:
         if (folder / where).exists():
@@ -219,7 +219,7 @@ def anchored(reference: str, *folders: Path) -> str:
 
 # Files are imported inside the fence: loading an agent connects to nothing and changes nothing.
 # A file that must fetch something when it is imported needs permission: `--allow-import-network`, or a
-# program that imports it by itself and hands over the agent.
+# program that imports it itself and passes the agent.
 
 _allowed: list[bool] = []
 
@@ -236,9 +236,9 @@ def is_import_allowed() -> bool:
 
 @contextmanager
 def fenced_import(what: str, *, runs_loop: bool = True) -> Generator[None]:
-    """Import a file, or call a factory in it. What it tries to do is refused, and named.
+    """Import a file, or call a factory in it. An attempt to connect, act or call a tool is refused, and named.
 
-    With `runs_loop` it may run event loops of its own, as `asyncio.run` does, though one is running.
+    With `runs_loop` the file may call `asyncio.run`, even though a loop is running here.
     """
     scope, refused = FencedScope(f"import of {what}"), list[str]()
 
@@ -255,12 +255,12 @@ def fenced_import(what: str, *, runs_loop: bool = True) -> Generator[None]:
     except (FenceBreach, ToolRefused) as error:
         raise _refusal(what, scope, refused) from error
     except Exception as error:
-        # Whatever became of a refusal on its way up, it is what has to be fixed.
+        # The code may have turned the refusal into another exception; the refusal is what has to be fixed.
         if scope.breach is not None or refused:
             raise _refusal(what, scope, refused) from error
         raise
     finally:
-        # A thread that was started here lives on, and belongs to no case.
+        # A thread that was started here keeps running, and belongs to no case.
         scope.is_void = True
     if scope.breach is not None or refused:
         raise _refusal(what, scope, refused)
@@ -276,13 +276,17 @@ def _refusal(what: str, scope: FencedScope, refused: list[str]) -> ImportRefused
     return ImportRefused(
         f"importing {what} tried {scope.breach}; it was refused, because files are imported "
         f"inside the fence. Do it in a function or tool instead, or allow it with "
-        f"--allow-import-network (in Python: import the file yourself and hand over the agent)."
+        f"--allow-import-network (in Python: import the file yourself and pass the agent)."
     )
 
 
 @contextmanager
 def _without_loop() -> Generator[None]:
-    """As if no event loop were running here."""
+    """Hide the running event loop from the code inside.
+
+    Imported files may call `asyncio.run`, which refuses to start inside a running loop, and asyncio has
+    no public way to hide one.
+    """
     running = asyncio._get_running_loop()  # pyright: ignore[reportPrivateUsage]
     asyncio._set_running_loop(None)  # pyright: ignore[reportPrivateUsage]
     try:

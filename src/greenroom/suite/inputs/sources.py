@@ -51,7 +51,7 @@ class Source(Struct, frozen=True):
     reference: str
     evalset: EvalSet
     config: str = ""
-    """The config that lies next to the file, and judges its cases."""
+    """The config next to the file, which judges its cases."""
 
     @property
     def is_data(self) -> bool:
@@ -98,7 +98,7 @@ def check_not_empty(evalset: EvalSet, reference: str) -> None:
 
 
 def gather_beside(agent: str, *, configs: bool = True) -> CaseSource:
-    """All cases of an agent: those in its module, and the eval-set files that lie next to it."""
+    """All cases of an agent: those in its module, and those in the eval-set files next to it."""
     where, _ = split_reference(agent)
     module = load_module(where)
     found = module_cases(module)
@@ -109,7 +109,7 @@ def gather_beside(agent: str, *, configs: bool = True) -> CaseSource:
     if not sources:
         raise NotFound(
             f"no cases found in {where}: it defines no Case, list of cases or EvalSet at module "
-            f"level, and no eval-set file lies next to it. Add one, or name a file with cases."
+            f"level, and there is no eval-set file next to it. Add one, or name a file with cases."
         )
     return together(sources)
 
@@ -300,7 +300,7 @@ def is_usual(file: Path) -> bool:
 
 
 def _is_evalset(file: Path) -> bool:
-    """Whether a file is meant as an eval set; one that is named so is, whatever it holds."""
+    """Whether a file is meant as an eval set; one with such a name is, whatever it holds."""
     if is_usual(file):
         return True
     from greenroom.cases.files.documents import parsed
@@ -324,7 +324,7 @@ def _files_beside(home: Path) -> Iterator[Path]:
                 yield Path(os.path.relpath(file))
 
 
-# What else a command line names
+# Other things that a command line names
 
 
 def load_mocks(reference: str) -> Mapping[str, Any]:
@@ -353,7 +353,7 @@ def load_mocks(reference: str) -> Mapping[str, Any]:
 
 
 def as_resources(given: Factories | str) -> Factories:
-    """Functions by name that open resources, or those that stand at `resources.py:name`."""
+    """The mapping of functions that open resources, as given or loaded from `resources.py:name`."""
     if not isinstance(given, str):
         return given
     found: object = load_value(given) if given else {}
@@ -363,7 +363,7 @@ def as_resources(given: Factories | str) -> Factories:
 
 
 def as_middleware(given: "Iterable[object] | MiddlewareStack") -> "MiddlewareStack | None":
-    """Middleware in its order, with what stands at `audit.py:name` in the place of the reference."""
+    """Middleware in its order, with each reference such as `audit.py:name` replaced by what it names."""
     if not given:
         return None
     from greenroom.world.middleware.stack import MiddlewareStack, is_middleware
@@ -389,7 +389,7 @@ def load_model(name: str) -> Any:
 
 
 def as_model_given(given: Any) -> Model | None:
-    """The model that is to answer for an agent, by whatever it was named."""
+    """The model that should answer for an agent, given as an object, a name or a reference."""
     if given is None or given == "":
         return None
     return as_model(load_model(given) if isinstance(given, str) else given, "`model`")

@@ -15,16 +15,16 @@ from greenroom.suite.mock_suggestions import sample
 MUTANT = "mutant"
 """What ledgers call a model that answers for a mutant by itself."""
 SAYS_NOTHING = "…"
-"""An answer without any text is an error in every run, which would show nothing of the cases."""
+"""Not empty: an answer without any text is an error in every trial, which would show nothing about the cases."""
 _MOST_QUESTIONS = 20
-"""After so many questions of a run no tool is called any more, in case no call is remembered."""
+"""After this many questions in a trial no further tool is called, in case the history shows no calls."""
 
 
 class MutantModel:
-    """Answers with `words`, or with those of the user if it has none, after each tool of `calls` was called once.
+    """Answers with `words`, or with those of the user if it has none, after calling each tool of `calls` once.
 
-    Where data is wanted it gives data, with the words as its texts. `own` are the agent's tools, which are
-    not taken for a framework's way to give such an answer.
+    Where data is required it gives data, with the words as its strings. `own` are the agent's tools, so that
+    they are not mistaken for a framework's way to give such an answer.
     """
 
     name = MUTANT
@@ -74,7 +74,7 @@ def _arguments(schema: Mapping[str, object], words: str = "") -> dict[str, Json]
 
 
 def _written(request: ModelRequest, words: str) -> str:
-    """The words, or the data that is wanted, with the words as its texts."""
+    """The words, or the data that is required, with the words as its strings."""
     if request.output_schema is None:
         return words
     return json.dumps(sample(request.output_schema, words), ensure_ascii=False)
@@ -87,7 +87,7 @@ def _last_said(request: ModelRequest) -> str:
 
 
 class LessenedModel:
-    """Another model that is not told of one tool, or not of one rule; it is asked for all the rest."""
+    """Another model whose requests lack one tool or one rule; everything else is passed on."""
 
     def __init__(self, inner: Model, *, tool: str = "", rule: str = "") -> None:
         self._inner = inner
@@ -101,11 +101,11 @@ class LessenedModel:
 
     @property
     def identity(self) -> str:
-        """Changes with the model inside, and with what it is not told."""
+        """Changes with the model inside, and with what is removed from its requests."""
         return repr([str(getattr(self._inner, "identity", "")), self._tool, self._rule])
 
     async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
-        """What the model inside answers to the smaller question."""
+        """The answer of the model inside to the reduced request."""
         told = request.instructions
         asked = replace(
             request,
@@ -121,6 +121,6 @@ class LessenedModel:
         return replace(reply, calls=calls, text=reply.text or nothing)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_inner":  # of a copy that is only being made
+        if name == "_inner":  # not set yet on a copy in the making
             raise AttributeError(name)
         return getattr(self._inner, name)

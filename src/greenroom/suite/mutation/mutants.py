@@ -1,4 +1,4 @@
-"""Mutants: the agent under test, changed for the worse in one way, with the cases that it plays."""
+"""Mutants: the agent under test, changed for the worse in one way, with the cases that it runs."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -35,7 +35,7 @@ _NO_MODEL = "no model of the agent can be replaced: give the model that answers 
 
 
 class Mutant(Struct, frozen=True, kw_only=True):
-    """One way to be worse, and what is played to see whether the cases notice."""
+    """One way to be worse, and what is run to see whether the cases notice."""
 
     name: str
     about: str
@@ -47,7 +47,7 @@ class Mutant(Struct, frozen=True, kw_only=True):
     cannot: str = ""
     """Why the agent cannot be changed in this way; empty if it can."""
     missed: str = ""
-    """Why it survives without being played; empty if it is to be played."""
+    """Why it survives without being run; empty if it must be run."""
 
 
 class Original(Struct, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ class Original(Struct, frozen=True, kw_only=True):
     agent: Any
     cases: tuple[Case, ...]
     backends: Mapping[str, Backend | None]
-    """What runs, by case."""
+    """The backend of each case."""
     passing: frozenset[str]
     """The cases that it passes, and that can therefore show a mutant to be worse."""
     broken: frozenset[str]
@@ -64,9 +64,9 @@ class Original(Struct, frozen=True, kw_only=True):
     called: Mapping[str, Collection[str]]
     """The tools that were called, by case; a case whose ledger was not kept is not in it."""
     rules: tuple[str, ...] = ()
-    """The sentences of its instructions, as far as models were seen to be told them."""
+    """The sentences of its instructions, as far as requests to its models showed them."""
     model: Model | None = None
-    """What answers in place of its own models."""
+    """The model that replaces its own models."""
     mocks: Mapping[str, Any]
     allowed: tuple[Any, ...] = ()
 
@@ -130,7 +130,7 @@ def _answering(
 def _eager(original: Original, case: Case) -> Case:
     """The case with a model that calls all tools, and mocks for those that have none.
 
-    A tool that would really run is not called: what the agent may be trusted with, a mutant may not.
+    A tool that would run for real is not called: an agent may be trusted with it, a mutant may not.
     """
     tools, mocks = original.tools(case), {**original.mocks, **case.mocks}
     allowed = (*original.allowed, *case.allow_tools)
@@ -182,7 +182,7 @@ def _fixed(args: Mapping[str, Any]) -> Mapping[str, Json]:
 def _without_tools(original: Original) -> Iterator[Mutant]:
     known = dict.fromkeys(name for case in original.cases for name in original.tools(case))
     for tool in known:
-        # In any other case the mutant does what the agent does; a difference would be chance.
+        # In a case that does not call the tool, the mutant does what the agent does; a difference would be chance.
         played = [
             case
             for case in original.cases
@@ -222,7 +222,7 @@ def _without_rules(original: Original) -> Iterator[Mutant]:
         cases = tuple(case for case in lessened if case is not None)
         yield Mutant(
             name=f"without rule {number}",
-            about=f"not told: {rule}",
+            about=f"the rule is deleted: {rule}",
             agent=agent,
             cases=cases,
             asks=True,
@@ -260,13 +260,13 @@ def _agent_without(agent: object, tool: str, rule: str) -> object:
         return replace(one, model=LessenedModel(model, tool=tool, rule=rule))
 
     changed = with_agents(backend.graph.root.flow, lessened)
-    # A choice of models looks at the run itself, so nothing can stand in front of it.
+    # A choice of models looks at the run itself, so it cannot be wrapped.
     can = bool(found) and not any(isinstance(one.model, Chooser) for one in found)
     return changed if can else None
 
 
 def rules_in(instructions: str) -> list[str]:
-    """The sentences of instructions, as they stand there; headings and bare marks are none."""
+    """The sentences of instructions, unchanged; headings and bare marks do not count."""
     found: list[str] = []
     for line in instructions.splitlines():
         text = re.sub(r"^\s*(?:[-*•]|\d+[.)])\s+", "", line).strip()

@@ -1,4 +1,4 @@
-"""What mutants came to: which were killed by which cases, and the cases that notice nothing."""
+"""The results of mutants: which were killed by which cases, and the cases that notice nothing."""
 
 from collections.abc import Mapping, Sequence
 from math import fsum
@@ -16,12 +16,12 @@ from greenroom.results.text import listed, number_of
 from greenroom.suite.mutation.mutants import Mutant
 
 End = Literal["killed", "survived", "not played", "unfinished"]
-"""`not played`: the agent cannot be changed in that way; `unfinished`: another time it could be played."""
+"""`not played`: the agent cannot be changed in that way; `unfinished`: it was interrupted, and could run later."""
 _COLUMNS = 3
 
 
 class MutationEstimate(Struct, frozen=True):
-    """What the mutants will take, by what the agent's own run took."""
+    """How many trials the mutants will need and what they will cost, estimated from the agent's own run."""
 
     mutants: int
     trials: int
@@ -30,7 +30,7 @@ class MutationEstimate(Struct, frozen=True):
 
     @classmethod
     def of(cls, mutants: Sequence[Mutant], real: Report) -> "MutationEstimate":
-        """The same trials again: users and judges cost what they cost, models only where they are asked."""
+        """Every trial once for each mutant: users and judges cost what they did, models only where they are asked."""
         due = [one for one in mutants if one.cases and not one.cannot and not one.missed]
         costs: list[float | None] = []
         for mutant in due:
@@ -50,7 +50,7 @@ class MutationEstimate(Struct, frozen=True):
 
 
 class MutantResult(Struct, frozen=True, kw_only=True):
-    """What came of one mutant."""
+    """The result of one mutant."""
 
     name: str
     about: str
@@ -63,22 +63,22 @@ class MutantResult(Struct, frozen=True, kw_only=True):
     metrics: tuple[str, ...] = ()
     """The metrics that noticed it."""
     unmeasured: tuple[str, ...] = ()
-    """The cases that broke or were left out: they show nothing of it."""
+    """The cases that broke or were left out, and so show nothing about it."""
     why: str = ""
-    """Why it was not played, or survived without being played."""
+    """Why it was not run, or survived without being run."""
     run: str = ""
     """The id of its run."""
     spent: float | None = 0.0
     does_nothing: bool = False
 
     def concluded(self, end: End, why: str) -> "MutantResult":
-        """The same with an end that no run was needed for."""
+        """This result with an end that needed no run."""
         return structs.replace(self, end=end, why=why)
 
     def judged(
         self, by_case: Mapping[str, Sequence[CaseResult]], passing: frozenset[str], report: Report
     ) -> "MutantResult":
-        """The same with what its run has shown."""
+        """This result with the end that the mutant's run has shown."""
         measured = {
             case_id: [result for result in results if is_measured(result)]
             for case_id, results in by_case.items()
@@ -134,7 +134,7 @@ def _was_cut(result: CaseResult) -> bool:
 def is_measured(result: CaseResult) -> bool:
     """Whether a trial has a verdict that rests on a measurement, or on the user's last turn.
 
-    One that ran out of time says more of the machine than of the agent.
+    A trial that timed out says more about the machine than about the agent.
     """
     if result.status == "terminated":
         return result.error is None and result.ended == "max_turns"
@@ -147,7 +147,7 @@ class MutationScore(Struct, frozen=True, kw_only=True):
     evalset: str
     mutants: tuple[MutantResult, ...]
     trivial: Mapping[str, tuple[str, ...]]
-    """Cases that an agent which does nothing passes, and which mutants do."""
+    """Cases that a mutant which does nothing passes, with the names of those mutants."""
     impossible: tuple[str, ...] = ()
     """Cases that the agent never passed in its own run: perhaps no agent can."""
     unsteady: tuple[str, ...] = ()
@@ -166,7 +166,7 @@ class MutationScore(Struct, frozen=True, kw_only=True):
     def of(
         cls, evalset: str, real: Report, mutants: Sequence[MutantResult], notes: Sequence[str]
     ) -> "MutationScore":
-        """What all mutants came to, next to the agent's own run."""
+        """The score of all mutants, compared with the agent's own run."""
         trials: dict[str, list[CaseResult]] = {}
         for result in real.results:
             trials.setdefault(result.case_id, []).append(result)
@@ -212,7 +212,7 @@ class MutationScore(Struct, frozen=True, kw_only=True):
 
     @property
     def unfinished(self) -> tuple[MutantResult, ...]:
-        """The mutants that a budget, a signal or a model that could not be asked left without a verdict."""
+        """The mutants without a verdict, because of a budget, a signal or a model that could not be asked."""
         return tuple(one for one in self.mutants if one.end == "unfinished")
 
     @property
@@ -275,7 +275,7 @@ class MutationScore(Struct, frozen=True, kw_only=True):
         """The score with its counts, in one line."""
         cut = len(self.unfinished)
         left = len(self.mutants) - self.played - cut
-        apart = f"; {left} could not be played" if left else ""
+        apart = f"; {left} could not be run" if left else ""
         apart += f"; {cut} unfinished" if cut else ""
         if self.score is None:
             return f"no mutation score: no mutant has a verdict{apart}"

@@ -30,16 +30,16 @@ from greenroom.suite.options import OPTIONS, Options, check
 from greenroom.suite.plan import Cases, load_backend
 
 _NOT_TAKEN = {
-    "workers": "mutants are played in this process",
-    "on": "mutants are played in this process",
-    "fence": "mutants are played in this process",
-    "fail_fast": "every case has to be played",
-    "on_error": "every case has to be played",
+    "workers": "mutants run in this process",
+    "on": "mutants run in this process",
+    "fence": "mutants run in this process",
+    "fail_fast": "every case must run",
+    "on_error": "every case must run",
     "min_pass_rate": "mutants are meant to fail",
     "baseline": "a run of mutants is compared with that of the agent",
     "resume": "give an earlier run of the agent as run=",
     "resume_or_new": "give an earlier run of the agent as run=",
-    "shard": "every case has to be played",
+    "shard": "every case must run",
     "record": "mutants ask what was never recorded",
     "replay": "mutants ask what was never recorded",
     "keep_ledgers": "the ledgers of the agent's own run are needed",
@@ -56,16 +56,16 @@ async def mutation_score(
     on_estimate: Callable[[MutationEstimate], object] | None = None,
     **options: Unpack[Options],
 ) -> MutationScore:
-    """Play worse versions of `agent` on its cases, and see which of them the cases notice.
+    """Run worse versions of `agent` on its cases, and see which of them the cases notice.
 
     Each mutant is the agent changed in one way: `mute`, `refusing`, `echo` and `over-eager` answer by
     themselves and cost nothing; with `tools` there is one `without` each tool, and with `rules` one without each
     sentence of the instructions, 12 at most: these ask the agent's model. A case kills a mutant if the agent
     passes it and the mutant fails it by a measurement; an error kills nothing.
 
-    The agent itself is run first, or `run` is taken for it: a report, or the id of a run in the store. Then
-    `on_estimate` is told what the mutants will take. The options are those of `evaluate`, `budget` for all
-    runs together. Neither the agent nor the cases are changed.
+    The agent itself runs first, unless `run` gives its run: a report, or the id of a run in the store. Then
+    `on_estimate` is called with an estimate for the mutants. The options are those of `evaluate`, with one
+    `budget` for all runs together. Neither the agent nor the cases are changed.
     """
     given = _options(options)
     evalset = as_evalset(cases)
@@ -124,7 +124,7 @@ async def _real(
     lacking = [case_id for case_id in evalset.ids if case_id not in known]
     if lacking:
         raise BadInput(
-            f"run {run.id or run.name!r} has no case {lacking[0]!r}, so nothing is known of it. Choose the "
+            f"run {run.id or run.name!r} has no case {lacking[0]!r}, so nothing is known about it. Choose the "
             f"cases of that run, or leave run= out."
         )
     wanted = [result for result in run.results if result.case_id in evalset.ids]
@@ -134,7 +134,7 @@ async def _real(
 async def _original(
     agent: Any, evalset: EvalSet, real: Report, given: Mapping[str, Any]
 ) -> Original:
-    """What the agent is, and what its own run has shown."""
+    """The agent as it is, and what its own run has shown."""
     whole = await load_backend(agent, allow_opaque=True)
     backends = {
         case.id: whole if case.agent is None else await load_backend(case.agent, allow_opaque=True)
@@ -170,7 +170,7 @@ def _authors(rules: Iterable[str], backend: Backend | None) -> Iterator[str]:
     """The rules without those that a framework adds by itself, as far as it shows what it was given."""
     shown = "" if backend is None or backend.name == "native" else str(backend.snapshot)
     for rule in rules:
-        # As `str` writes what stands in the snapshot.
+        # The snapshot is shown by `str`, so the rule appears there as in its `repr`.
         if "'instructions': " not in shown or repr(rule)[1:-1] in shown:
             yield rule
 
@@ -187,7 +187,7 @@ def _on_rules(original: Original) -> list[str]:
 async def _play(
     mutant: Mutant, evalset: EvalSet, original: Original, given: Mapping[str, object]
 ) -> MutantResult:
-    """What came of one mutant."""
+    """The result of one mutant."""
     base = MutantResult(name=mutant.name, about=mutant.about, does_nothing=mutant.does_nothing)
     if mutant.cannot:
         return base.concluded("not played", mutant.cannot)
@@ -195,7 +195,7 @@ async def _play(
         return base.concluded("survived", mutant.missed)
     if not mutant.cases:
         return base.concluded("not played", "the agent passes no case")
-    # A set of its own, so that a store never takes a run of it for one of the agent.
+    # Its own set, so that a store never mistakes a run of it for one of the agent.
     ending = re.sub(r"\W+", "-", mutant.name)
     name = f"{evalset.name or evalset.id}, mutant: {mutant.name}"
     played = replace(evalset, id=f"{evalset.id}--{ending}", name=name, cases=mutant.cases)
@@ -205,7 +205,7 @@ async def _play(
         return base.concluded("not played", str(error).splitlines()[0])
     by_case: dict[str, list[CaseResult]] = {}
     for result in report.results:
-        # What no model of the mutant answered for is the agent as it is.
+        # If no model of the mutant answered, what ran was the unchanged agent.
         if mutant.asks or MUTANT in result.models or result.status in ("error", "skipped"):
             by_case.setdefault(result.case_id, []).append(result)
     if not by_case:

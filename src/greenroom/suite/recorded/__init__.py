@@ -1,1 +1,1 @@
-"""What was recorded, here or elsewhere, measured without running the agent again."""
+"""Recorded trials and conversations, measured without running the agent again."""

@@ -1,8 +1,8 @@
 """A finished run, measured again: other metrics on the same ledgers, without the agent.
 
-What is code on a case cannot come back from a ledger. Unless the cases are given, the outcomes of
-such metrics stay as they were recorded; all others are measured now or are gone, and the notes of
-the report say which.
+Metrics that are code of a case cannot be read from a ledger. Unless the cases are given, their
+outcomes stay as they were recorded; all others are measured again or are gone, and the notes of the
+report say which.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class Flip(Struct, frozen=True):
-    """A trial whose verdict is another one now, and the metrics that changed it."""
+    """A trial whose verdict has changed, and the metrics that changed it."""
 
     case_id: str
     trial: int
@@ -59,7 +59,7 @@ class Flip(Struct, frozen=True):
 
 
 class Rescored(Struct, frozen=True):
-    """What a run comes to by other metrics. `str(rescored)` is the flips, a line each."""
+    """The report of a run measured again by other metrics. `str(rescored)` lists the flips, one a line."""
 
     report: Report
     flips: tuple[Flip, ...] = ()
@@ -103,14 +103,14 @@ async def rescore(
     known = None if cases is None else as_evalset(cases)
     evalset, measuring = measurement_of(given, report.name, known)
     by_id: dict[str, Case] | None = None
-    if known is not None:  # by the ids under which the store knows them, too
+    if known is not None:  # also by the ids that the store has for them
         clean = clean_ids(evalset.ids, redactor())
         by_id = {name: case for case in evalset for name in (clean[case.id], case.id)}
     return await Rescoring(report, measuring, by_id).run(concurrency)
 
 
 def measurement_of(given: Options, name: str, cases: EvalSet | None) -> tuple[EvalSet, Measurement]:
-    """The cases with what the config adds to them, and how what was recorded of them is measured."""
+    """The cases with what the config adds to them, and the measurement of their recordings."""
     options, settings = complete(given), as_config(given.get("config"))
     asked = list(options["metrics"])
     if not asked and settings is None and cases is None:
@@ -172,7 +172,7 @@ class Rescoring:
             yield f"measured then and not now: {names}"
 
     async def _measure(self, before: CaseResult) -> CaseResult:
-        """A result by the metrics of now; one that never ran stays what it is."""
+        """A result measured by the new metrics; one of a trial that never ran stays as it is."""
         ledger = before.ledger_or_none
         if ledger is None:
             if before.ended is not None:
@@ -197,11 +197,11 @@ class Rescoring:
     async def _judge(self, before: CaseResult, ledger: Ledger) -> CaseResult:
         case, judging = self._case(before, ledger), Ledger()
         events = list(ledger)
-        # Looking for the mark in the text first spares most ledgers the search.
+        # A search for the mark in the raw text first: most ledgers then need no closer look.
         has_lost = MARK.encode() in encoded_lines(events) and is_redacted(events)
         if has_lost and breakage(ledger) is None:
             lost = SecretsLost(
-                "its ledger lost secrets when it was recorded, and the metrics would not measure "
+                "secrets were removed from its ledger when it was recorded, so metrics would not measure "
                 "what was said. Run the case again."
             )
             return unmeasured(case, ledger, lost, self.measuring.names(case))
@@ -217,7 +217,7 @@ class Rescoring:
         return concluded(case, ledger, {**kept, **scores}, judging=judging)
 
     def _case(self, before: CaseResult, ledger: Ledger) -> Case:
-        """The case as it is now: as given, else as it ran, if that is still at hand."""
+        """The case as it is now: as given, else as it ran, if that is still available."""
         if self.cases is not None:
             return self.cases[before.case_id]
         return before.asked if isinstance(before.asked, Case) else recorded_case(ledger)

@@ -47,8 +47,8 @@ async def shrink_trial(
     """The shortest case that fails as a trial of a recorded run did, by one of the metrics it failed.
 
     The case is the one that was recorded, or that of `cases`, which has its code; `config` and `metrics`
-    measure in addition to its own, as they did in the run. What the trial was answered is not asked again. The
-    other options are those of `shrink`.
+    measure in addition to its own, as they did in the run. Answers that the trial received are not asked for
+    again. The other options are those of `shrink`.
     """
     place = as_store(store)
     if place is None:
@@ -90,7 +90,7 @@ class _Failing:
         self._measuring, self._missed, self._allowance = measuring, missed, allowance
 
     async def has_failed(self, case: Case, ledger: Ledger) -> bool | None:
-        """None if that cannot be measured: a judge broke, or must not be asked any more."""
+        """None if that cannot be measured: a judge broke, or may not be asked again."""
         end = ended(ledger)
         if end is not None and end.reason in self._missed:
             return True
@@ -111,15 +111,17 @@ def _result(place: Store, run_id: str, case_id: str, trial: int) -> CaseResult:
     for one in place.results_of(run_id, case_id):
         if one.trial == trial:
             return one
-    raise BadInput(f"trial {trial} of case {case_id!r} was set aside: the run went on without it.")
+    raise BadInput(
+        f"trial {trial} of case {case_id!r} was set aside: the run continued without it."
+    )
 
 
 def _missed(result: CaseResult) -> set[str | None]:
-    """The metrics that a trial failed, and the limit at which it was cut off."""
+    """The metrics that a trial failed, and the limit at which it was stopped."""
     if result.status not in ("failed", "terminated"):
         raise BadInput(
             f"{result.label} {'passed' if result.passed else f'ended as {result.status}'}, so there is "
-            f"no failure to shrink. A trial that broke says itself what broke."
+            f"no failure to shrink. The error of a trial that broke says what broke."
         )
     limit = {result.ended} if result.status == "terminated" else set[str | None]()
     return limit | _failed(result.scores)
@@ -130,7 +132,7 @@ def _failed(outcomes: Mapping[str, Outcome]) -> set[str | None]:
 
 
 def _case(ledger: Ledger, case_id: str, known: EvalSet | None) -> Case:
-    """The case of a trial with all its code, if that is at hand; else as it was recorded."""
+    """The case of a trial with all its code, if that is available; else as it was recorded."""
     if known is not None:
         return known[case_id]
     first = started(ledger)

@@ -43,8 +43,8 @@ def evalset_at(place: Path) -> EvalSet:
 def add_failure(found: Imported, place: Path, names: Iterable[str]) -> str:
     """Add a failed conversation to an eval set, without expecting what went wrong; the case's id.
 
-    Empty if it is there already: a watch may have been killed after it wrote it. Each case has stand-ins
-    of its own, so the same conversation always becomes the same case.
+    The id is empty if the case is there already: a watch may have been killed after writing it. Each case
+    has its own stand-ins for personal data, so the same conversation always becomes the same case.
     """
     evalset = evalset_at(place)
     case = case_of(found, evalset.ids, StandIns(names), expect=False)

@@ -63,7 +63,7 @@ async def score_traces(
 def _matched(
     traces: Iterable[Imported], evalset: EvalSet
 ) -> tuple[list[CaseResult], Mapping[str, Case], list[str]]:
-    """The conversations as trials that are not judged yet, their cases, and what was noticed."""
+    """The conversations as trials that are not judged yet, their cases, and notes."""
     results: list[CaseResult] = []
     cases: dict[str, Case] = {}
     trials: dict[str, set[int]] = {}

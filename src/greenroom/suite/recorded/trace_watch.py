@@ -1,7 +1,7 @@
-"""Conversations of production scored as they come: what was counted is kept, and counted once.
+"""Production conversations, scored as they arrive; each is recorded, and counted once.
 
 Each conversation is one line of a journal, written when it is scored and read again at the start. A line
-that was cut by a crash is not a line: its conversation is scored again, and counts once.
+that a crash left incomplete is dropped: its conversation is scored again, and counts once.
 """
 
 import json
@@ -36,7 +36,7 @@ RATES = {
     "unbroken": "conversations end without an error",
     "measured": "conversations can be measured",
 }
-"""What is counted of each conversation, and how it is said."""
+"""The rates that are watched, and the words for each in an alarm."""
 _DAY = 86_400
 
 
@@ -54,7 +54,7 @@ class TraceWatch:
     settle: float = 10.0
     reader: str = ""
     before_counting: Callable[[Imported, CaseResult], None] | None = None
-    """What is done with each result; a crash may repeat it, and never leaves it out."""
+    """Called with each result. After a crash it may be called again for the same one; none is left out."""
     rates: dict[str, StreamRate] = field(default_factory=dict[str, StreamRate])
     drifts: dict[str, Drift] = field(default_factory=dict[str, Drift])
     counted: dict[str, int | None] = field(default_factory=dict[str, int | None])
@@ -63,7 +63,7 @@ class TraceWatch:
     """The traces that were counted with them."""
     alarms: list[str] = field(default_factory=list[str])
     late: set[str] = field(default_factory=set[str])
-    """The conversations that went on after they were counted."""
+    """The conversations that continued after they were counted."""
     spent: dict[int, float] = field(default_factory=dict[int, float])
     files: WatchedFiles = field(init=False)
     waiting: dict[str, tuple[Imported, float]] = field(
@@ -82,11 +82,11 @@ class TraceWatch:
         self.state.mkdir(parents=True, exist_ok=True)
         for line in self._lines():
             self._count(line)
-        self.alarms.clear()  # those were said before
+        self.alarms.clear()  # they were reported before
 
     @property
     def journal(self) -> Path:
-        """Where each conversation is written down that was scored or left out."""
+        """The file that records each conversation that was scored or left out."""
         return self.state / "conversations.jsonl"
 
     def _lines(self) -> Iterator[dict[str, Json]]:
@@ -94,7 +94,7 @@ class TraceWatch:
             return
         raw = self.journal.read_bytes()
         whole = raw[: raw.rfind(b"\n") + 1]
-        if len(whole) != len(raw):  # cut while it was written
+        if len(whole) != len(raw):  # the last line is incomplete: a crash interrupted it
             with self.journal.open("r+b") as file:
                 file.truncate(len(whole))
         for number, line in enumerate(whole.splitlines(), start=1):
@@ -132,7 +132,7 @@ class TraceWatch:
         return {why for why, since in self.flaws.items() if now - since >= self.settle}
 
     def _take_in(self, at: float) -> None:
-        """Take in what is in the files now; what has not changed since the last time goes on waiting."""
+        """Read the files as they are now; what has not changed since the last time keeps waiting."""
         found: dict[str, Imported] = {}
         flaws: list[str] = []
         for one in self.files.conversations():
@@ -184,7 +184,7 @@ class TraceWatch:
         return result
 
     def _write(self, one: Imported, line: dict[str, Any]) -> None:
-        """Keep a line for good, then count it: the other way round, a crash could count it twice."""
+        """Write a line to disk, then count it: the other way round, a crash could count it twice."""
         line = {"conversation": one.conversation, **line, "traces": sorted(_traces(one))}
         data = json.dumps(line).encode() + b"\n"
         with self.journal.open("ab") as file:
@@ -203,7 +203,7 @@ class TraceWatch:
             return
         day = int(float(line.get("at", 0)) // _DAY)
         cost = line.get("judges", 0.0)
-        # A price that is unknown may be any: no budget holds any more on that day.
+        # An unknown price may be any amount, so the budget of that day can no longer be kept.
         self.spent[day] = self.spent.get(day, 0.0) + (inf if cost is None else float(cost))
         broke, is_measured = bool(line.get("broke")), bool(line.get("measured"))
         self._add("unbroken", not broke)
@@ -229,7 +229,7 @@ class TraceWatch:
 
 
 def baseline_rates(report: Report | None) -> Iterable[tuple[str, float]]:
-    """The least rates that a baseline speaks for: the low ends of their intervals."""
+    """The lowest rates that agree with a baseline: the low ends of their intervals."""
     if report is None:
         return
     results = report.results

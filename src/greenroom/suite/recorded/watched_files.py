@@ -1,4 +1,4 @@
-"""A folder to which files come and grow: each is read when it is new or has changed, and only then."""
+"""A folder in which files appear and grow: each is read only when it is new or has changed."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from greenroom.traces.records import Flaw, Imported, Span
 
 @dataclass(slots=True)
 class WatchedFiles:
-    """What is in the files of a folder; `state` inside it is left out, but for its inbox."""
+    """The traces in the files of a folder; `state` inside it is left out, except for its inbox."""
 
     folder: Path
     state: Path
@@ -48,7 +48,7 @@ class WatchedFiles:
         return bool(news or gone)
 
     def conversations(self) -> Iterator[Imported | Flaw]:
-        """What is in the files; traces without an act of an agent are left out, and not mentioned."""
+        """The traces in the files; those without an act of an agent are silently left out."""
         acting = self._acting()
         kept: list[FileContent] = []
         for path in sorted(self.contents):
@@ -60,7 +60,7 @@ class WatchedFiles:
         return put_together(kept)
 
     def release(self, counted: Collection[str], traces: Collection[str], until: float) -> None:
-        """Forget what is in files of which everything was counted, or was not an act of an agent for long."""
+        """Forget files whose traces were all counted, or have shown no act of an agent for long."""
         acting = self._acting()
         for path, content in self.contents.items():
             is_old = self.stamps[path][0] <= until
@@ -75,7 +75,7 @@ class WatchedFiles:
                 self.contents[path] = None
 
     def _acting(self) -> set[str]:
-        """The traces in which an agent, a model or a tool is at work."""
+        """The traces in which an agent, a model or a tool acts."""
         return {
             one.trace
             for content in self.contents.values()

@@ -17,13 +17,13 @@ from greenroom.results.result import UNKNOWN_CODE
 from greenroom.store.runs import Plan
 
 GIVEN_AS: Final = ContextVar[str]("greenroom_agent_given_as", default="")
-"""The reference by which an agent was found that is given as an object now."""
+"""The reference by which an agent was found, if it is passed as an object."""
 
 
 def plan_of(
     evalset: EvalSet, agent: object, backend: Backend | None, metrics: Iterable[Metric]
 ) -> Plan:
-    """What a run sets out to do."""
+    """The plan of a run: its set, agent, cases and metrics, by digests."""
     return Plan(
         name=evalset.name or evalset.id,
         evalset_id=evalset.id,
@@ -70,7 +70,7 @@ def _digest_of(text: bytes) -> str:
 def identity_of(
     backend: Backend | None, cases: Iterable[Case], metrics: Iterable[Metric]
 ) -> dict[str, Json]:
-    """What two processes must have in common before one runs trials for the other."""
+    """The digests that two processes must share before one runs trials for the other."""
     return {
         "agent": "" if backend is None else backend.digest,
         "cases": {case.id: case_digest(case) for case in cases},
@@ -79,7 +79,7 @@ def identity_of(
 
 
 def difference(here: dict[str, Any], there: dict[str, Any]) -> str:
-    """What a worker has found that differs from its parent, in words; "" if nothing."""
+    """How a worker's digests differ from its parent's, in words; "" if they do not."""
     if here["agent"] != there["agent"]:
         return f"another agent ({there['agent'] or 'none'}, here {here['agent'] or 'none'})"
     for case_id, digest in here["cases"].items():

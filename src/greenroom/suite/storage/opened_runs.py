@@ -1,4 +1,4 @@
-"""Runs of a store as a process takes them up: begun, resumed, or a part of one that several share."""
+"""Runs of a store as a process opens them: started, resumed, or one shard of a shared run."""
 
 from collections.abc import Callable, Collection, Mapping
 from functools import cache, partial
@@ -83,7 +83,7 @@ async def resume_run(
         if retry:
             known = without_errors()
         else:
-            # A trial that was being run again when the process was cut is not finished.
+            # A trial that was being run again when the process was interrupted is not finished.
             known = {k: d for k, d in done.items() if k not in cut or cut[k].digest != d}
         ids = {trial.digest: key.case_id for key, trial in cut.items()}
         cases = Cases(evalset, clean, ids | {digest: key.case_id for key, digest in done.items()})
@@ -106,7 +106,7 @@ async def resume_run(
 
 
 def _begun_here(plan: Plan, clean: Redactor, before: Plan | None = None) -> Plan:
-    """The plan with who began the run, and on which commit; of one that is resumed, as it was begun."""
+    """The plan with the run's author and commit; for a resumed run, those it began with."""
     by, at = (clean.value(who()), commit()) if before is None else (before.by, before.commit)
     if before is not None:
         called, against = plan.called or before.called, plan.against or before.against
@@ -115,7 +115,7 @@ def _begun_here(plan: Plan, clean: Redactor, before: Plan | None = None) -> Plan
 
 
 def _check_shards(run: Run) -> None:
-    """Refuse to run a part of what is whole, or all of what is shared."""
+    """Refuse to run one shard of an unshared run, or the whole of a shared one."""
     shards = int(run.shard.partition("/")[2] or 0)
     if run.plan.shards != shards:
         shared = f"is shared by {run.plan.shards} shards" if run.plan.shards else "is not shared"
@@ -146,7 +146,7 @@ def _other_shards(store: Store, run: Run) -> list[str]:
 def _check_same_cases(
     run: Run, plan: Plan, done: Mapping[Key, str], digests: Mapping[str, str]
 ) -> None:
-    """Refuse a part of other cases than the run began with: the parts would add up to no set."""
+    """Refuse a shard with other cases than the run began with: the shards would not add up to one set."""
     then, now = ((one.set_digest, one.cases, one.trials) for one in (run.plan, plan))
     if then != now or any(digests.get(key.case_id) != digest for key, digest in done.items()):
         raise BadInput(
@@ -161,7 +161,7 @@ def finished_trials(
 ) -> tuple[Run, Callable[[Trial], bool]]:
     """The run that would be resumed, and which trials it would not run again; nothing is changed.
 
-    A trial that was cut off counts as one that has not run.
+    A trial that was interrupted counts as one that has not run.
     """
     clean = redactor()
     plan = _without_secrets(plan, clean)

@@ -1,4 +1,4 @@
-"""Who began a run, and on which commit: what a team wants to know of the runs of others."""
+"""Who started a run, and on which commit: a team needs to know this about each other's runs."""
 
 import os
 import re
@@ -32,7 +32,7 @@ def commit() -> str:
 
 
 def _checked_out(start: Path) -> str:
-    """What Git's files say; it is not started for that."""
+    """The commit as Git's files have it, without starting Git."""
     git = next((one / ".git" for one in (start, *start.parents) if (one / ".git").exists()), None)
     if git is None:
         return ""

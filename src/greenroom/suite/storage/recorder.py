@@ -1,4 +1,4 @@
-"""The recorder of a run: a stored run, or none, in which case the report is all there is."""
+"""The recorder of a run: a stored run, or one that records nothing."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -15,7 +15,7 @@ Done = Callable[[CaseResult], None]
 
 
 class Recorder:
-    """Records a run as it goes. This one records nothing: the report is all there is."""
+    """Records a run as it goes. This one records nothing: only the report remains."""
 
     run_id: str = ""
     failure: str = ""
@@ -29,18 +29,18 @@ class Recorder:
         return False
 
     def begin(self, trial: Trial, backend: FindBackend) -> TrialState:  # noqa: ARG002
-        """Begin a trial, or resume it where an earlier process was cut off."""
+        """Begin a trial, or resume it where an earlier process was interrupted."""
         return TrialState(trial)
 
     async def keep(self, state: TrialState, result: CaseResult, done: Done) -> None:  # noqa: ARG002
-        """Record a result; `done` is called when it is safe. Waits only if the disk is far behind."""
+        """Record a result; `done` is called when it is saved. Waits only if the disk is far behind."""
         done(result)
 
     async def flush(self) -> None:
-        """Wait until every result that was handed over is safe."""
+        """Wait until every result so far is saved."""
 
     def freeze(self) -> None:
-        """Record no more events of trials under way: they are being stopped."""
+        """Record no more events of trials in progress: they are being stopped."""
 
     @property
     def spent(self) -> tuple[float, float]:
@@ -56,11 +56,11 @@ class Recorder:
         return ()
 
     def shared_report(self) -> Report | None:
-        """What all processes that share the run have come to; None if it is this one's alone."""
+        """The totals of all processes that share the run; None if it is not shared."""
         return None
 
     async def close(self, *, finished: bool, notes: Sequence[str], seconds: float) -> list[str]:  # noqa: ARG002
-        """The run is over, for now or for good; what a reader should know of the recording."""
+        """Close the run, finished or not; returns notes on the recording."""
         return []
 
 
@@ -91,7 +91,7 @@ async def open_recorder(
             return await begin_run(store, plan, evalset)
         return await resume_run(store, plan, evalset, "" if resume is True else resume, options)
     except StoreFailed as error:
-        # A store that was chosen must work; one that another process holds is not a fault of the disk.
+        # A store that the caller chose must work, and a run that another process holds is no fault of the disk.
         is_chosen = given is not None or bool(chosen_place())
         if is_chosen or resume is not False or isinstance(error, StoreRefused):
             raise

@@ -1,4 +1,4 @@
-"""What a resumed run finds in its store, and where a trial that was cut off continues."""
+"""What a resumed run finds in its store, and where an interrupted trial continues."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -59,14 +59,14 @@ def changed_cases(done: Iterable[tuple[Key, str]], digests: Mapping[str, str]) -
     return [
         f"case {case_id!r} has changed since the run began, and is run again"
         if case_id in digests
-        else f"case {case_id!r} is not among the cases any more, and its results are left out"
+        else f"case {case_id!r} is no longer among the cases, and its results are left out"
         for case_id, digest in known.items()
         if digests.get(case_id) != digest
     ]
 
 
 def positions(done: Mapping[Key, str], plan: Plan, digests: Mapping[str, str]) -> dict[Key, int]:
-    """The positions of finished trials now, without those of cases that are gone or have changed."""
+    """The current positions of finished trials, without those of cases that are gone or have changed."""
     numbers = {case_id: number for number, case_id in enumerate(digests)}
 
     def position(key: Key) -> int:
@@ -85,7 +85,7 @@ def positions(done: Mapping[Key, str], plan: Plan, digests: Mapping[str, str]) -
 def cut_trials(
     journal: "RunJournal", done: Mapping[Key, str], runs_again: Callable[["CutTrial"], bool]
 ) -> dict[Key, "CutTrial"]:
-    """What the journal has of each trial that was cut; one that was being resumed may be there twice.
+    """The journal's part for each interrupted trial; one that was being resumed may be there twice.
 
     A file also keeps a trial that was finished in it, if the process ended before it was emptied.
     """
@@ -126,7 +126,7 @@ def before_calls(ledger: Ledger, calls: Collection[str]) -> Ledger:
 
 
 def up_to_last_pause(ledger: Ledger) -> Ledger:
-    """The ledger up to where the agent last rested: inside its work its state is not recorded."""
+    """The ledger up to where the agent last paused: in the middle of its work its state is not recorded."""
     resting = 0
     is_at_work = False
     for event in ledger:
@@ -140,11 +140,11 @@ def up_to_last_pause(ledger: Ledger) -> Ledger:
 
 
 def reason_for_doubt(case: Case, ledger: Ledger, kept: int, not_begun: Collection[str] = ()) -> str:
-    """Which real tool acted, or may have, after the first `kept` events, which would run again."""
+    """Which real tool acted, or may have, in the events after the first `kept`, which would run again."""
     for note in ledger.of(Noted, voice=None):
         if note.name == CALLED_DIRECTLY and is_object(note.data):
             return (
-                f"code of the case called the tool {note.data.get('tool')!r} itself before the cut, "
+                f"code of the case called the tool {note.data.get('tool')!r} itself before the interruption, "
                 f"past the gate, so it is unknown whether it would do so again. Look at the real "
                 f"system, then start a new run."
             )
@@ -156,7 +156,7 @@ def reason_for_doubt(case: Case, ledger: Ledger, kept: int, not_begun: Collectio
         end = index.end_of(event)
         if end.source == "live" if end is not None else not _is_mocked(case, event.tool):
             return (
-                f"tool {event.tool!r} was called for real before the cut with {event.args!r}, in a "
+                f"tool {event.tool!r} was called for real before the interruption with {event.args!r}, in a "
                 f"part of the trial that would have to run again, so it would act twice. Look "
                 f"at the real system, then start a new run."
             )
@@ -170,7 +170,7 @@ def may_act(case: Case, allowed: Collection[object]) -> bool:
 
 
 def _is_mocked(case: Case, tool: str) -> bool:
-    """Whether something else than the tool itself answers."""
+    """Whether something other than the tool itself answers."""
     mock = case.mocks.get(tool, _ABSENT)
     named = getattr(mock, "fn", mock)
     is_itself = callable(named) and getattr(named, "__name__", "") == tool

@@ -1,4 +1,4 @@
-"""The results of a run that is too large to be kept: the store has them, but for trials that were left out."""
+"""The results of a run that is too large for memory: the store has them, except those of trials left out."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -44,12 +44,12 @@ class RunResults(ReadResults):
         return len(self._cases) * self._trials
 
     def read(self, first: int = 0, count: int | None = None) -> Iterator[CaseResult]:
-        """So many of them, from this one on."""
+        """`count` results, from position `first` on."""
         last = len(self) if count is None else min(first + count, len(self))
         return self._results(first, last)
 
     def facts(self) -> Iterator[Facts]:
-        """What figures need of all of them."""
+        """The parts of all results that figures are computed from."""
         for place, facts in self._whole(facts_in, 0, len(self)):
             case_id = self._cases[place // self._trials].id
             if isinstance(facts, TrialFacts):

@@ -14,8 +14,8 @@ from greenroom.suite.trial import Trial
 class Cases:
     """The cases of a run as the store knows them: by ids without secrets, and digests.
 
-    `names` are the ids under which the store has cases already, by their digests: what counted as a
-    secret then may be none now.
+    `names` are the ids under which the store has cases already, by their digests: an id that looked like
+    a secret then may not now.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A run in the store, recorded as it goes: where each trial begins, and when its result is safe."""
+"""A run in the store, recorded as it goes: where each trial begins, and when its result is saved."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ from greenroom.suite.trial import FindBackend, Trial, TrialState
 
 _AHEAD = 64
 _AHEAD_BYTES = 4_000_000
-"""How many finished trials, and bytes of them, may wait for the disk before the run waits for it."""
+"""How many finished trials, and how many bytes of them, may wait for the disk before the run waits too."""
 _LAST = 2**63 - 1
 
 
@@ -105,7 +105,7 @@ class StoredRun(Recorder):
         if cut is not None and (cut.damage or (cut.lacks_secrets and state.doubt)):
             is_written = False  # it stays where it is until its doubt is on record
         elif cut is not None and state.doubt:
-            # A run that resumes after another cut must find the same reason for doubt.
+            # A run that resumes after another interruption must find the same reason for doubt.
             is_written = entry.restore(cut.ledger, cut.judging)
         else:
             is_written = state.ledger is None or entry.restore(state.ledger, state.judging)
@@ -113,7 +113,7 @@ class StoredRun(Recorder):
             cut.discard()
 
         def settle(_: str, tell: Settled) -> None:
-            # Whichever call it is that waits: all that was recorded goes to the disk.
+            # Whichever call waits, everything recorded so far is written to disk.
             entry.settle(tell)
 
         def restart(ledger: Ledger, judging: Ledger) -> None:
@@ -132,7 +132,7 @@ class StoredRun(Recorder):
         """Where a trial begins, and whether a real tool may have acted before."""
         state = TrialState(trial)
         if cut is None:
-            # Of a damaged part it is not even known which case it belongs to.
+            # It is not even known which case a damaged part belongs to.
             if self._journal.nameless and may_act(trial.case, self._allowed):
                 state.doubt = _damaged("a part of the journal", self._journal.nameless[0])
         elif cut.damage:
@@ -140,8 +140,8 @@ class StoredRun(Recorder):
             self._damaged[trial.position] = cut
         elif cut.lacks_secrets:
             self._notes.append(
-                f"case {cut.key.case_id!r}: run from its beginning, because what was recorded of it held "
-                f"secrets, which are not kept"
+                f"case {cut.key.case_id!r}: run from its beginning, because its record held secrets, which "
+                f"are not kept"
             )
             state.doubt = reason_for_doubt(trial.case, cut.ledger, 0)
             state.paid = _cost(cut.ledger, cut.judging)
@@ -155,7 +155,7 @@ class StoredRun(Recorder):
         return state
 
     async def keep(self, state: TrialState, result: CaseResult, done: Done) -> None:
-        """Hand a result to the writer; wait only when it is far behind."""
+        """Pass a result to the writer; wait only when it is far behind."""
         failpoint("trial.measured")
         position = state.trial.position
         entry, key, digest = self._entries.pop(position)
@@ -169,7 +169,7 @@ class StoredRun(Recorder):
             if not self._is_far_ahead:
                 self._room.set()
             if failure is not None:
-                # Without a record it is not a result; the trial runs again when the run is resumed.
+                # A result that is not recorded does not count; the trial runs again when the run is resumed.
                 self._fail(str(failure))
                 why = f"not finished: {self.failure}"
                 done(replace(skipped(state.trial.case, why), trial=result.trial))
@@ -188,7 +188,7 @@ class StoredRun(Recorder):
         self._writer.add(
             self._run, lambda: row_of(result, key, position, digest, ledger, judging), safe
         )
-        while self._is_far_ahead:  # looked at again: another may have filled the room there was
+        while self._is_far_ahead:  # checked again: another trial may have taken the free place
             self._room.clear()
             await self._room.wait()
 
@@ -204,7 +204,7 @@ class StoredRun(Recorder):
             self._fail(str(error))
 
     def freeze(self) -> None:
-        """What was recorded so far is where the run will resume."""
+        """Stop recording events: the run will resume from what is recorded so far."""
         self._journal.freeze()
 
     @property
@@ -230,7 +230,7 @@ class StoredRun(Recorder):
         return RunResults(self._store, self.run_id, latest, self._cases, evalset, left_out)
 
     def shared_report(self) -> Report | None:
-        """What all processes that share the run have come to so far."""
+        """The totals so far of all processes that share the run."""
         return self._store.report(self.run_id) if self._run.shard else None
 
     async def close(self, *, finished: bool, notes: Sequence[str], seconds: float) -> list[str]:
@@ -247,7 +247,7 @@ class StoredRun(Recorder):
         except StoreFailed as error:
             self.failure = self.failure or str(error)
         finally:
-            # Also if the caller cannot wait: the thread ends by itself, and the lock is released.
+            # Even if the caller cannot wait: the thread ends by itself, and the lock is released.
             self._writer.stop()
             self._journal.close(remove=finished and is_written)
         await self._writer.close()
@@ -258,7 +258,7 @@ class StoredRun(Recorder):
 
 def _damaged(what: str, why: str) -> str:
     return (
-        f"{what} is damaged ({why}), so it is unknown whether a real tool acted before the cut. Look "
+        f"{what} is damaged ({why}), so it is unknown whether a real tool acted before the interruption. Look "
         f"at the real system, then start a new run."
     )
 

@@ -28,13 +28,13 @@ def hand_over(text: str) -> None:
 
 
 def take_over(line: str) -> None:
-    """Know the bytes of what a worker's line mentions, so that the store keeps them."""
+    """Load the bytes of attachments that a worker's line mentions, so that the store keeps them."""
     for digest in digests_in(line):
         known_at(digest, shared_folder())
 
 
 def known_blobs(digests: Iterable[str]) -> dict[str, bytes]:
-    """The bytes of these digests, as far as they are at hand: for a process that reads no folder of ours."""
+    """The bytes of these digests, as far as they are available: for a process that cannot read this folder."""
     found: dict[str, bytes] = {}
     for digest in digests:
         with suppress(BadAttachment):

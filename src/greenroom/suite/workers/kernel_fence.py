@@ -1,4 +1,4 @@
-"""What a run under the kernel's fence gives its workers: the way out, and folders to write to."""
+"""The workers' part of the kernel's fence: a proxy as the way out, and folders to write to."""
 
 from collections.abc import Callable, Iterable
 from shutil import rmtree
@@ -26,7 +26,7 @@ class ClosedIn:
 
     def __init__(self, hosts: Iterable[str], folders: Iterable[str]) -> None:
         self.notes = [
-            f"the kernel fence is not held for {why}; the fence inside each process stands"
+            f"the kernel fence is not held for {why}; the fence inside each process still holds"
             for why in not_held_by_kernel()
         ]
         self._hosts = list(hosts)
@@ -35,7 +35,7 @@ class ClosedIn:
         self._proxy: Proxy | None = None
 
     def open(self, note: Callable[[str], None]) -> None:
-        """Start what workers need; `note` gets who was asked for without success."""
+        """Start what workers need; `note` is called with each host that was refused."""
         self._scratch = mkdtemp(prefix="greenroom-scratch-")
         self._proxy = Proxy(self._hosts, note)
 
@@ -47,7 +47,7 @@ class ClosedIn:
 
     @property
     def rules(self) -> dict[str, Any]:
-        """What a worker closes itself in by."""
+        """The rules with which a worker closes itself in."""
         assert self._proxy is not None
         return {
             "writable": writable_folders(self._scratch, *self._folders),
@@ -56,7 +56,7 @@ class ClosedIn:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What a worker needs in its environment: by these, clients find the proxy and temporary files their folder."""
+        """Environment variables of a worker, which name the proxy for clients and the folder for temporary files."""
         assert self._proxy is not None
         way = f"http://127.0.0.1:{self._proxy.port}"
         names = [
@@ -71,7 +71,7 @@ class ClosedIn:
 
 
 def closed_in(options: Values, evalset: EvalSet) -> ClosedIn | None:
-    """The kernel's fence of a run, if it is to have one."""
+    """The kernel's fence of a run; None if the run does not ask for one."""
     fence: str = options["fence"]
     if not is_kernel(fence):
         return None

@@ -31,7 +31,7 @@ _BEGINNING: Final = (
 
 
 class ThisMachine:
-    """Worker processes of this one, closed in by the kernel if the run asks for that."""
+    """Starts worker processes on this machine, closed in by the kernel if the run asks for that."""
 
     starts_together = True
 
@@ -102,7 +102,7 @@ class LocalProcess:
         return await self._reader.readline()
 
     async def read(self, most: int) -> bytes:
-        """What is there, up to so many bytes; empty when there is no more."""
+        """What is there, up to `most` bytes; empty when there is no more."""
         return await self._reader.read(most)
 
     def write(self, line: bytes) -> None:
@@ -120,7 +120,7 @@ class LocalProcess:
         return "dead"
 
     def kill(self) -> None:
-        """End the process and those that it started, and wait for that, but not for long."""
+        """End the process and those that it started, and wait for a short time."""
         if self.process.poll() is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -128,7 +128,7 @@ class LocalProcess:
                 self.process.wait(_LEAVING)
 
     async def ended(self) -> tuple[str, bool]:
-        """How the process ended; it is waited for, but not for long."""
+        """How the process ended; waits for a short time."""
         for _ in range(round(_LEAVING / _LOOK)):
             if self.process.poll() is not None:
                 break
@@ -160,7 +160,7 @@ def _started(
     from_, outbox = os.pipe()
     words = [json.dumps(path), str(inbox), str(outbox), *map(json.dumps, said)]
     try:
-        # It belongs to no case: the fence of another run in this process is not meant for it.
+        # It belongs to no case: the fence of another run in this process must not stop it.
         with opening_for(processes=True):
             process = Popen(
                 [*python, "-c", _BEGINNING, *words],
@@ -169,7 +169,7 @@ def _started(
                 stdin=DEVNULL,
                 stdout=2,  # what agents print must not get between the lines of a report
                 pass_fds=(inbox, outbox),
-                process_group=0,  # Ctrl-C is for the parent, who ends its workers
+                process_group=0,  # Ctrl-C is for the parent, which ends its workers
             )
     except BaseException:
         os.close(to)

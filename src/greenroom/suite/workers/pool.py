@@ -20,16 +20,16 @@ from greenroom.world.pacer import Pace, pace_of
 
 _LOOK: Final = 0.1
 _MOST_LOSSES: Final = 5
-"""So often a trial may lose its worker with the machine it runs on."""
+"""How often a trial may lose its worker together with the machine."""
 
 
 class Pool:
     """Worker processes that run the trials of one evaluation. Open it around the run.
 
-    Each has shown that it found what this process found before it gets a trial. One that dies is
-    replaced; its trials go on, alone in a new one, and only once. One that is lost with its machine
-    is replaced too, and its trials go on anywhere. One that is blocked beyond the limits of a trial is
-    ended, and that trial with it.
+    A worker gets trials only after it has shown that it found what this process found. One that dies is
+    replaced; its trials continue, alone in a new one, and only once. One that is lost with its machine
+    is replaced too, and its trials continue anywhere. One that is blocked beyond the limits of a trial
+    is ended, and that trial with it.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Pool:
     ) -> None:
         self._place = place
         self.size = self._count = count or 1
-        """How many workers there are at a time."""
+        """How many workers run at a time."""
         self._asked = count
         self.notes: list[str] = []
         self._briefing = briefing
@@ -64,7 +64,7 @@ class Pool:
 
     @property
     def usual_concurrency(self) -> int:
-        """One trial in each worker, for there they are likely to block."""
+        """One trial in each worker, since agents that are run in workers are likely to block."""
         return self._count
 
     async def connect(self) -> None:
@@ -85,7 +85,7 @@ class Pool:
         except BaseException as error:
             await self._close(at_once=True)
             if self._is_cut and isinstance(error, GreenroomError):
-                return self  # nothing runs any more
+                return self  # the run is being stopped
             raise
         return self
 
@@ -121,7 +121,7 @@ class Pool:
             self._place.close(at_once=at_once)
 
     def cut(self) -> None:
-        """End every worker now, and its trials; for the thread of the loop."""
+        """End every worker and its trials now; call it in the thread of the loop."""
         self._is_cut = True
         for worker in self._known:
             worker.kill()
@@ -154,19 +154,19 @@ class Pool:
                 return trial.error_result(error)
 
     def _after_loss(self, trial: WorkerTrial, ending: Died | Lost | Cut) -> GreenroomError | None:
-        """Prepare to go on after the loss of a worker; the error if that is no use."""
+        """Prepare to continue a trial after the loss of its worker; the error if it cannot."""
         if isinstance(ending, Died):
             trial.deaths += 1
             if trial.deaths > 1:
                 return WorkerDied(f"its worker process {ending.how}, for the second time.")
-            trial.notes.append(f"its worker process {ending.how}; the trial went on in another")
+            trial.notes.append(f"its worker process {ending.how}; the trial continued in another")
         elif isinstance(ending, Lost):
             trial.losses += 1
             if trial.losses > _MOST_LOSSES:
                 return WorkerDied(
                     f"its worker process {ending.how}, for the {trial.losses}th time."
                 )
-            trial.notes.append(f"its worker process {ending.how}; the trial went on in another")
+            trial.notes.append(f"its worker process {ending.how}; the trial continued in another")
         elif ending.overdue == "measuring":
             return MetricsHung(
                 f"the metrics were not done within {trial.measuring_seconds:g} s; they blocked "
@@ -188,9 +188,9 @@ class Pool:
     # Workers
 
     async def _worker_for(self, trial: WorkerTrial) -> Worker:
-        """A worker with room for another trial; GreenroomError if there is none and none can be had."""
+        """A worker with room for another trial; GreenroomError if there is none and none can be started."""
         if trial.deaths:
-            # It is unknown which trial was at fault; alone it becomes clear.
+            # It is unknown which of the worker's trials was at fault; alone in a worker, that becomes clear.
             return await self._start()
         at_once = self._settings.concurrency or self.usual_concurrency
         share = -(-at_once // self.size)
@@ -215,7 +215,7 @@ class Pool:
         await self._changed.wait()
 
     def _hire(self) -> None:
-        """Start as many workers as are missing, unless that is known to be no use."""
+        """Start as many workers as are missing, unless starting them is known to fail."""
         if isinstance(self._failure, BadInput) or self._is_cut:
             return
         for _ in range(self.size - len(self._alive()) - len(self._hiring)):
@@ -240,7 +240,7 @@ class Pool:
         self._changed.set()
 
     async def _start(self) -> Worker:
-        """A worker that has found the same as this process; one that dies before is replaced once."""
+        """Start a worker and check that it found what this process found; one that dies before is replaced once."""
         try:
             return await self._start_once()
         except WorkerDied:
@@ -286,7 +286,7 @@ class Pool:
         self.notes += [note for note in notes if note not in self.notes]
 
     async def _look(self) -> None:
-        """Look after the workers, as long as there are any."""
+        """Check on the workers regularly, as long as there are any."""
         while True:
             await asyncio.sleep(_LOOK)
             for worker in tuple(self._known):
@@ -294,7 +294,7 @@ class Pool:
 
 
 def _pace_of(model: str, is_opening: bool) -> Pace:
-    """The pace that this process keeps, for its workers too."""
+    """The pace of a model in this process, which its workers share."""
     pace = pace_of(model, is_opening=is_opening)
-    assert isinstance(pace, Pace)  # only a worker has others
+    assert isinstance(pace, Pace)  # only worker processes have other kinds
     return pace

@@ -28,7 +28,7 @@ from greenroom.suite.workers.wire import (
 from greenroom.suite.workers.workplace import Link
 
 STARTING: Final = 120.0
-"""Seconds in which a worker has to import all it needs."""
+"""Seconds that a worker gets to import what it needs."""
 _LEAVING: Final = 2.0
 
 
@@ -50,7 +50,7 @@ class Worker:
         self._is_closed = False
 
     async def start(self, briefing: dict[str, Any]) -> dict[str, Any]:
-        """What the worker found when it did as the briefing says."""
+        """Start the worker and wait until it is ready; returns the digests of what it found."""
         try:
             await self._link.open(briefing)
             self._reading = asyncio.create_task(self._read())
@@ -122,14 +122,14 @@ class Worker:
         call_id: str = message["call"]
 
         def answer() -> None:
-            # A worker that is gone has not acted, and its trial goes on elsewhere.
+            # A worker that is gone has not acted, and its trial continues elsewhere.
             if not self.is_gone:
                 trial.waiting.discard(call_id)
                 self._link.write(packed({"safe": message["number"]}))
 
         def tell(error: GreenroomError | None) -> None:
             if error is None:
-                with suppress(RuntimeError):  # in a closed loop nothing waits any more
+                with suppress(RuntimeError):  # the loop is closed, and no one waits
                     self._loop.call_soon_threadsafe(answer)
 
         trial.waiting.add(call_id)
@@ -137,7 +137,7 @@ class Worker:
         trial.state.before_live(call_id, tell)
 
     def _pause_others(self, culprit: int, message: dict[str, Any]) -> None:
-        """One trial blocked its worker: the clocks of the others stood still."""
+        """Extend the deadlines of a worker's trials by the time for which one of them blocked it."""
         for position, trial in self.trials.items():
             if position != culprit:
                 trial.pause_clock(float(message["seconds"]))
@@ -154,7 +154,7 @@ class Worker:
             self._ready.set_exception(BadInput(why))
 
     def _settle(self, ending: Died | Lost) -> None:
-        """The worker is gone: end whatever waits for it."""
+        """Release everything that waits for a worker that is gone."""
         for trial in tuple(self.trials.values()):
             trial.settle(self._cut.get(trial) or ending)
         if not self._ready.done():
@@ -162,10 +162,10 @@ class Worker:
             self._ready.set_exception(WorkerDied(why))
             self._ready.exception()  # marked as seen, since the wait for it may be over
 
-    # Its end
+    # The end of the worker
 
     def look(self, now: float) -> None:
-        """End the worker if a trial of it is overdue; one that cannot be heard is given time."""
+        """End the worker if one of its trials is overdue; one that cannot be reached at the moment gets time."""
         presence = self._link.presence(now)
         if presence == "dead":
             self.is_gone = True
@@ -175,7 +175,7 @@ class Worker:
     def _check_trials(self, now: float) -> None:
         trials = self.trials.values()
         for trial in trials:
-            # Twice in a row, so that what the worker has sent meanwhile is read first.
+            # Only when found overdue twice in a row, so that what the worker has sent meanwhile is read first.
             trial.missed = trial.missed + 1 if trial.is_overdue(now) else 0
         if any(trial.missed > 1 for trial in trials):
             self._cut = {trial: trial.cut() for trial in trials}
@@ -195,7 +195,7 @@ class Worker:
         self._link.kill()
 
     async def leave(self) -> None:
-        """Ask it to end, and wait for that, but not for long."""
+        """Ask it to end, and wait for a short time."""
         self._link.write(packed(None))
         try:
             await self._link.ended()
@@ -203,7 +203,7 @@ class Worker:
             await self.close()
 
     async def close(self) -> None:
-        """End it, if nothing else did, and all that is held for it."""
+        """End it, if nothing else did, and free what is held for it."""
         self.kill()
         if self._is_closed:
             return

@@ -1,4 +1,4 @@
-"""The one way out of a process that the kernel has closed in: a proxy for HTTP that knows who may be reached."""
+"""The one way out of a process that the kernel has closed in: an HTTP proxy that lets allowed hosts through."""
 
 import asyncio
 import os
@@ -24,13 +24,13 @@ PROVIDERS: Final = (
     "api.x.ai",
     "openrouter.ai",
 )
-"""Where models are asked, if no variable says otherwise."""
+"""The hosts of the usual providers of models."""
 _ENDPOINTS: Final = ("_BASE_URL", "_API_BASE", "_ENDPOINT", "_HOST")
 _LONGEST_HEAD: Final = 64 * 1024
 
 
 def provider_hosts() -> list[str]:
-    """Where models may be asked: at the usual providers, and where variables such as OPENAI_BASE_URL lead."""
+    """The hosts of models: the usual providers, and those in variables such as OPENAI_BASE_URL."""
     found: list[str] = [*PROVIDERS]
     for name, value in os.environ.items():
         if name.endswith(_ENDPOINTS) and "://" in value:
@@ -42,7 +42,7 @@ def provider_hosts() -> list[str]:
 
 
 class Proxy:
-    """Leads to the hosts that are allowed, and notes who else was asked for; runs in a thread of its own."""
+    """Connects to allowed hosts, and notes refused ones; runs in its own thread."""
 
     def __init__(self, hosts: Iterable[str], note: Callable[[str], None]) -> None:
         self.hosts = frozenset(host.lower() for host in hosts)
@@ -50,7 +50,7 @@ class Proxy:
         self._note = note
         self._ready = Event()
         self._loop = asyncio.new_event_loop()
-        # It belongs to no case: what it may reach, it knows itself.
+        # It belongs to no case: it checks the hosts itself, so no fence is needed around it.
         thread = Thread(target=self._run, name="greenroom-proxy", daemon=True)
         Context().run(thread.start)
         self._ready.wait()
@@ -61,7 +61,7 @@ class Proxy:
             self._loop.call_soon_threadsafe(self._loop.stop)
 
     def admits(self, host: str, port: int) -> bool:
-        """Whether this place is allowed: the host, or this port of it."""
+        """Whether the host, or this port of it, is allowed."""
         return host.lower() in self.hosts or f"{host.lower()}:{port}" in self.hosts
 
     def _run(self) -> None:
@@ -110,7 +110,7 @@ class Proxy:
                 back.write(b"Connection: close\r\n" + b"\r\n".join(kept))
             await asyncio.gather(_pass_on(reader, back), _pass_on(there, writer))
         except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # who asked sees that the connection is closed
+            pass  # the client sees that the connection is closed
         finally:
             for one in opened:
                 one.close()

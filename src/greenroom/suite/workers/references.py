@@ -1,7 +1,7 @@
-"""What a worker is sent so that it finds agent, cases and metrics by itself: references and data.
+"""What is sent to a worker so that it finds agent, cases and metrics by itself: references and data.
 
-Objects are not sent. One that stands in a module is named by where it stands; cases and mocks that
-are data are sent as data; anything else is refused by name.
+Objects are not sent. An object in a module is referred to by the module and its name there; cases and
+mocks that are data are sent as data; anything else is refused by name.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,8 +41,8 @@ class Workers(Struct, frozen=True, kw_only=True):
     """How many processes run trials, and where they find what `evaluate` is given as objects.
 
     Each is a reference as a command line has it: the `agent`, the `cases` (a file, folder, glob or
-    module; with `beside` all those that lie next to that agent; with `configs` judged by a config next to
-    their file too) and the `mocks`.
+    module; with `beside` all those next to that agent; with `configs` also judged by a config next to
+    their file) and the `mocks`.
     """
 
     count: int | None = None
@@ -112,7 +112,7 @@ def _members(middleware: Any) -> Iterable[object]:
 
 
 def _plain(value: object, what: str) -> Json:
-    """A text, a number or None as it is, anything else as where it is found: `{"reference": ...}`."""
+    """A string, a number or None as it is, anything else as a reference to it: `{"reference": ...}`."""
     if isinstance(value, Path):
         return str(value)
     if value is None or isinstance(value, str | int | float):
@@ -125,7 +125,7 @@ def _found(thing: object, what: str) -> str:
     if not reference:
         raise BadInput(
             f"{what} is an object that a worker process cannot find again: no module holds it under "
-            f"a name, and a script that is run, or a notebook, counts as none. {_INSTEAD}."
+            f"a name, and a script that is run, or a notebook, does not count. {_INSTEAD}."
         )
     return reference
 
@@ -167,14 +167,14 @@ def _metric(metric: MetricLike) -> Json:
 
 
 def _mocks(mocks: Mapping[str, Anything]) -> Json:
-    """The mocks as data, or where their mapping is found."""
+    """The mocks as data, or a reference to their mapping."""
     data = {tool: mock_data(mock) for tool, mock in mocks.items()}
     live = [tool for tool, mock in data.items() if is_live(mock)]
     return _found(mocks, f"the mock of {live[0]!r} is code, and `mocks`") if live else data
 
 
 def _resources(factories: Mapping[str, object]) -> Json:
-    """Where the mapping of functions that open resources is found, or each of them."""
+    """A reference to the mapping of functions that open resources, or to each of them."""
     if reference := reference_to(factories):
         return {"reference": reference}
     return {

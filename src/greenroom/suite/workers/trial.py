@@ -1,4 +1,4 @@
-"""A trial on its way through workers: what is known of it, and by when it must be over."""
+"""A trial on its way through workers: what is known about it, and when it must be over."""
 
 import asyncio
 from dataclasses import dataclass, field, replace
@@ -24,11 +24,11 @@ from greenroom.world.records import describe_error
 GRACE = 1.0
 """Seconds after its deadline until a trial counts as blocked; its worker's own watchdog needs less."""
 BEGINNING = 60.0
-"""Seconds in which an idle worker has to begin a trial."""
+"""Seconds that an idle worker gets to begin a trial."""
 
 
 class Done(Struct, frozen=True):
-    """The worker came to a verdict."""
+    """The worker sent a verdict."""
 
     message: dict[str, Any]
 
@@ -40,13 +40,13 @@ class Died(Struct, frozen=True):
 
 
 class Lost(Struct, frozen=True):
-    """The worker is gone together with its machine, which says nothing of the trial."""
+    """The worker is gone together with its machine, which says nothing about the trial."""
 
     how: str
 
 
 class Cut(Struct, frozen=True):
-    """The worker was ended by its parent, because this trial was overdue, or another."""
+    """The worker was ended by its parent, because this or another trial was overdue."""
 
     overdue: Literal["", "simulating", "measuring"] = ""
     """What this trial took too long for; empty if it was another's fault."""
@@ -57,7 +57,7 @@ Ending = Done | Died | Lost | Cut
 
 @dataclass(slots=True, eq=False)
 class WorkerTrial:
-    """One trial, and all that its workers have reported of it."""
+    """One trial, and all that its workers have reported about it."""
 
     state: TrialState
     settings: Settings
@@ -75,7 +75,7 @@ class WorkerTrial:
     _since: float | None = None
     """When its simulation or measuring began in this worker; None while it waits for its turn."""
     _spent: float = 0.0
-    """Seconds it ran in earlier workers, also where that left no trace in the ledger."""
+    """Seconds it ran in earlier workers, including time that left no trace in the ledger."""
     _observers: dict[bool, OnEvent | None] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -111,11 +111,11 @@ class WorkerTrial:
         }
 
     def begin(self) -> None:
-        """The worker has begun with it; its clock runs from here."""
+        """Start its clock: the worker has begun with it."""
         self._since = monotonic()
 
     def pause_clock(self, seconds: float) -> None:
-        """Another trial blocked the worker for so long."""
+        """Do not count the seconds for which another trial blocked the worker."""
         if self._since is not None:
             self._since = min(self._since + seconds, monotonic())
 
@@ -124,7 +124,7 @@ class WorkerTrial:
         ledger = self.judging if judging else self.ledger
         take_over(line)
         for event in decode([line], "a worker"):
-            # What a worker was cut off from sending it sends once more.
+            # A worker that was interrupted while sending sends the event again.
             if event.seq >= len(ledger):
                 self._write(ledger, event, event.at, self._observers[judging])
         if not judging and self.is_simulated:
@@ -151,7 +151,7 @@ class WorkerTrial:
         return self._since is not None
 
     def is_overdue(self, now: float) -> bool:
-        """Whether it has been at work for longer than it may be, by its own limits."""
+        """Whether it has run for longer than its own limits allow."""
         return self._since is not None and now > self._since + self._allowed() + GRACE
 
     def is_stuck(self, now: float) -> bool:
@@ -165,7 +165,7 @@ class WorkerTrial:
 
     @property
     def measuring_seconds(self) -> float:
-        """How long its metrics may take, all together."""
+        """How long its metrics may take in total."""
         measuring = self.settings.measuring
         return measuring.seconds_for(len(measuring.names(self.state.trial.case)))
 
@@ -178,7 +178,7 @@ class WorkerTrial:
     # Between workers
 
     def resume(self, state: TrialState, *, was_blocked: bool) -> None:
-        """Begin the next time where `state` does; tell the journal if that is not the end."""
+        """Begin the next time where `state` does; update the journal if that is not the end."""
         ledger = Ledger() if state.ledger is None else state.ledger
         is_shorter = len(ledger) < len(self.ledger) or len(state.judging) < len(self.judging)
         if is_shorter:
@@ -215,7 +215,7 @@ class WorkerTrial:
     # The result
 
     def result(self, message: dict[str, Any]) -> CaseResult:
-        """The result that a worker came to."""
+        """The result from a worker's verdict."""
         case, keeps = self.state.trial.case, self.settings.keep_ledgers
         # An author's tags may be anything; they come from the case itself.
         data: dict[str, Any] = {**message["verdict"], "tags": []}

@@ -1,7 +1,7 @@
-"""Turns to ask a model, for processes that share one pace: asked for here, given there.
+"""Turns to ask a model, for processes that share one pace.
 
-A worker asks for every turn and tells how the call went; its parent, or the relay on its node, keeps
-the pace. So a rate limit holds for all workers together.
+A worker asks for every turn and reports how the call went; its parent, or the relay on its node, gives
+turns at the pace of the model. So a rate limit holds for all workers together.
 """
 
 import asyncio
@@ -38,12 +38,12 @@ class AskedPace:
         return await given
 
     def answered(self) -> None:
-        """Tell of a reply."""
+        """Report a reply."""
         self.is_opening = False
         self._outbox.tell(TURN, None, {"answered": self._model})
 
     def refused(self, begun: float, wait: float) -> None:
-        """Tell that no call should begin for `wait` seconds."""
+        """Report that no call should begin for `wait` seconds."""
         ago = perf_counter() - begun
         self._outbox.tell(TURN, None, {"refused": self._model, "ago": ago, "wait": wait})
 
@@ -64,11 +64,11 @@ class TurnGiver:
         self._pace_of = pace_of
         self._waiting: dict[str, deque[_Asker]] = {}
         self._next_at: dict[str, float] = {}
-        """When the next turn of a model comes that is waited for."""
+        """When the next turn of a model is due, if any worker waits for one."""
         self._serving: set[asyncio.Task[None]] = set()
 
     def receive(self, message: dict[str, Any], answer: Answer) -> None:
-        """Take what a worker asks or tells; `answer` sends it what it waits for."""
+        """Handle a worker's message; `answer` sends it the turn that it waits for."""
         match message:
             case {"ask": int(number), "model": str(model), "left": left}:
                 asker = _Asker(number, perf_counter() + float(left), answer)
@@ -78,7 +78,7 @@ class TurnGiver:
             case {"refused": str(model), "ago": ago, "wait": wait}:
                 self._pace_of(model, False).refused(perf_counter() - float(ago), float(wait))
             case _:
-                raise ValueError(f"{message!r} says nothing of a turn")
+                raise ValueError(f"{message!r} is not a turn message")
 
     def _ask(self, model: str, asker: _Asker) -> None:
         if model in self._waiting:
@@ -95,7 +95,7 @@ class TurnGiver:
             task.add_done_callback(self._serving.discard)
 
     async def _serve(self, model: str) -> None:
-        """Give turns until none is waited for. One that has less time than the wait takes gets an error."""
+        """Give turns until no worker waits. One that has less time left than the wait takes gets an error."""
         waiting, pace = self._waiting[model], self._pace_of(model, True)
         while waiting:
             if wait := pace.take():

@@ -5,10 +5,10 @@ F {...}          failed: why no trial can run
 B7               begun: trial 7 is being worked on
 A7 {...}         an event of trial 7's run, as ledgers are written
 J7 {...}         an event of its measuring
-W7 {...}         waits: a real tool of trial 7 is about to act; the parent answers when that is safe
-T {...}          turn: asks when a model may be asked next, or tells how that went
-K {...}          keeps: a secret that the worker came to know, for the parent to redact too
-S7 {...}         the event loop was held up by trial 7, for so long; S by the code of no trial
+W7 {...}         waits: a real tool of trial 7 is about to act; the parent answers when the call is on disk
+T {...}          turn: asks when a model may be asked next, or reports how that went
+K {...}          keeps: a secret that the worker learned, for the parent to redact too
+S7 {...}         stall: trial 7 blocked the event loop, for this long; S: code of no trial did
 D7 {...}         done: its verdict, and what a reader should know
 """
 
@@ -33,7 +33,7 @@ DONE: Final = "D"
 _MARKS: Final = (READY, FAILED, BEGUN, AGENT, JUDGE, WAITS, TURN, STALLED, KEEPS, DONE)
 
 LONGEST: Final = 64 * 1024 * 1024
-"""Bytes in one line; a worker that says more at once is broken."""
+"""The most bytes in one line; a worker that sends more at once is broken."""
 
 
 def packed(message: object) -> bytes:
@@ -42,7 +42,7 @@ def packed(message: object) -> bytes:
 
 
 def unpacked(line: bytes) -> tuple[str, int, str]:
-    """Mark, position and text of a worker's line; ValueError if it is none."""
+    """Mark, position and text of a worker's line; ValueError if it is not one."""
     head, space, text = line.decode().partition(" ")
     if not space or head[:1] not in _MARKS:
         raise ValueError(f"{line[:80]!r} is not a line of a worker")
@@ -70,16 +70,16 @@ class Outbox:
         self.send(mark, position, json.dumps(message).encode())
 
     def ask(self, position: int, call_id: str, tell: Callable[[None], None]) -> None:
-        """Have the parent record for good that a real tool is called; `tell` is called when it has.
+        """Have the parent write to disk that a real tool is called; `tell` is called when it has.
 
-        It has heard all that was sent before. A parent that cannot do it ends its workers.
+        By then it has read all that was sent before. A parent that cannot write ends its workers.
         """
         number = next(self._numbers)
         self._waiting[number] = tell
         self.tell(WAITS, position, {"number": number, "call": call_id})
 
     def answer(self, number: int) -> None:
-        """The parent says that what was asked under this number is safe."""
+        """Handle the parent's message that the call with this number is on disk."""
         self._waiting.pop(number)(None)
 
     def ask_turn(self, model: str, left: float, tell: Callable[[float], None]) -> None:
@@ -89,7 +89,7 @@ class Outbox:
         self.tell(TURN, None, {"ask": number, "model": model, "left": left})
 
     def give_turn(self, number: int, wait: float) -> None:
-        """The parent gives the turn that was asked for under this number."""
+        """Handle the turn that the parent gives to the question with this number."""
         self._turns.pop(number)(wait)
 
     def _write(self, line: bytes) -> None:

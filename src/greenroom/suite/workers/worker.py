@@ -69,16 +69,16 @@ Briefing = dict[str, Any]
 def main(
     inbox: int, outbox: int, rules: dict[str, Any] | None = None, parent: int | None = None
 ) -> None:
-    """Work until the parent ends it, or is gone; by these rules the kernel closes it in first.
+    """Work until the parent ends this process, or is gone; with `rules`, the kernel closes it in first.
 
-    A `parent` that is named takes this process with it, also where that is blocked in C.
+    If `parent` is given, this process ends when the parent does, even while it is blocked in C.
     """
     if parent is not None:
         _die_with(parent)
     if rules is not None:
         confine(**rules)
         lead_through(rules["port"])
-    # Ctrl-C is for the parent, who ends its workers.
+    # Ctrl-C is for the parent, which ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for fd in (inbox, outbox):
         os.set_inheritable(fd, False)
@@ -110,7 +110,7 @@ async def _serve(inbox: int, outbox: Outbox) -> None:
 
 
 def _send_stall(outbox: Outbox, stall: Stall) -> None:
-    """Tell the parent, which has clocks of its own, that the trials alongside this one stand still."""
+    """Report to the parent, which has its own clocks, that the trials alongside this one are held up."""
     position = stall.owner if isinstance(stall.owner, int) else None
     note = describe_stall(stall) if stall.is_news else ""
     outbox.tell(STALLED, position, {"seconds": stall.seconds, "note": note})
@@ -152,7 +152,7 @@ async def _start(briefing: Briefing, outbox: Outbox) -> "WorkerSetup | None":
 
 
 class WorkerSetup:
-    """All that a worker needs to run any trial."""
+    """Everything that a worker needs to run any trial."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class WorkerSetup:
         self._strays = len(strays())
 
     async def run(self, order: dict[str, Any], outbox: Outbox) -> None:
-        """Run a trial, or resume it, and report all that happens to the parent."""
+        """Run or resume a trial, and report everything that happens to the parent."""
         position, case = order["position"], self.cases[order["case_id"]]
         outbox.send(BEGUN, position, b"")
         try:
@@ -201,7 +201,7 @@ class WorkerSetup:
                 send(None)
 
     def notes(self) -> list[str]:
-        """What the fence could not hold or had to refuse in this process, since last asked."""
+        """Notes on what the fence could not hold, or refused, in this process since the last call."""
         before, self._strays = self._strays, len(strays())
         return [*fence_gaps(), *refusals_since(before)]
 
@@ -210,7 +210,7 @@ _sent_secrets: set[str] = set()
 
 
 def _send_secrets(outbox: Outbox) -> None:
-    """Let the parent, which records everything, know the secrets that turned up here."""
+    """Send the secrets that were found here to the parent, which records everything."""
     if len(known := given_secrets()) > len(_sent_secrets):
         for name, value in known:
             if value not in _sent_secrets:
@@ -219,13 +219,13 @@ def _send_secrets(outbox: Outbox) -> None:
 
 
 def _done(result: CaseResult, notes: list[str]) -> dict[str, Any]:
-    """The verdict for the parent; it knows the tags, which may be anything."""
+    """The verdict for the parent, without the tags: the parent has them, and they may be any object."""
     verdict: dict[str, Any] = {**verdict_data(result), "tags": []}
     return {"verdict": verdict, "kept": result.kept is not None, "notes": notes}
 
 
 def _leave_to_parent(_: Ledger, __: Ledger) -> None:
-    """A trial that left the recorded path is not measured: the parent, which has all of it, runs it again."""
+    """Do not measure a trial that left the recorded path: the parent, which has all of it, runs it again."""
     raise BadLedger("the trial left the recorded path.")
 
 
@@ -237,7 +237,7 @@ def _ledger(text: str) -> Ledger:
 def _sender(
     ledger: Ledger, outbox: Outbox, mark: str, position: int, blobs: BlobFolder
 ) -> Callable[[Event | None], None]:
-    """A function that sends what is new in a ledger, also what an earlier call was cut off from sending."""
+    """A function that sends what is new in a ledger, including what an interrupted earlier call did not send."""
     sent, sending = len(ledger), Lock()
 
     def send(_: Event | None) -> None:
@@ -278,7 +278,7 @@ async def _set_up(briefing: Briefing) -> WorkerSetup:
 
 
 def _load_modules(modules: list[tuple[str, str]]) -> None:
-    """The modules of the parent by the names they have there; on another machine their files are named from here."""
+    """Import the parent's modules by the names they have there; relative paths start from this folder."""
     for name, file in modules:
         with fenced_import(Path(file).name):
             load_as(name, os.path.normpath(Path.cwd() / file))
@@ -345,7 +345,7 @@ def _metric(given: Any) -> MetricLike:
 
 
 def _named(given: object) -> object:
-    """What a reference leads to; anything else is itself."""
+    """The object that a reference names; anything else is returned as is."""
     match given:
         case {"reference": str(where)}:
             return load_value(where)

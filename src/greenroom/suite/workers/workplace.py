@@ -1,4 +1,4 @@
-"""Where worker processes are: what the pool needs of a machine or cluster, and of a process there."""
+"""Where worker processes run: what the pool needs from a machine or cluster, and from a process there."""
 
 from collections.abc import Callable
 from typing import Literal, Protocol
@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 from greenroom.ledger.plain import Json
 
 Presence = Literal["alive", "silent", "dead"]
-"""Whether a process is there: `silent` if that cannot be said at the moment."""
+"""Whether a process is there: `silent` if that is unknown at the moment."""
 
 
 class Link(Protocol):
@@ -25,7 +25,7 @@ class Link(Protocol):
         ...
 
     def presence(self, now: float) -> Presence:
-        """Whether the process is there; to be asked now and then."""
+        """Whether the process is there; called every now and then."""
         ...
 
     def kill(self) -> None:
@@ -45,14 +45,14 @@ class Workplace(Protocol):
     """Where worker processes are started."""
 
     starts_together: bool
-    """Whether no trial begins before all workers are there. Where they have to wait for room, trials begin with the first."""
+    """Whether trials begin only when all workers are there; where workers wait for room, they begin with the first."""
 
     async def connect(self, count: int | None) -> int:
-        """Find the place; how many workers to start there if all of `count`, or as many as it is good for."""
+        """Find the place; returns how many workers to start there: `count`, or the usual number for the place."""
         ...
 
     def open(self, note: Callable[[str], None]) -> None:
-        """Prepare it for the workers of a run; `note` takes what a reader of the report should know."""
+        """Prepare it for the workers of a run; `note` adds a note to the report."""
         ...
 
     def hire(self) -> Link:

@@ -69,7 +69,7 @@ class Cluster:
             self._check_connection()
             return
         _check_reachable(self.given.address or os.environ.get(_ADDRESS, ""))
-        # Ray does not take SIGTERM here, which is as it should be; it need not say so.
+        # Ray warns that it cannot handle SIGTERM in a thread; that is intended, so the warning is hidden.
         level, _ = _LOG.level, _LOG.setLevel(logging.ERROR)
         try:
             with opening_for(processes=True):
@@ -96,7 +96,7 @@ class Cluster:
             )
 
     def _runtime_env(self) -> dict[str, Any]:
-        """What Ray sends to the nodes, where it is to be seen: the project's folder, never a value of the environment."""
+        """What Ray sends to the nodes and shows to everyone: the project's folder, never a value of the environment."""
         pip = {"pip": [*self.given.pip]} if self.given.pip else {}
         submitted: Json = msgspec.json.decode(os.environ.get(_SUBMITTED, "{}"))
         sent = submitted.get("runtime_env") if is_object(submitted) else None
@@ -106,7 +106,7 @@ class Cluster:
         return {**pip, "working_dir": str(self.root), "excludes": excludes}
 
     def _omitted(self) -> list[str]:
-        """The folder of the store, if it would travel with the project."""
+        """The folder of the store, if it would be sent with the project."""
         if not self._store or is_server(self._store):
             return []
         folder = Path(os.path.normpath(self.here / self._store))
@@ -115,7 +115,7 @@ class Cluster:
         return [f"/{folder.relative_to(self.root)}"]
 
     def open(self, note: Callable[[str], None]) -> None:
-        """Be ready for the workers of a run."""
+        """Prepare for the workers of a run."""
         self._note = note
         if not ray.is_initialized():
             self._connect()
@@ -151,11 +151,11 @@ class Cluster:
         return station
 
     def pack(self, briefing: Any) -> Parcel:
-        """The briefing as nodes can follow it."""
+        """The briefing with paths as the nodes have them."""
         return pack(briefing, self.root, self.here, withheld(self._store))
 
     def _check_node(self, found: dict[str, Any], asking: float) -> None:
-        """BadInput unless a node has the same Python and Greenroom; a clock that is wrong is noted."""
+        """Check that a node has the same Python and Greenroom, else BadInput; a clock that is wrong is noted."""
         python = ".".join(platform.python_version_tuple()[:2])
         ways = {"Python": "", "Greenroom": f", or give Ray(pip=['greenroom=={__version__}'])"}
         for what, ours in (("Python", python), ("Greenroom", __version__)):

@@ -7,7 +7,7 @@ from greenroom.errors import MissingExtra
 from greenroom.installation import how_to_install
 
 try:
-    # By name: Ray is half typed, and the types are checked where it is not installed, too.
+    # Imported by name: Ray is only half typed, and types are also checked where it is not installed.
     ray: Any = import_module("ray")
     errors: Any = import_module("ray.exceptions")
 except ImportError as error:

@@ -1,6 +1,6 @@
 """The actor on a node: it starts worker processes next to itself and passes their lines on.
 
-It understands nothing of a trial. It keeps the pace of models for its processes, and copies attachments, because
+It knows nothing about trials. It keeps the pace of models for its processes, and copies attachments, because
 both concern the node. Ray is not imported here.
 """
 
@@ -31,7 +31,7 @@ from greenroom.suite.workers.wire import TURN, WAITS, packed, unpacked
 from greenroom.world.pacer import Pace
 
 BEAT: Final = 1.0
-"""Seconds after which the driver is answered though there is nothing to say: the node is alive."""
+"""Seconds after which the driver gets an answer even if there is nothing to report, to show that the node is alive."""
 _PAUSE: Final = 0.002
 """Seconds in which more lines may come, so that one answer takes them all."""
 _MOST: Final = 1_000_000
@@ -63,7 +63,7 @@ class Relay:
         self._known: set[str] = set()
 
     async def about(self) -> dict[str, Json]:
-        """What the driver compares before anything else is said: of another version it may be all that is understood."""
+        """What the driver compares first: with another version it may understand nothing else."""
         return {
             "greenroom": __version__,
             "python": ".".join(platform.python_version_tuple()[:2]),
@@ -90,7 +90,7 @@ class Relay:
         return child.process.pid
 
     async def say(self, turn: int, lines: list[tuple[int, bytes]], blobs: dict[str, bytes]) -> None:
-        """Pass lines on to the processes, in the order in which the driver has said them."""
+        """Pass lines on to the processes, in the order in which the driver sent them."""
         for data in blobs.values():
             digest = given_blob(data, "").digest
             self._blobs.keep([digest])
@@ -104,7 +104,7 @@ class Relay:
             self._next += 1
 
     async def hear(self) -> Heard:
-        """What the processes have said since the last time; waits for it, but not for long."""
+        """What the processes have sent since the last call; waits for it for a short time."""
         if not self._lines and not self._ended:
             self._news.clear()
             with suppress(TimeoutError):
@@ -118,7 +118,7 @@ class Relay:
         return lines, ended, self._mentioned(lines)
 
     async def end(self, number: int) -> None:
-        """End a process at once; what it has said before is still heard."""
+        """End a process at once; what it sent before is still passed on."""
         if (child := self._children.get(number)) is not None:
             child.kill()
 
@@ -180,6 +180,6 @@ class Relay:
 
 
 def _belongs_to_ray(path: str) -> bool:
-    """Whether a part of the path for imports is only for Ray's own processes."""
+    """Whether an entry of `sys.path` is only for Ray's own processes."""
     parts = Path(path).parts
     return "thirdparty_files" in parts or parts[-3:] == ("ray", "_private", "workers")

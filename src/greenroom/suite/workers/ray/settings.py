@@ -1,4 +1,4 @@
-"""Which Ray cluster runs the trials of an evaluation, and what its nodes are given."""
+"""Which Ray cluster runs the trials of an evaluation, and what its nodes receive."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ class Ray:
     cpus: float = 1.0
     """How many CPUs of a node one worker process takes."""
     processes: int | None = None
-    """How many worker processes one actor looks after; without a number, those of a node, 8 at most."""
+    """How many worker processes one actor manages; without a number, those of a node, 8 at most."""
     pip: Sequence[str] = ()
-    """Packages that nodes install first: for trying out. What is always needed belongs in their image."""
+    """Packages that nodes install first, to try something out. What is always needed belongs in their image."""
     patience: float = 30.0
     """Seconds without a sign of life after which a node counts as lost."""
 

@@ -1,4 +1,4 @@
-"""What travels to a node: the project's folder, and a briefing whose paths hold inside it.
+"""What is sent to a node: the project's folder, and a briefing whose paths are valid inside it.
 
 References are made relative to the folder in which the run was started; one that leads out of the project is
 refused by name, because no node would find it.
@@ -28,13 +28,13 @@ _OURS: Final = Path(greenroom.__file__).parent
 
 
 class Parcel(Struct, frozen=True):
-    """What a node needs to know to run trials as they would run here."""
+    """What a node needs to run trials as they would run here."""
 
     briefing: dict[str, Json]
     folder: str
     """Where the run was started, as seen from the project's folder."""
     path: list[str]
-    """Those parts of the path for imports that lie in the project's folder."""
+    """Those entries of `sys.path` that are in the project's folder."""
     withheld: list[str]
     """The variables of the node that its worker processes do not get."""
 
@@ -45,7 +45,7 @@ def project_root(start: Path) -> Path:
 
 
 def pack(briefing: dict[str, Any], root: Path, here: Path, withheld: Sequence[str] = ()) -> Parcel:
-    """A briefing for nodes that have `root` at another place; BadInput names what cannot travel."""
+    """A briefing for nodes that have `root` at another place; BadInput names what cannot be sent."""
     traveller = _Traveller(root, here)
     options = {name: traveller.option(name, v) for name, v in briefing["options"].items()}
     cases: dict[str, Any] = briefing["cases"]
@@ -72,7 +72,7 @@ class _Traveller(Struct, frozen=True):
         """An option of the briefing, with its paths as nodes see them."""
         match name:
             case "cache":
-                # Nodes share no folder with this machine, unless it lies outside the project.
+                # Nodes share no folder of the project with this machine, but perhaps one outside of it.
                 is_here = value is not None and self._is_inside(self._full(value))
                 return None if is_here else value
             case "resources" if not isinstance(value, str) and [*value] != ["reference"]:
@@ -85,7 +85,7 @@ class _Traveller(Struct, frozen=True):
                 return self.part(value, f"the {name}")
 
     def part(self, value: Any, what: str) -> Any:
-        """A reference, or several, as nodes see them; anything else is itself."""
+        """A reference, or several, as nodes see them; anything else is returned as is."""
         match value:
             case str():
                 return self.reference(value, what)
@@ -120,7 +120,7 @@ class _Traveller(Struct, frozen=True):
         return os.path.relpath(full, self.here) if self.is_sent(full) else file
 
     def is_sent(self, path: Path) -> bool:
-        """Whether a file or folder travels."""
+        """Whether a file or folder is sent."""
         if not self._is_inside(full := self._full(path)):
             return False
         parts = full.relative_to(self.root).parts
@@ -134,7 +134,7 @@ class _Traveller(Struct, frozen=True):
 
 
 def _installed(file: Path) -> str:
-    """The name of the module that an installed package, or Greenroom, has in this file; else empty."""
+    """The module in this file, if it belongs to an installed package or to Greenroom; else empty."""
     is_package = {"site-packages", "dist-packages"} & {*file.parts} or file.is_relative_to(_OURS)
     return next(iter(loaded_from(str(file))), "") if is_package else ""
 

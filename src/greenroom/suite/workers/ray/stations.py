@@ -1,4 +1,4 @@
-"""The driver's side of a relay: the processes next to it, and what goes between."""
+"""The driver's side of a relay: the processes next to it, and the messages in between."""
 
 import asyncio
 from collections import deque
@@ -21,7 +21,7 @@ from greenroom.suite.workers.ray.shipment import Parcel
 from greenroom.suite.workers.workplace import Presence
 
 _PLACING: Final = 600.0
-"""Seconds in which the cluster has to find room for a relay."""
+"""Seconds that the cluster gets to find room for a relay."""
 _LEAVING: Final = 5.0
 _SILENT: Final = 3 * BEAT
 _BREATH: Final = 0.01
@@ -51,7 +51,9 @@ class Station:
     async def start(self, number: int, parcel: bytes, env: dict[str, str]) -> None:
         """Start a process there, as soon as the relay itself runs on a node that will do."""
         if not self.is_ready:
-            await self._call("about")  # waits for room, which has nothing to do with clocks
+            await self._call(
+                "about"
+            )  # waits for room first: the clocks are compared by the next call
             begun = monotonic()
             found = await self._call("about")
             self._check(found, monotonic() - begun)
@@ -63,7 +65,7 @@ class Station:
             self._hearing = asyncio.create_task(self._hear())
 
     def say(self, number: int, line: bytes) -> None:
-        """Send a line to a process: soon, or together with all others until the last ones have had time."""
+        """Send a line to a process: at once, or with the next batch if one was sent just now."""
         if not self.lost:
             if not self._out:
                 asyncio.get_running_loop().call_at(self._said_at + _BREATH, self._flush)
@@ -106,7 +108,7 @@ class Station:
             self.lose(str(error))
 
     async def _call(self, method: str, *given: object) -> Any:
-        """What a method of the relay gives; WorkerDied if the relay is gone."""
+        """The result of a method of the relay; WorkerDied if the relay is gone."""
         try:
             with opening_for(processes=True):
                 asked: Awaitable[Any] = getattr(self._actor, method).remote(*given)
@@ -125,7 +127,7 @@ class Station:
             self._tell("end", number)
 
     def lose(self, how: str) -> None:
-        """The relay is gone, or counts as gone: nothing is said to it any more."""
+        """Treat the relay as gone: nothing more is sent to it."""
         if not self.lost:
             self.lost = how
             for link in tuple(self.links.values()):
@@ -229,13 +231,13 @@ class RayProcess:
             self._station.say(self._number, line)
 
     def finish(self, how: str, *, is_lost: bool) -> None:
-        """The process has ended; nothing more is heard of it."""
+        """Note how the process ended; it sends nothing more."""
         self._how = self._how or (how, is_lost)
         for event in (self._news, self._taken, self._gone):
             event.set()
 
     def presence(self, now: float) -> Presence:
-        """Whether its node is heard of. One that has been silent for too long counts as lost."""
+        """Whether its node responds. One that has been silent for too long counts as lost."""
         if not self._is_open:
             return "alive"
         if self._how is not None:
@@ -247,14 +249,14 @@ class RayProcess:
         return "silent" if silence > _SILENT else "alive"
 
     def kill(self) -> None:
-        """End the process; what it has said before is still heard. One that was never started is given up."""
+        """End the process; what it sent before is still read. One that was never started is given up."""
         if not self._is_open:
             self.finish("was ended", is_lost=False)
         elif self._how is None:
             self._station.end(self._number)
 
     async def ended(self) -> tuple[str, bool]:
-        """How it ended; it is waited for, but not for long."""
+        """How it ended; waits for a short time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_LEAVING):
                 await self._gone.wait()
