@@ -101,7 +101,7 @@ async def test_a_mock_that_calls_the_tool_it_stands_for_is_refused() -> None:
         return pay(amount)
 
     ledger = await simulate(Case("c", "Hi", mocks={"pay": stand_in}), desk)
-    assert "past the gate" in ended(ledger).error  # pyright: ignore[reportOptionalMemberAccess]
+    assert "bypassing the gate" in ended(ledger).error  # pyright: ignore[reportOptionalMemberAccess]
     assert ACTED == []
 
 

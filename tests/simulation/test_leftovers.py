@@ -68,11 +68,11 @@ async def test_a_run_that_is_over_calls_nothing_any_more_and_says_whose_it_was()
     length = len(before)
     (world,) = backend.worlds
     with pytest.raises(
-        ToolRefused, match=r"^the run of case 'hello' is over; nothing may be called"
+        ToolRefused, match=r"^the trial of case 'hello' is over; no further call is allowed"
     ):
         await world.call_tool(ToolRequest("1", "refund", {}), body)
     with pytest.raises(
-        ToolRefused, match=r"^the run of case 'hello' is over; nothing may be called"
+        ToolRefused, match=r"^the trial of case 'hello' is over; no further call is allowed"
     ):
         await world.call_model(ModelRequest("clerk", ()), body)
     assert len(before) == length

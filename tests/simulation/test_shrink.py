@@ -75,7 +75,7 @@ def test_what_is_left_is_minimal() -> None:
 
 def test_a_spent_budget_is_said() -> None:
     found = shrunk(max_trials=3)
-    assert (found.trials, found.is_minimal, found.stopped) == (3, False, "3 trials were taken")
+    assert (found.trials, found.is_minimal, found.stopped) == (3, False, "3 trials were run")
     assert forgot(asyncio.run(simulate(found.case, AGENT)))
 
 

@@ -454,7 +454,7 @@ async def test_a_bridge_that_drops_the_users_answer_is_named(agent: Any, user: A
 
 def test_a_bridge_is_made_of_functions() -> None:
     wrong: Any = "Tell me."
-    with pytest.raises(BadCase, match=r"Bridge\(format_prompt='Tell me.'\) wants a function"):
+    with pytest.raises(BadCase, match=r"Bridge\(format_prompt='Tell me.'\) must be a function"):
         Bridge(format_prompt=wrong)
 
 

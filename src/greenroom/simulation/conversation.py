@@ -71,15 +71,14 @@ async def simulate(
 
     A `ledger` of an unfinished trial is continued. The trial always ends in the ledger: with the
     reason, and with the error if it broke. `allow_unfenced` runs where the fence cannot hold, and
-    `allow_opaque` an agent whose tools run where no gate can see them. `before_live` is asked to keep
-    what `on_event` heard before a named tool runs for real. `resources` are functions by name that open
-    what such a tool works with: called when it runs, and closed with the trial. `omit_questions` leaves
-    out of the ledger what models were asked. `trial` says which trial of the case it is; the pieces of
-    replies are cut by it. `stream` asks models for their words as they come, even if nothing takes
-    them, so that the first ones can be timed. `middleware` stands around the agent's questions and calls,
-    the first one outermost. `max_seconds` is a limit below that of the case. A `recording` answers for
-    models, and for tools that would really run. `model` answers in place of every model of the agent,
-    and of the case's.
+    `allow_opaque` an agent whose tools run where no gate can see them. Before a named tool runs for real,
+    `before_live` must save what `on_event` received. `resources` maps names to functions that open what
+    such a tool needs: each is called when the tool runs, and closed with the trial. `omit_questions` leaves
+    the requests to models out of the ledger. `trial` is the number of this trial of the case; it also seeds
+    how replies are split into pieces. `stream` has models stream their replies even if nothing reads the
+    pieces, so that the first words can be timed. `middleware` wraps the agent's model and tool calls, the
+    first one outermost. `max_seconds` is a limit below that of the case. A `recording` answers for models,
+    and for tools that would run for real. `model` replaces every model of the agent, and the case's.
     """
     check_loop()
     check_outermost()
@@ -117,7 +116,7 @@ async def simulate(
 
 
 def _begin(trial: TrialContext) -> None:
-    """Begin a trial, in the middle of a recorded session if its case goes on from one."""
+    """Begin a trial, in the middle of a recorded session if its case continues one."""
     recording = trial.world.recording
     recorded_at = None if recording is None else recording.recorded_at
     if not trial.case.history or len(trial.ledger):
@@ -167,7 +166,7 @@ async def _converse(trial: TrialContext) -> EndReason:
 
 
 async def advance(trial: TrialContext) -> Advance:
-    """The agent's next move; a refusal is raised again, even if the agent has swallowed it."""
+    """Let the agent make its next move; a refusal is raised again, even if the agent has swallowed it."""
     backend, world = trial.backend, trial.world
     # An agent that runs elsewhere is reached through the fence.
     hosts: tuple[str, ...] = getattr(backend, "reaches", ())
@@ -182,7 +181,7 @@ async def advance(trial: TrialContext) -> Advance:
 
 
 async def say(trial: TrialContext, message: Json, changes: tuple[Change, ...] = ()) -> None:
-    """Record what the agent hears of a message; middleware may have a say in its words."""
+    """Record a message as the agent receives it; middleware may change it."""
     text, attached = text_and_attachments(message)
     hooks = trial.world.middleware
     if hooks is not None:
@@ -220,7 +219,7 @@ def _goal_reached(trial: TrialContext) -> bool:
 
 
 def _limit_reached(trial: TrialContext, outcome: TurnOver | Waiting) -> bool:
-    """Whether another round is due that the limit forbids."""
+    """Whether another round is due, but over the limit."""
     if turns(trial.ledger) < turn_limit(trial.case, trial.user):
         return False
     return isinstance(outcome, Waiting) or trial.user_side.would_speak

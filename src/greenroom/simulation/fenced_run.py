@@ -30,7 +30,7 @@ Converse = Callable[[TrialContext], Awaitable[EndReason]]
 
 
 async def run_within(limit: float, trial: TrialContext, converse: Converse) -> None:
-    """Hold the conversation of a trial for so many seconds at most, and record how it ended."""
+    """Hold the conversation of a trial for at most `limit` seconds, and record how it ended."""
     deadline = Deadline(limit, name=f"case {trial.case.id!r}", on_extended=trial.world.extend)
     trial.world.deadline = monotonic() + limit
     # SDKs swallow refusals and try again; a case that was refused something ends at once.
@@ -76,7 +76,7 @@ async def _run_fenced(trial: TrialContext, converse: Converse, deadline: Deadlin
 
 
 async def _close_up(trial: TrialContext) -> GreenroomError | None:
-    """Close what bodies worked with and let middleware look back; the reason if one of them fails."""
+    """Close the resources of tools and let middleware look back; the reason if one of them fails."""
     resources, hooks = trial.world.resources, trial.world.middleware
     not_closed = None
     if resources.is_open:
@@ -130,7 +130,9 @@ def _ending(
         why = f"the user agent for {trial.speaking!r} did not answer within {late:.3g} s."
         return _error(UserAgentFailed(why))
     if task.cancelled():
-        return _error(RunBroke("the run was cancelled from inside; something cancelled its task."))
+        return _error(
+            RunBroke("the trial was cancelled from inside; something cancelled its task.")
+        )
     error = task.exception()
     if (broke := error or not_closed) is not None:
         return _error(broke)

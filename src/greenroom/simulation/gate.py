@@ -1,4 +1,4 @@
-"""The gate: in a rehearsal no tool body runs unless its author named it.
+"""The tool gate: in a rehearsal no tool body runs unless its author named it.
 
 A call resolves to a mock, else to a real body that was named for this case or run, else it is a
 violation. After a violation every later call is refused, and the case ends as an error whatever the
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from greenroom.world.replayed import Recording
 
 BeforeLive = Callable[[str, Callable[[GreenroomError | None], None]], None]
-"""Is asked before a real tool acts to keep what was recorded so far, its call included.
+"""Called before a real tool acts, to save what was recorded so far, including its call.
 
-Takes the id of the call, and a function to call, in any thread, with None once that is safe, or with
-the reason why it is not. So it is known whatever happens to the process which tools may have acted.
+Takes the id of the call, and a function to call, in any thread, with None once that is saved, or with
+the reason why it is not. So whatever happens to the process, it is known which tools may have acted.
 """
 
 _ACTING: Final = ContextVar["Ledger | None"]("greenroom_acting", default=None)
@@ -54,11 +54,11 @@ _ACTING: Final = ContextVar["Ledger | None"]("greenroom_acting", default=None)
 _OWN: Final = ContextVar[object]("greenroom_own_tool", default=None)
 """The tool of a user agent whose body runs here."""
 CALLED_DIRECTLY: Final = "called_directly"
-"""The note that code of the case called a tool which its author named, past the gate."""
+"""The note that code of the case called a named tool itself, bypassing the gate."""
 
 
 def _drop(_: str) -> None:
-    """Take a piece of a reply that only its time is wanted of."""
+    """Take a piece of a reply of which only the time matters."""
 
 
 class FencedWorld(LiveWorld):
@@ -67,7 +67,7 @@ class FencedWorld(LiveWorld):
     recording: "Recording | KnownAnswers | None" = None
     """Answers for models, where it can."""
     seed: int | None = None
-    """Goes to models that take one."""
+    """Passed to models that accept a seed."""
     starting_processes = staticmethod(partial(opening_for, processes=True))
     """Opens the fence for a process in which code of the case runs, itself inside the fence."""
 
@@ -75,7 +75,7 @@ class FencedWorld(LiveWorld):
         super().__init__(ledger, **options)
         self.refusals = refusals
         self.listens = False
-        """Whether models are asked for their words as they come though nothing takes them."""
+        """Whether models stream their replies even if nothing reads the pieces."""
 
     async def call_model(
         self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
@@ -125,10 +125,10 @@ class RehearsalWorld(FencedWorld):
         self._case = case
         self._tools = tools or {}
         self.allowed = allowed
-        """The tools that were named for this case or for the whole run, so that they may really run."""
+        """The tools that were named for this case or for the whole run, so that they may run for real."""
 
     def with_voice(self, voice: Voice) -> "RehearsalWorld":
-        """The same gate for the other side of the conversation."""
+        """This world's gate for the other side of the conversation."""
         gate = self.refusals, self._case, self._tools, self.allowed
         twin = RehearsalWorld(self.ledger, *gate, **self._options(voice))
         self._share_with(twin)
@@ -137,7 +137,7 @@ class RehearsalWorld(FencedWorld):
         return twin
 
     def _options(self, voice: Voice) -> WorldOptions:
-        """Those of this world, for another voice."""
+        """The options of this world, for another voice."""
         return {
             "voice": voice,
             "run_id": self.run_id,
@@ -147,7 +147,7 @@ class RehearsalWorld(FencedWorld):
         }
 
     def _share_with(self, other: FencedWorld) -> None:
-        """Let another world of this trial have what was set for this one after it was made."""
+        """Copy to another world of this trial what was set on this one after it was made."""
         other.deadline = self.deadline
         other.captures, other.redact = self.captures, self.redact
         other.recording, other.seed = self.recording, self.seed
@@ -173,14 +173,14 @@ class RehearsalWorld(FencedWorld):
                 world.deadline += seconds
 
     def simulate(self, mock: Simulated, request: ToolRequest) -> Awaitable[Json]:
-        """What a model answers for a tool."""
+        """The answer of a model that simulates a tool."""
         issued_at = self.ledger.index_of(self.voice).called[request.id].seq
         return self.simulated.answer(mock, request, self.user_world, issued_at)
 
     async def call_model(
         self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
     ) -> ModelReply:
-        """Ask the real model; what it is told of tools is known to who simulates them."""
+        """Ask the real model; the simulated tools also see the tool descriptions it gets."""
         self.simulated.show(request.tools)
         return await super().call_model(request, body, on_delta)
 
@@ -201,7 +201,7 @@ class RehearsalWorld(FencedWorld):
         elif type(mock) in JSON_TYPES:  # there is nothing to run, and no time to record
             return answer_constant(self, request, mock, "mock")
         if request.tool in mocking_var.get():
-            # A mock that calls the tool it stands for would be asked for itself.
+            # A mock that calls the tool it replaces would call itself.
             raise self.refusals.set(self._refused_directly(request.tool))
         if mock is not ABSENT and not is_origin(mock, request):
             source: Source = "simulated" if is_simulated(mock, request) else "mock"
@@ -241,7 +241,7 @@ class RehearsalWorld(FencedWorld):
             _ACTING.reset(acting)
 
     def _recorded(self, request: ToolRequest) -> Returned | None:
-        """How the same call ended in the recording that answers; None if there is none."""
+        """How this call ended in the recording; None without a recording, or if it is not recorded."""
         if self.recording is None:
             return None
         try:
@@ -250,7 +250,7 @@ class RehearsalWorld(FencedWorld):
             raise self.refusals.set(drift) from None
 
     async def _keep_call(self, request: ToolRequest) -> None:
-        """Let no real tool act before its call is on disk, where that is promised."""
+        """Let no real tool act before its call is on disk, if the run is recorded."""
         if self.before_live is not None:
             await asyncio.wrap_future(_kept(request.id, self.before_live))
             self.refusals.check()
@@ -260,7 +260,7 @@ class RehearsalWorld(FencedWorld):
         return any(names_tool(allowed, name, origin) for allowed in self.allowed)
 
     def check_resources(self) -> None:
-        """Refuse a case in which a tool may really run that would lack what it works with."""
+        """Refuse a case that lets a real tool run without its resources."""
         for name, facts in self._tools.items():
             mock = self._case.mocks.get(name, ABSENT)
             if isinstance(facts.origin, Tool) and facts.origin.resources:
@@ -269,13 +269,13 @@ class RehearsalWorld(FencedWorld):
                     self.resources.check(facts.origin.required_resources, name)
 
     def check_direct_call(self, origin: object, name: str) -> None:
-        """Refuse a tool body called past the World, unless its author named that tool."""
+        """Refuse a tool body that is called without the World, unless its author named that tool."""
         mock = self._case.mocks.get(name, ABSENT)
         is_named = isinstance(mock, Live) and names_tool(mock, name, origin)
         if not (is_named or is_the_tool(mock, origin) or self._is_allowed(name, origin)):
             raise self.refusals.set(self._refused_directly(name))
         if _ACTING.get() is not self.ledger:
-            # What a named body calls is part of its own call; this stands alone.
+            # A tool that a named body calls is part of that call; this one is a call by itself.
             self.record(Noted(name=CALLED_DIRECTLY, data={"tool": name}))
             if self.before_live is not None:
                 _kept("", self.before_live).result()  # this code cannot await
@@ -302,7 +302,7 @@ class RehearsalWorld(FencedWorld):
 
     def _refused_directly(self, name: str) -> ToolRefused:
         why = (
-            f"code in case {self._case.id!r} called the tool {name!r} itself, past the gate, so it "
+            f"code in case {self._case.id!r} called the tool {name!r} itself, bypassing the gate, so it "
             f"was not run.\n  Let the agent's model call it, where a mock can answer; or, "
             f"{run_by_name(name)}."
         )
@@ -310,7 +310,7 @@ class RehearsalWorld(FencedWorld):
         return ToolRefused(why)
 
     def _lacking(self, request: ToolRequest) -> list[ToolFacts]:
-        """Every tool that would be refused, so that one look suffices to fix the case."""
+        """Every tool that would be refused, so that the case can be fixed in one go."""
         known = dict(self._tools)
         known.setdefault(request.tool, ToolFacts(request.tool, tuple(request.args)))
         return [
@@ -323,7 +323,7 @@ class RehearsalWorld(FencedWorld):
 
 
 def _kept(call_id: str, before_live: BeforeLive) -> "Future[None]":
-    """Done when what was recorded so far is kept; failed if it cannot be."""
+    """A future that is done when what was recorded so far is saved, and fails if it cannot be."""
     kept: Future[None] = Future()
     kept.set_running_or_notify_cancel()  # a waiter that is cancelled must not cancel this
 
@@ -347,10 +347,10 @@ def _explained(request: ToolRequest, case: Case, lacking: list[ToolFacts]) -> st
     instead = f", {run_by_name(safe)}"
     if isinstance(request.origin, Remote):
         named = run_with_hosts(request.tool, request.origin.address.place)
-        instead = f" really ask the agent elsewhere, whose own tools act: {named}"
+        instead = f" ask the remote agent for real, so that its own tools act: {named}"
     return (
         f"tool {request.tool!r} was called in case {case.id!r}, but has no mock, so it was not run.\n"
-        f"  called with: {dict(request.args)!r}\n  say what the tools answer:\n"
+        f"  called with: {dict(request.args)!r}\n  add a mock for each tool:\n"
         f"    mocks={{\n{mocks}\n    }}\n"
         f"  in an eval-set file: {as_yaml_line({'mocks': {request.tool: {'value': '...'}}})}\n"
         f"  or{instead}."

@@ -22,7 +22,7 @@ def as_stack(middleware: "Iterable[object] | MiddlewareStack") -> "MiddlewareSta
 
 
 async def advance_hooked(backend: Backend, world: World, hooks: "RunMiddleware") -> Advance:
-    """The agent's next move, with what stands around a turn held meanwhile."""
+    """Let the agent make its next move, inside the `around_turn` hooks."""
     async with hooks.around("around_turn"):
         answer = await _before_run(world, hooks)
         outcome = (
@@ -35,7 +35,7 @@ async def advance_hooked(backend: Backend, world: World, hooks: "RunMiddleware")
 
 
 async def _before_run(world: World, hooks: "RunMiddleware") -> tuple[Json] | None:
-    """A reply in the agent's place, asked for as long as the agent has done nothing at all."""
+    """A reply of middleware in the agent's place; asked for only before the agent has done anything."""
     index = world.ledger.index_of(world.voice)
     if index.invocations_ended or index.replied or index.called or index.started:
         return None
@@ -43,7 +43,7 @@ async def _before_run(world: World, hooks: "RunMiddleware") -> tuple[Json] | Non
 
 
 def _answered(world: World, output: Json) -> TurnOver:
-    """Record that the first turn was answered; what was recorded before a cut is not repeated."""
+    """Record that the first turn was answered; what was recorded before an interruption is not repeated."""
     index = world.ledger.index_of(world.voice)
     if "@1" not in index.invocations:
         said = index.said[-1].value if index.said else None

@@ -10,13 +10,13 @@ MAX_MODEL_CALLS = 500
 
 
 class LiveTurnWorld(LiveWorld):
-    """A live world that hands on the pieces of replies and counts the questions to models."""
+    """A live world that passes on the pieces of replies and counts the questions to models."""
 
     captures = True
     spoken: Spoken | None = None
-    """Takes what is said to the user, if anyone listens."""
+    """Called with what is said to the user, if the caller listens."""
     door: ToUser | None = None
-    """Takes the pieces of what an agent says itself to its user; else those of every model are heard."""
+    """Called with the pieces of what an agent itself says to its user; if unset, every model's pieces count."""
     calls_left: int = MAX_MODEL_CALLS
 
     async def call_model(
@@ -25,8 +25,8 @@ class LiveTurnWorld(LiveWorld):
         """Ask the real model, unless it was asked too often in this turn."""
         if self.calls_left < 1:
             raise LoopLimit(
-                "the agent asked its models too often in one turn. Raise max_model_calls, or look why "
-                "it goes round in circles."
+                "the agent asked its models too often in one turn. Raise max_model_calls, or find out why "
+                "it loops."
             )
         self.calls_left -= 1
         if on_delta is None and self.spoken is not None and self.door is None:

@@ -23,10 +23,10 @@ def mocked(mock: Any, request: ToolRequest, context: Context) -> object:
     if type(mock) in JSON_TYPES:
         return mock
     if is_origin(mock, request):
-        # The gate has let none pass that stands alone; here nothing would keep it from acting twice.
+        # The gate handles a bare real tool itself; inside another mock nothing would keep it from acting twice.
         raise MockBroke(
-            f"the mock of tool {request.tool!r} has the real tool inside it, so that it was not run. A real tool "
-            f"is handed over whole: mocks={{{request.tool!r}: {request.tool}}}."
+            f"the mock of tool {request.tool!r} has the real tool inside it, so it was not run. Pass a real tool "
+            f"by itself: mocks={{{request.tool!r}: {request.tool}}}."
         )
     match mock:
         case Fault():
@@ -138,13 +138,13 @@ def _fail(fault: Fault, request: ToolRequest, context: Context) -> Any:
 
 
 async def _lose(value: object, request: ToolRequest, context: Context) -> object:
-    """What a mock did is done; what it answers is not told."""
+    """Run the mock and keep its changes to the state, but lose its answer."""
     _, asks = unwrapped(await value if inspect.isawaitable(value) else value)
     raise AnswerLost(request.tool, (*context.changes(), *asks))
 
 
 def _planted(text: str, value: Any) -> object:
-    """An answer in which somebody has left a text for the agent."""
+    """An answer into which an attacker has put text for the agent."""
     match value:
         case None:
             return text

@@ -1,10 +1,10 @@
 """Names of mocks, allowed tools and tools the user answers that no tool has.
 
-A misspelt one would leave the tool bare, or its wait without an answer.
+A misspelt one would leave the tool without a mock, or its wait without an answer.
 
-A name is judged before the trial where the agent's tools are all there are. An agent inside a tool,
-a step or a callback brings tools of its own, which only turn up while it works; names that may be
-theirs are judged when the trial is over.
+A name is checked before the trial if the agent's tools are all known. An agent inside a tool, a step or
+a callback has its own tools, which are only seen while it works; names that may be theirs are checked
+when the trial is over.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -30,7 +30,7 @@ _ALIKE = 0.75
 def check_names(
     case: Case, backend: Backend, allowed: Collection[object], approved: Collection[str] = ()
 ) -> None:
-    """Refuse all names that can be no tool's.
+    """Refuse all names that no tool can have.
 
     `approved` are tools that wait for an approval, though they do not say so themselves.
     """
@@ -45,9 +45,9 @@ def name_problems(
     """What is wrong with the names that a case gives to tools, each at its place in the case.
 
     A name that no tool has is wrong where nothing brings more tools. Steps, mocks and users that are
-    functions, and the callbacks of a framework's agent could, but hardly ever do: beside them it is
-    wrong if it is nearly a tool's, as are tools that are allowed, since a run may allow those of several
-    agents. Where bodies of tools run, or the user is an agent, names are judged when the trial is over.
+    functions, and the callbacks of a framework's agent could, but hardly ever do: in such a case a name is
+    wrong only if it is close to a tool's. The same holds for allowed tools, since a run may allow those of
+    several agents. Where bodies of tools run, or the user is an agent, names are checked after the trial.
     """
     offered = backend.tools
     if offered is None:
@@ -76,7 +76,7 @@ def name_problems(
 def check_names_after(
     case: Case, backend: Backend, allowed: Collection[object], ledger: Ledger
 ) -> None:
-    """Refuse a name that turned up nowhere in a trial in which all that brings tools has run."""
+    """Refuse a name that was seen nowhere in a finished trial, once all code that could bring tools has run."""
     offered = backend.tools
     if not _names_others(case, allowed, offered or ()):
         return
@@ -126,7 +126,7 @@ def _roles(case: Case) -> Sequence[object]:
 
 
 def brings_agents(case: Case, allowed: Collection[object], offered: Collection[str]) -> bool:
-    """Whether code runs in this trial that may well bring an agent with tools of its own."""
+    """Whether code runs in this trial that is likely to bring an agent with its own tools."""
     if any(isinstance(role, Flow) for role in _roles(case)):
         return True
     return any(name in offered for name in _bodies(case, allowed))

@@ -1,7 +1,7 @@
 """The life of a separate process: it calls functions for another, inside the fence, one after another.
 
-The fence goes up before anything of the author's is imported and stays up until the process ends. Nothing
-acts here: tools are called by the other process, models are asked there, and the clock is its own too.
+The fence goes up before any code of the author is imported and stays up until the process ends. Nothing
+acts here: the other process calls tools, asks models and has the clock.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 class Wire:
-    """The way to the other process."""
+    """The connection to the other process."""
 
     def __init__(self, inbox: int, outbox: int) -> None:
         self._inbox = inbox
@@ -89,7 +89,7 @@ class Wire:
                     match json.loads(line):
                         case {"answer": int(number)} as answer:  # pyright: ignore[reportUnknownVariableType]
                             waiting = self._asked.pop(number)
-                            # What gave up waiting, by a timeout of its own, takes no answer.
+                            # A caller that gave up waiting, by its own timeout, takes no answer.
                             if waiting.set_running_or_notify_cancel():
                                 waiting.set_result(cast("Message", answer))
                         case {"call": call}:
@@ -130,7 +130,10 @@ async def _serve(wire: Wire) -> None:
         wire.send({"done": {**done, "clean": not left and not done["refused"]}})
 
 
-_OTHER_VERSION = "the separate process has another version of Greenroom, which cannot be talked to; install the same there."
+_OTHER_VERSION = (
+    "the separate process has another version of Greenroom, so the two cannot communicate; "
+    "install the same version there."
+)
 
 
 class NodeWorld:
@@ -155,7 +158,7 @@ class NodeWorld:
         return float(cast("float", _given(self._wire.ask(now=True).result())))
 
     def record(self, event: Event) -> Event:
-        """Have a note recorded: nothing else happens here."""
+        """Have the other process record a note; no other event is recorded from here."""
         assert isinstance(event, Noted)
         _given(self._wire.ask(note=event.name, data=event.data).result())
         return event
@@ -175,7 +178,7 @@ class FarCall:
         )
 
     async def run(self, unheld: tuple[str, ...]) -> Message:
-        """What it came to: an output and what it did to the state, or an error."""
+        """Run the call; returns its output and its changes to the state, or an error."""
         found: Message = {"output": None, "asks": [], "error": None}
         seen = len(strays())
         scope = FencedScope(self._call["name"] or "a decision", self._breach)
@@ -209,7 +212,7 @@ class FarCall:
     def _changes(self) -> list[object]:
         try:
             return to_builtins(self._context.changes())
-        except Exception:  # noqa: BLE001 - the error is told already
+        except Exception:  # noqa: BLE001 - the error is reported already
             return []
 
     async def _value(self) -> Any:
@@ -245,7 +248,7 @@ class FarCall:
     def _hand_on(self, piece: str) -> Awaitable[Message]:
         return asyncio.wrap_future(self._wire.ask(piece=piece))
 
-    # What is answered by the other process, or by none
+    # Calls that the other process answers, and those that are refused
 
     def _route(self, tool: object, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         from pydantic_core import to_jsonable_python
@@ -288,9 +291,9 @@ def _refuse_on_import(_: object, tool: str) -> NoReturn:
 
 
 class _NodeHost:
-    """Has tools that a thread calls answered as others are, and answers no agent of another framework.
+    """Answers tools that are called in a thread, and refuses agents of other frameworks.
 
-    The models of such an agent would be asked from here.
+    The models of such an agent would be asked from this process.
     """
 
     is_answered = False
@@ -313,7 +316,7 @@ class _NodeHost:
         return self._refuse(
             FenceBreach(
                 f"an agent of another framework asked for {what} in a separate process; it was refused. Run "
-                f"that agent in a step that does not stand apart."
+                f"that agent in a step that is not apart(…)."
             )
         )
 
@@ -322,7 +325,7 @@ class _NodeHost:
         return self._refuse(error) if isinstance(error, Refusal) else error
 
     def new_id(self, *parts: object) -> str:
-        """An id of no importance."""
+        """An id that is not used."""
         return "-".join(map(str, parts))
 
     def begin(self, place: str) -> None:
@@ -348,5 +351,5 @@ class _Chunks:
 
     def __iter__(self) -> NoReturn:
         raise BadAgent(
-            "`chunks` come as they are written: take them by `async for`, in an async step."
+            "`chunks` arrive as they are written: read them with `async for`, in an async step."
         )

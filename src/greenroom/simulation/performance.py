@@ -1,4 +1,4 @@
-"""The live door: an agent that acts for real, one turn at a time, its conversation kept as a ledger."""
+"""The live entry point: an agent that acts for real, one turn at a time, its conversation kept as a ledger."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
@@ -69,13 +69,14 @@ def perform(
     """Let an agent answer for real: its models are asked, its tools act.
 
     Await it for the ledger of the conversation, or go through `.deltas()` for the pieces of the reply.
-    With `ledger`, or the id of a `conversation` in the store, the next turn is taken, in this process or
-    another. `attachments` go with the message: [attach("cup.png")]. `answers` are for what the agent waits for, by tool: {"approve_payment": True}. State in the
-    scopes `user` and `app` outlives the conversation; `user` and `app` say whose it is. `resources` are
-    functions by name that open what tools work with; `middleware` stands around its questions and calls.
+    `ledger`, or the id of a `conversation` in the store, continues that conversation, in this process or
+    another. `attachments` go with the message: [attach("cup.png")]. `answers` are for what the agent waits
+    for, by tool: {"approve_payment": True}. State in the scopes `user` and `app` outlives the conversation;
+    the arguments `user` and `app` say whose it is. `resources` maps names to functions that open what tools
+    need; `middleware` wraps the agent's model and tool calls.
     """
     from greenroom.store.store import (
-        as_store,  # SQLite is loaded when something is to be remembered
+        as_store,  # SQLite is loaded only when something must be stored
     )
 
     turn = Turn(
@@ -118,7 +119,7 @@ class Performance:
     async def _take(self, on_delta: OnDelta | None) -> Ledger:
         if self._is_begun:
             raise BadInput(
-                "this turn is under way or was broken off, and is not taken twice. Go on with "
+                "this turn is in progress or was interrupted, and is not taken twice. Continue with "
                 "perform(agent, ledger=performance.ledger)."
             )
         self._is_begun = True
@@ -134,7 +135,7 @@ class Performance:
     async def deltas(self, hold: int | None = None) -> AsyncIterator[str]:
         """The pieces of the agent's answer as they come; the turn is over when they end.
 
-        With `hold`, at most so many wait to be taken; then the model's stream is not read any further.
+        With `hold`, at most that many pieces wait to be read; beyond that, the model's stream is not read further.
         After a `Restarted` among them the answer begins again.
         """
         pieces = Pieces[str](hold)
@@ -157,7 +158,7 @@ class Performance:
 
 
 class Turn(Struct, eq=False):
-    """One turn: the conversation is found and held, the agent hears the user and goes as far as it can."""
+    """One turn: the conversation is found and locked, then the agent gets the message and goes as far as it can."""
 
     agent: Any
     message: str | None
@@ -175,11 +176,9 @@ class Turn(Struct, eq=False):
     on_event: Callable[[Event], None] | None
 
     def check(self) -> None:
-        """Refuse what cannot be meant, before anything is asked or done."""
+        """Refuse arguments that contradict each other or are invalid, before anything is asked or done."""
         if len(self.ledger) and self.conversation:
-            raise BadInput(
-                "perform() got a ledger and a conversation; one of them says what goes on."
-            )
+            raise BadInput("perform() got a ledger and a conversation; give only one of them.")
         if self.conversation and self.store is None:
             raise BadInput("a conversation is found by its id in a store, but the store is off.")
         for one in self.attachments:
@@ -188,7 +187,9 @@ class Turn(Struct, eq=False):
         if self.attachments:
             self.message = self.message or ""
         elif self.message is not None and not self.message.strip():
-            raise BadInput("the message is empty; leave it out to let the agent go on without one.")
+            raise BadInput(
+                "the message is empty; leave it out to let the agent continue without one."
+            )
         if self.max_model_calls < 1:
             raise BadInput(f"max_model_calls is {self.max_model_calls}; it must be at least 1.")
         if self.seconds is not None and not self.seconds > 0:
@@ -198,7 +199,7 @@ class Turn(Struct, eq=False):
                 raise BadInput(f"state[{scope!r}] is not a mapping; give state by scope and key.")
 
     async def take(self, on_delta: OnDelta | None) -> Ledger:
-        """Go on with the conversation until the agent has answered or waits."""
+        """Continue the conversation until the agent has answered or waits."""
         around = answerable()
         if around is not None:
             raise BadAgent(
@@ -211,7 +212,9 @@ class Turn(Struct, eq=False):
 
             self.ledger = Conversations(self.store.database).ledger(self.conversation)
         if id(self.ledger) in _AT_WORK:
-            raise BadInput("another turn of this conversation is under way; wait until it is over.")
+            raise BadInput(
+                "another turn of this conversation is in progress; wait until it is over."
+            )
         _AT_WORK.add(id(self.ledger))
         try:
             await self._take_with(backend, on_delta)
@@ -263,7 +266,7 @@ class Turn(Struct, eq=False):
         except TimeoutError as error:
             raise TimeUp(
                 f"the agent did not answer within {self.seconds:g} s. What happened is kept: "
-                f"perform(agent, ledger=…) goes on from there, and a tool that was cut is not repeated."
+                f"perform(agent, ledger=…) continues from there, and a tool that was interrupted is not repeated."
             ) from error
         finally:
             try:
@@ -275,7 +278,7 @@ class Turn(Struct, eq=False):
             raise outcome.error
 
     def _equip(self, world: "LiveTurnWorld", backend: Backend, on_delta: OnDelta | None) -> None:
-        """Give the world of this turn its limit, who listens, and what stands around it."""
+        """Give the world of this turn its limit, its listener and its middleware."""
         world.calls_left = self.max_model_calls
         world.model = getattr(backend, "answered_by", None)
         if on_delta is not None:
@@ -327,7 +330,7 @@ class Turn(Struct, eq=False):
             world.record(StateChanged(changes=tuple(changes)))
 
     async def _talk_hooked(self, backend: Backend, world: "LiveTurnWorld") -> Advance:
-        """The turn, with what stands around a run held meanwhile."""
+        """The turn, inside the `around_run` hooks of middleware."""
         hooks = world.middleware
         if hooks is None:
             return await self._talk(backend, world)
@@ -342,12 +345,12 @@ class Turn(Struct, eq=False):
         return await advance_hooked(backend, world, world.middleware)
 
     async def _talk(self, backend: Backend, world: "LiveTurnWorld") -> Advance:
-        """Let the agent finish what was cut, then hear the user, then answer."""
+        """Let the agent finish what was interrupted, then get the message, then answer."""
         index, outcome = self.ledger.index_of(), None
         if index.open_invocation is not None:
             outcome = await self._advance(backend, world)
             if isinstance(outcome, Failed):
-                return outcome  # the user learns of it first, and then says what they want
+                return outcome  # the user should see the failure first, and decide what to do
         elif index.invocations:
             last = index.invocations_ended[next(reversed(index.invocations))]
             if last.outcome == "finished":
@@ -366,11 +369,11 @@ class Turn(Struct, eq=False):
         elif outcome is not None:
             return outcome
         elif index.invocations and not _is_unheard(index):
-            raise BadInput("the agent has answered; give a message to go on.")
+            raise BadInput("the agent has answered; give a message to continue.")
         return await self._advance(backend, world)
 
 
 def _is_unheard(index: VoiceIndex) -> bool:
-    """Whether the run was cut between the user's last message and the agent's turn."""
+    """Whether there was an interruption between the user's last message and the agent's turn."""
     last = index.invocations_ended[next(reversed(index.invocations))]
     return bool(index.said) and index.said[-1].seq > last.seq

@@ -1,4 +1,4 @@
-"""The first refusal of a case: whatever becomes of the exception, nothing may be called after it."""
+"""The first refusal of a case: even if the exception is caught, nothing may be called after it."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from greenroom.errors import Refusal, ToolRefused
 
 
 class Refusals(Struct, eq=False):
-    """The first refusal of a case. Once set it never opens again."""
+    """The first refusal of a case. Once set, everything after it is refused."""
 
     is_set: bool = False
     refusal: Refusal | None = None
@@ -25,17 +25,17 @@ class Refusals(Struct, eq=False):
         return refusal
 
     def reset(self) -> None:
-        """Begin again: what was refused is reported, and the next work has no part in it."""
+        """Begin again: the refusal is reported, and does not affect the next work."""
         self.is_set, self.refusal = False, None
 
     def close(self, case_id: str) -> None:
-        """The run is over: what was left behind must not act after the verdict."""
+        """Refuse all further calls: the trial is over, and work left behind must not act after the verdict."""
         self._over = case_id
         self.is_set = True
 
     def check(self) -> None:
-        """Refuse everything after the first refusal, and after the run."""
+        """Refuse everything after the first refusal, and after the trial."""
         if self.is_set:
             raise self.refusal or ToolRefused(
-                f"the run of case {self._over!r} is over; nothing may be called any more."
+                f"the trial of case {self._over!r} is over; no further call is allowed."
             )

@@ -1,8 +1,8 @@
-"""A rehearsal by hand: the agent goes as far as it can, then rests until somebody speaks.
+"""A rehearsal in which you speak for the user: the agent goes as far as it can, then rests until the next move.
 
-Nothing waits in memory between two moves: where it rests is a ledger that is not finished, so a play can be
-taken up in another process, and thinking costs no time of the case. It is the conversation of a trial cut
-at the place where the user is asked; gate, fence and watchdog are the same.
+Nothing waits in memory between two moves: the resting state is an unfinished ledger, so a rehearsal can be
+continued in another process, and time to think does not count for the case. It is the conversation of a
+trial, split where the user is asked; gate, fence and watchdog are the same.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -36,7 +36,7 @@ from greenroom.simulation.user.given_answers import answers_to
 
 _MANY_TURNS = 1_000
 _Move = Callable[[TrialContext, Advance | None], Awaitable[bool]]
-"""Says something where the agent stands; whether the agent is to go on then."""
+"""Makes a move where the agent rests; returns whether the agent should continue then."""
 
 
 class Rest(Struct, frozen=True, kw_only=True):
@@ -45,18 +45,18 @@ class Rest(Struct, frozen=True, kw_only=True):
     waits: tuple[Yield, ...] = ()
     """What the agent waits for; nothing after a finished turn."""
     ended: str = ""
-    """`finished` if the agent has ended the conversation, `error` if it cannot go on."""
+    """`finished` if the agent has ended the conversation, `error` if it cannot continue."""
     error: str = ""
     refused: tuple[str, ...] = ()
-    """Tools that were refused for want of a mock; `go_on` tries again with one."""
+    """Tools that were refused because they have no mock; `go_on` tries again with one."""
 
 
 class Rehearsal:
     """A conversation with an agent, move by move, with every side effect mocked.
 
-    `case` gives mocks, state and the simulated user; `mocks` and `state` come on top. A `ledger` that
-    rests is gone on with. No tool body runs, not even one that the case allows; only a mock made by
-    `live(...)` runs one.
+    `case` gives mocks, state and the simulated user; `mocks` and `state` are added to them. An unfinished
+    `ledger` is continued. No tool body runs, not even one that the case allows, except by a mock made
+    with `live(...)`.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Rehearsal:
         return await self._take(move)
 
     async def go_on(self, mocks: Mapping[str, Anything] | None = None) -> Rest:
-        """Go on after a refusal, with the mocks that were missing."""
+        """Continue after a refusal, with the mocks that were missing."""
         self.give_mocks(mocks or {})
 
         async def move(_: TrialContext, outcome: Advance | None) -> bool:
@@ -136,14 +136,14 @@ class Rehearsal:
         return await self._take(move)
 
     def give_mocks(self, mocks: Mapping[str, Anything]) -> None:
-        """Let tools answer otherwise from now on; None takes a mock away."""
+        """Change what tools answer from now on; None removes a mock."""
         kept = {
             name: mock for name, mock in {**self.case.mocks, **mocks}.items() if mock is not None
         }
         self.case = replace(self.case, mocks=kept)
 
     def fork(self, at: int, mocks: Mapping[str, Anything] | None = None) -> "Rehearsal":
-        """Another rehearsal that goes on from before event `at`; nothing before it is asked again."""
+        """Another rehearsal that continues from before event `at`; nothing before it is asked again."""
         first = started(self.ledger)
         if first is None or not 0 < at <= len(self.ledger):
             raise BadInput(f"at={at} should be one of the events 1 to {len(self.ledger)}.")
@@ -206,11 +206,11 @@ class Rehearsal:
         begin(trial)
         await run_within(self._seconds, trial, converse)
         if mistakes:
-            raise mistakes[0]  # nothing was said: the rehearsal rests where it did
+            raise mistakes[0]  # nothing was said: the rehearsal rests where it was
         return self._rested(ledger, reached)
 
     def _rested(self, ledger: Ledger, reached: list[Advance]) -> Rest:
-        """Keep what happened; that it ended is kept only if the agent ended it."""
+        """Keep what happened; its end is kept only if the agent ended the conversation."""
         end = ledger[-1]
         assert isinstance(end, RunEnded)
         if reached and end.reason != "error":
@@ -229,7 +229,7 @@ class Rehearsal:
 
 
 async def _where(trial: TrialContext) -> Advance | None:
-    """Where the agent stands: it waits, it has answered, or it has not been spoken to."""
+    """The state of the agent: it waits, it has answered, or it has not been spoken to."""
     index = trial.ledger.index_of()
     if index.open_invocation is not None:
         return await advance(trial)

@@ -1,20 +1,20 @@
-"""How a tool that was refused may be let run for real: the one place for these words of a refusal."""
+"""How to let a refused tool run for real: the one place for these words of a refusal."""
 
 CALL = "a call of the tool"
-"""The route of a tool that is called where no case answers."""
+"""The route in a refusal of a tool that was called where no case answers."""
 _NETWORK = ("socket.", "ssl.", "asyncio.")
 
 
 def run_by_name(tool: str) -> str:
-    """How a tool that reaches nothing outside is let run."""
+    """How to let a tool run that reaches nothing outside."""
     return (
-        f"if a tool has no side effects, hand it over by name: mocks={{{tool!r}: {tool}}} or "
+        f"if a tool has no side effects, allow it by name: mocks={{{tool!r}: {tool}}} or "
         f"allow_tools=[{tool!r}]"
     )
 
 
 def run_with_hosts(tool: str, host: str) -> str:
-    """How a tool is let run that reaches this host."""
+    """How to let a tool run that reaches this host."""
     return f"mocks={{{tool!r}: live({tool!r}, hosts=[{host!r}])}}"
 
 

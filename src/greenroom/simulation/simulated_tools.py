@@ -94,8 +94,8 @@ class SimulatedTools:
                 return found.result
         raise MockBroke(
             f"the model that simulates tool {request.tool!r} gave no usable answer to "
-            f"{dict(request.args)!r}: {problem}. It was asked {_ATTEMPTS} times. Describe the world more "
-            f"closely, choose another model, or mock this tool by hand."
+            f"{dict(request.args)!r}: {problem}. It was asked {_ATTEMPTS} times. Describe the world in more "
+            f"detail, choose another model, or write a mock for this tool."
         )
 
     @asynccontextmanager
@@ -147,7 +147,7 @@ class SimulatedTools:
         return about if returns is None else {**about, "returns": returns}
 
     async def _ask(self, asked: ModelRequest, world: World) -> str:
-        """The model's words; that it cannot be asked is a failure of the simulation."""
+        """The model's words; if it cannot be asked, the simulation has failed."""
         ends = (e for e in world.ledger.of(ModelReplied, ModelFailed, voice=world.voice))
         asked = replace(asked, n=sum(event.node == asked.node for event in ends))
         model = self._models[asked.agent]
@@ -163,7 +163,7 @@ class SimulatedTools:
 
 
 def _given_before(ledger: Ledger, asked: ModelRequest, issued_at: int) -> list[str]:
-    """What the model answered to this very call before the trial was cut: it is not asked again."""
+    """The model's answer to this call from before an interruption of the trial, so that it is not asked again."""
     return [
         reply.text
         for reply in ledger.index_of("user").replied
@@ -193,7 +193,7 @@ def _checked(answer: ToolAnswer, request: ToolRequest) -> ToolAnswer:
 
 
 def _returns(request: ToolRequest) -> Json:
-    """The JSON schema of what a tool declares to return; None if that is nothing JSON can be."""
+    """The JSON schema of what a tool declares to return; None if JSON cannot represent that."""
     if not isinstance(request.origin, Tool):
         return None
     from pydantic.errors import PydanticUserError  # slow to load, and few trials need it

@@ -1,4 +1,4 @@
-"""What the user of a live conversation hears: replies as they are written, and in the end all that was said."""
+"""What the user of a live conversation receives: replies as they are written, and in the end the whole answer."""
 
 from collections.abc import Callable
 from typing import Self
@@ -22,8 +22,8 @@ from greenroom.world.pieces import Taken
 class Restarted(str):
     """A piece without words: the pieces before it in this turn do not count, the answer begins again.
 
-    It comes when a model broke off and another one takes over, or when middleware has put another
-    answer in the place of the one that was heard.
+    It comes when a model failed in the middle and another one takes over, or when middleware has replaced
+    the answer of which pieces were already sent.
     """
 
     __slots__ = ()
@@ -36,7 +36,7 @@ class Restarted(str):
 
 
 class Spoken:
-    """Hands on the pieces of a turn, and what was said without any: the user hears the whole answer.
+    """Passes on the pieces of a turn, and what was said without pieces, so that the user gets the whole answer.
 
     `by_parts`: the agent says which of its parts speaks, and that is not always the one whose output
     is the answer. Else the answer is what comes last.
@@ -46,16 +46,16 @@ class Spoken:
         self._on_delta = on_delta
         self._by_parts = by_parts
         self._words: list[str] = []
-        """What was heard and counts."""
+        """The pieces that were sent and still count."""
         self._path = ""
         """Who said it last."""
         self._is_in_reply = False
         self._is_void = False
-        """Whether what was heard does not count; that is said when there is something to be heard instead."""
+        """Whether the pieces sent so far no longer count; a `Restarted` is sent once there is something new to send."""
         self._late: list[Taken] = []
 
     def at(self, path: str, anew: bool = False) -> Callable[[str], Taken]:
-        """Takes the pieces of another reply from a path; `again` if it stands for the one before."""
+        """A function that takes the pieces of another reply from a path; with `anew` it replaces the one before."""
         if anew and path == self._path:
             self._void()
         self._is_in_reply = False
@@ -88,7 +88,7 @@ class Spoken:
                 pass
 
     async def finish(self) -> None:
-        """Wait until what was given late is taken."""
+        """Wait until all late pieces are taken."""
         for late in self._late:
             await late
 
@@ -96,7 +96,7 @@ class Spoken:
         self._is_void = bool(self._words)
 
     def _settle(self, said: str) -> None:
-        """Give what was said, unless it was heard."""
+        """Send what was said, unless it was sent already."""
         words = "".join(self._words)
         if said.strip() and (self._is_void or not words.rstrip().endswith(said.strip())):
             self._void()

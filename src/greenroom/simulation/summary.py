@@ -1,4 +1,4 @@
-"""What a simulated conversation came to, read from its ledger."""
+"""The summary of a simulated conversation, read from its ledger."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -34,12 +34,12 @@ class Simulation:
 
     @property
     def completed(self) -> bool:
-        """Whether the conversation came to an end of its own: no limit, no error."""
+        """Whether the conversation ended by itself: no limit, no error."""
         return self.ended is not None and self.ended not in CUT_SHORT
 
 
 def simulation_of(ledger: Ledger, case: Case | None = None) -> Simulation:
-    """The summary of a run; without `case` the one recorded in the ledger is meant."""
+    """The summary of a trial; without `case`, the one recorded in the ledger is used."""
     if case is None:
         first = questions.started(ledger)
         recorded = None if first is None else first.case

@@ -1,4 +1,4 @@
-"""Whether what a case hands over, as a mock or by name, is the very tool that is called."""
+"""Whether what a case gives, as a mock or by name, is the very tool that is called."""
 
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
@@ -8,7 +8,7 @@ from greenroom.errors import BadCase
 from greenroom.world.world import ToolRequest
 
 ABSENT: Any = object()
-"""Where None is a mock too: there is none."""
+"""Means that there is no mock, since None can be a mock."""
 
 
 def names_tool(given: object, name: str, origin: object) -> bool:
@@ -28,7 +28,7 @@ def is_the_tool(given: object, origin: object) -> bool:
     if isinstance(given, MethodType):
         # It is another object each time it is looked up; as a tool it is the same.
         return given in behind
-    # Of a callable object it is a method that is called.
+    # The function behind a callable object is its `__call__` method.
     function = behind[1]
     is_called = isinstance(function, MethodType) and function.__name__ == "__call__"
     if is_called and function.__self__ is given:
@@ -37,7 +37,7 @@ def is_the_tool(given: object, origin: object) -> bool:
 
 
 def is_origin(mock: object, request: ToolRequest) -> bool:
-    """Whether a mock is the real tool handed over; another tool's is refused as a mistake."""
+    """Whether a mock is the real tool itself; another tool is refused as a mistake."""
     if isinstance(mock, Live) or is_the_tool(mock, request.origin):
         if isinstance(mock, Live) and not names_tool(mock.tool, request.tool, request.origin):
             raise BadCase(
@@ -50,6 +50,6 @@ def is_origin(mock: object, request: ToolRequest) -> bool:
         is_named = isinstance(name := getattr(mock, "name", None), str)
         raise BadCase(
             f"mocks[{request.tool!r}] is the tool {name if is_named else mock!r}, not "
-            f"{request.tool!r}. Hand over the tool itself, or a function that stands in for it."
+            f"{request.tool!r}. Pass the tool itself, or a function that answers for it."
         )
     return False

@@ -1,4 +1,4 @@
-"""The parts of one trial: agent, ledger, world, user and fence, checked and put together."""
+"""The parts of one trial: agent, ledger, world, user and fence, checked and assembled."""
 
 import asyncio
 import sys
@@ -73,7 +73,7 @@ class Visitors:
         self._hosts: dict[Voice, Visits] = {}
 
     def host(self) -> Visits:
-        """The host for the side that is at work here."""
+        """The host for the side whose code runs here."""
         side = _SIDE.get()
         found = self._hosts.get(side)
         if found is None:
@@ -83,7 +83,7 @@ class Visitors:
 
     @contextmanager
     def of_the_user(self) -> Generator[None]:
-        """Agents that run in here belong to the user's side."""
+        """Count agents that run inside as the user's side."""
         token = _SIDE.set("user")
         try:
             yield
@@ -91,7 +91,7 @@ class Visitors:
             _SIDE.reset(token)
 
     def check(self) -> None:
-        """Raise what broke for such an agent, though the code around it may have swallowed that."""
+        """Raise the error of such an agent, even if the code around it has swallowed it."""
         for visits in self._hosts.values():
             if visits.broke is not None:
                 raise visits.broke
@@ -120,14 +120,14 @@ class TrialContext(Struct, eq=False):
 
     @property
     def speaking(self) -> str:
-        """The user agents that are at work on an answer, by name; empty if none is."""
+        """The names of the user agents that are working on an answer."""
         return ", ".join(self._user_side.speaking) if self._user_side is not None else ""
 
     def close(self) -> None:
-        """End the trial: work that it left behind must not act any more."""
+        """End the trial: work that it left behind must no longer act."""
         self.refusals.close(self.case.id)
         if self.scope is not None:
-            # Work that cannot be closed, or was cut while it cleaned up, must not keep the whole
+            # Work that cannot be closed, or was interrupted while it cleaned up, must not keep the whole
             # process fenced.
             self.scope.close()
 
@@ -145,7 +145,7 @@ def set_up(
     approved: Collection[str] = (),
     model: Model | str | None = None,
 ) -> TrialContext:
-    """Everything that a trial of `case` needs; whatever is wrong with it is raised now."""
+    """Everything that a trial of `case` needs; any problem with it is raised now."""
     backend, mocks = _made(case, agent, model)
     if mocks:
         case = replace(case, mocks={**mocks, **case.mocks})
@@ -174,7 +174,7 @@ def set_up(
 
 
 def on_breach(trial: TrialContext) -> Callable[[Breach], None]:
-    """Refuses what tried to reach the outside, and ends the case with it."""
+    """A function that refuses an attempt to reach the outside, and ends the case with it."""
     # It uses these and not `trial`: that holds the scope, and the cycle would outlive it.
     case, refusals = trial.case, trial.refusals
     instead: str = getattr(trial.backend, "way_out", "")
@@ -200,21 +200,21 @@ def attach(trial: TrialContext, stack: "MiddlewareStack") -> None:
     def fenced(event: Event) -> FencedScope | RunScope:
         put_up()
         scope = FencedScope(trial.case.id, refuse)
-        # What is tried when the end is written down cannot change it: that is a fault of the run.
+        # A breach while the end is recorded cannot change that end, so it is a fault of the run.
         return RunScope(scope) if isinstance(event, RunEnded) else scope
 
     attach_to(trial.world, stack, hooks_heard(trial.backend), trial.backend.name, fenced)
 
 
 def backend_of(case: Case, agent: object, model: Model | str | None = None) -> Backend:
-    """What runs in a trial of this case: its own agent or the given one, of that the target."""
+    """The backend of a trial of this case: for its own agent or the given one, or only for its target."""
     return _made(case, agent, model)[0]
 
 
 def _made(
     case: Case, agent: object, model: Model | str | None
 ) -> tuple[Backend, Mapping[str, Any]]:
-    """The same, and the mocks that were made with it."""
+    """The backend of a trial, and the mocks that a per-case factory made with it."""
     chosen = case.agent if case.agent is not None else agent
     if chosen is None:
         raise BadCase(
@@ -225,7 +225,7 @@ def _made(
     maker, instead = _maker_of(backend), given
     if given is None and not isinstance(
         backend, PerCase
-    ):  # which has nothing of its own to ask for
+    ):  # a PerCase backend has no model; it only makes the one that runs
         instead = getattr(backend, "answered_by", None)
     if maker is not None:
         with _making(maker):
@@ -236,13 +236,13 @@ def _made(
 
 
 def _maker_of(agent: object) -> PerCase | None:
-    """The function that makes the agent anew for each trial, if one does."""
+    """The function that makes a new agent for each trial, if there is one."""
     inner = agent.inner if isinstance(agent, AnsweredBackend) else agent
     return inner if isinstance(inner, PerCase) else None
 
 
 def make_sample(agent: object) -> None:
-    """Have an agent made that is made anew for each trial, so that it may be asked what it is."""
+    """If the agent is made anew for each trial, make one now, so that it can be inspected."""
     if (maker := _maker_of(agent)) is not None:
         with _making(maker):
             _ = maker.sample
@@ -250,7 +250,7 @@ def make_sample(agent: object) -> None:
 
 @contextmanager
 def _making(maker: PerCase) -> Generator[None]:
-    """Make an agent inside the fence: before a trial nothing is reached for, and no tool is run."""
+    """Make an agent inside the fence: before a trial nothing connects, and no tool runs."""
     put_up()
     scope = FencedScope(f"{maker.function}()")
     try:
@@ -265,14 +265,14 @@ def _making(maker: PerCase) -> Generator[None]:
 
 
 def target_of(case: Case, backend: Backend) -> Backend:
-    """The one node that a case is about, to be run alone; the whole agent if it names none."""
+    """The one node that a case targets, to run alone; the whole agent if it names none."""
     if not case.target:
         return backend
     part: Any = getattr(backend, "part", None)
     if part is None:
         raise BadCase(
             f"case {case.id!r} targets {case.target!r}, but an agent run by {backend.name!r} has no "
-            f"parts that can be run alone. Hand over the part itself."
+            f"parts that can be run alone. Pass the part itself as the agent."
         )
     try:
         return part(case.target)
@@ -284,9 +284,9 @@ def begin(trial: TrialContext, recorded_at: float | None = None) -> None:
     """Open a new ledger, or check that an old one belongs to this agent."""
     case, backend, ledger = trial.case, trial.backend, trial.ledger
     if not len(ledger):
-        given: Any = case.state  # the ledger copies it as JSON, or says what is none
+        given: Any = case.state  # the ledger copies it as JSON, or names what is not JSON
         asked = case_data(case)
-        asked.pop("history", None)  # which is what comes next
+        asked.pop("history", None)  # its events follow in the ledger, so they are not repeated here
         trial.world.record(
             RunStarted(
                 run_id=trial.world.run_id,
@@ -314,7 +314,7 @@ def begin(trial: TrialContext, recorded_at: float | None = None) -> None:
 
 
 def _declared(backend: Backend, what: Interception) -> tuple[Unseen, ...]:
-    """Which calls of its agent a backend declares to be seen in this way."""
+    """The kinds of calls that a backend declares under this name: "opaque" or "observed"."""
     if what not in (backend.models, backend.tool_calls):
         return ()
     declared: dict[Unseen, str] = {"models": backend.models, "tools": backend.tool_calls}
@@ -339,7 +339,7 @@ def check_fence() -> None:
     if reasons:
         raise FenceNotHeld(
             f"the fence cannot hold here: {'; '.join(reasons)}. Use asyncio's own event loop, or "
-            f"allow_unfenced=True to go on with the gate alone."
+            f"allow_unfenced=True to continue with the gate alone."
         )
 
 
@@ -348,8 +348,8 @@ def check_outermost() -> None:
     around = answerable()
     if around is not None:
         raise BadCase(
-            f"a rehearsal was begun inside case {around.name!r}. Rehearse from outside, and hand over "
-            f"the agent that the case is about."
+            f"a rehearsal was begun inside case {around.name!r}. Rehearse from outside, and pass the "
+            f"agent that the case is about."
         )
 
 
@@ -358,6 +358,6 @@ def check_opaque(backend: Backend, allowed: bool) -> None:
     if backend.tool_calls == "opaque" and not allowed:
         raise BadAgent(
             f"the tools of an agent run by {backend.name!r} run where no gate can see or stop "
-            f"them, so mocks do not reach them. Make sure that they act on nothing real, then give "
+            f"them, so mocks cannot replace them. Make sure that they act on nothing real, then give "
             f"allow_opaque=True; every result will say so."
         )

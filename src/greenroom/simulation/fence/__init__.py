@@ -6,8 +6,8 @@ by the first rehearsal, never by importing this, and let everything pass while n
 
 Four ideas, a file for each: `patches` (what is patched; `threads` carries the scope into threads),
 `scope` (where it is open), `refusal` and `routes` (what is refused), `requests` (what is read of
-requests: the keys in them). `kernel` closes a whole process in. `clusters` is about work that is handed to
-processes which run already.
+requests: the keys in them). `kernel` closes a whole process in. `clusters` is about work that is given to
+processes that are already running.
 
 What is refused, and which case answers for it:
 
@@ -24,11 +24,11 @@ What is refused, and which case answers for it:
 - Listening, accepting and answering are free; so are pairs of sockets, `localhost` and numbers as
   names to look up. `routes` says what may be sent on a connection that is open already.
 
-What it cannot hold. It stands inside the process it guards and stops accidents, not sabotage:
+What it cannot hold. It is inside the process it guards and stops accidents, not sabotage:
 
-- C code with sockets of its own: `ctypes`, gRPC's core, libpq, curl, ZeroMQ (`blind_spots()` names
+- C code with its own sockets: `ctypes`, gRPC's core, libpq, curl, ZeroMQ (`blind_spots()` names
   those loaded), and event loops such as uvloop's (`not_held(loop)` refuses those);
-- an interpreter made earlier in this process that works in a thread of its own, where neither hook nor
+- an interpreter made earlier in this process that works in its own thread, where neither hook nor
   patches are;
 - a socket's bare file descriptor: `os.write`, `os.writev`, a file opened on it, and methods of
   `_socket.socket` itself on a connection opened earlier;

@@ -1,7 +1,7 @@
-"""Work handed to processes that run already: Ray's, and those of pools, managers and queues.
+"""Work given to processes that are already running: Ray's, and those of pools, managers and queues.
 
-Nothing connects then and nothing is started, so no audit event tells of it. What hands work over is wrapped
-instead; a case that wants it needs leave to start processes, which only hooks have.
+Nothing connects then and nothing is started, so there is no audit event. The functions that submit the work
+are wrapped instead; a case would need permission to start processes, which only hooks have.
 """
 
 import sys
@@ -15,7 +15,7 @@ from greenroom.simulation.fence.routes import starting
 from greenroom.simulation.fence.scope import Opening, answerable, current_scope, fenced
 
 _Place = tuple[str, str, str]
-"""Owner, the name of what hands work over, and what that is called in a refusal."""
+"""Owner, the name of the function that submits work, and the name for it in a refusal."""
 
 
 _PACKAGES: Final = ("multiprocessing", "multiprocess")
@@ -108,7 +108,7 @@ def _may_pass(route: str, args: tuple[object, ...]) -> bool:
     if isinstance(scope, Opening):
         return scope.hosts is None  # a model may be asked anywhere, and so in another process
     if route.endswith(".put") and route != "ray.put":
-        # Pools feed their processes from threads of their own; what leads there is refused.
+        # Pools feed their processes from their own threads; the calls that lead there are refused.
         return answerable() is None or _is_plumbing()
     return bool(args) and _is_of_threads(args[0])
 
@@ -125,13 +125,13 @@ def _is_plumbing() -> bool:
 
 
 def _is_of_threads(pool: object) -> bool:
-    """Whether a pool keeps to this process, where its threads are fenced themselves."""
+    """Whether a pool stays in this process, where its threads are fenced themselves."""
     modules = (sys.modules.get(f"{package}.pool") for package in _PACKAGES)
     return any(isinstance(pool, module.ThreadPool) for module in modules if module is not None)
 
 
 def _name(args: tuple[object, ...]) -> str:
-    """What was to run elsewhere, as far as it has a name."""
+    """The name of what would have run elsewhere, if it has one."""
     for thing in args[:2]:
         if isinstance(thing, str):
             return thing

@@ -1,7 +1,7 @@
-"""The fence that the kernel holds: a process closes itself in, and cannot open itself again.
+"""The kernel's fence: a process closes itself in, and cannot open itself again.
 
 Landlock lets it connect by TCP to one port and write below some folders; seccomp closes every other kind of
-socket. What this kernel does not offer is named, never left out in silence.
+socket. What this kernel does not offer is named, never silently left out.
 """
 
 import ctypes
@@ -45,7 +45,7 @@ _NUMBERS: Final = {
 _NO_NEW_PRIVILEGES = 38
 _RULE_PATH, _RULE_PORT = 1, 2
 
-# What writing is to Landlock: files, folders, links and devices made, removed or moved.
+# What Landlock counts as writing: files, folders, links and devices made, removed or moved.
 _WRITE_FILE, _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 1, 1 << 13, 1 << 14, 1 << 15
 _CHANGING = sum(1 << bit for bit in range(4, 13))
 _CONNECT, _BIND = 1 << 1, 1 << 0
@@ -64,7 +64,7 @@ def landlock_version() -> int:
 
 
 def not_held_by_kernel() -> tuple[str, ...]:
-    """What the kernel cannot hold here, each with the reason; empty if it holds all."""
+    """What the kernel's fence cannot hold here, each with the reason; empty if it holds everything."""
     if sys.platform != "linux":
         return (f"anything: there is no Landlock on {sys.platform}",)
     version = landlock_version()
@@ -157,7 +157,7 @@ def _ways_past_a_socket(known: Mapping[str, int]) -> list[_Line]:
     for number in (_IO_URING_SETUP, known["msgsnd"], known["shmat"]):
         lines += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _DENY)]
     for name, at in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)):
-        # Connects without `connect`, and so past Landlock.
+        # Connects without `connect`, and so bypasses Landlock.
         lines += [
             (_EQUAL, 0, 4, known[name]),
             (_LOAD, 0, 0, _ARGS_AT + 8 * at),
@@ -223,7 +223,7 @@ def _check(found: int, what: str) -> int:
 
 
 def writable_folders(*folders: str | Path) -> list[str]:
-    """Folders that a closed-in process may write to, made if they are not there: rules are for what exists."""
+    """Folders that a closed-in process may write to, made if missing: the kernel's rules need folders that exist."""
     for folder in folders:
         Path(folder).mkdir(parents=True, exist_ok=True)
     return [str(Path(folder).resolve()) for folder in folders]

@@ -1,4 +1,4 @@
-"""What is patched: the fence goes up once in a process, and says where it cannot hold."""
+"""The patches of the fence: it goes up once in a process, and reports where it cannot hold."""
 
 import asyncio
 import asyncio.selector_events
@@ -33,7 +33,7 @@ from greenroom.simulation.fence.threads import (
 )
 from greenroom.world.call_context import find_hosts_by, watch_everywhere
 
-# What has no audit event, or loses the context. Not every Python has every one of these.
+# Functions without an audit event, or that lose the context. Not every Python has all of these.
 _PATCHES: Final[tuple[tuple[str, str, Wrap], ...]] = (
     ("_thread", "start_new_thread", carrying_start),
     ("_thread", "start_new", carrying_start),
@@ -79,7 +79,7 @@ _SELF_TEST: Final = "greenroom.fence"
 
 
 class _Installation:
-    """Whether the fence is up, and whether its hook was heard when it went up."""
+    """Whether the fence is up, and whether its audit hook was called when it went up."""
 
     def __init__(self) -> None:
         self.up = False

@@ -1,7 +1,7 @@
-"""What is refused, and how: who asks, what may be reached from here, how an attempt is recorded.
+"""What is refused, and how: which code asks, what may be reached from here, how an attempt is recorded.
 
 Harmless probes of libraries are refused like everything else, but no case answers for them: each asks
-the system a question on the way to something else, and is written to go on without the answer.
+the system a question on the way to something else, and works without the answer.
 """
 
 import errno
@@ -67,7 +67,7 @@ def refuse_quietly(route: str, target: str) -> NoReturn:
 
 
 def check_tool(origin: object, name: str) -> None:
-    """Refuse a tool that is called past any World, unless the scope of this work lets it run.
+    """Refuse a tool that is called without any World, unless the scope of this work lets it run.
 
     | the work that calls | what happens |
     |---|---|
@@ -97,7 +97,7 @@ def check_tool(origin: object, name: str) -> None:
 
 
 def host_here() -> Host | None:
-    """The host that answers agents which come alive in the running work."""
+    """The host that answers for agents that are started in the running work."""
     scope = answerable()
     return scope.host() if scope is not None and scope.host is not None else None
 
@@ -110,13 +110,13 @@ _PROBING_MODULES: Final = frozenset({"platform", "ctypes.util", "distro.distro",
 _PROBING_FUNCTIONS: Final = frozenset(
     {
         ("socket", "getfqdn"),
-        # A lock wants the process that would clean up after it; without a child there is nothing
+        # A lock starts a process that would clean up after it; without a child there is nothing
         # to clean up.
         ("multiprocessing.synchronize", "SemLock.__init__"),
     }
 )
-# What sends traces and usage figures home, by the beginning of its modules. It is refused, but says
-# nothing of the agent.
+# Libraries that send traces and usage figures to their makers, by the prefix of their modules. They are
+# refused, but that says nothing about the agent.
 _EXPORTERS: Final = (
     "agents.tracing.",
     "ddtrace.",
@@ -146,7 +146,7 @@ def is_probe() -> bool:
 
 
 def is_exporter() -> bool:
-    """Whether a library's own thread is about to send its traces home."""
+    """Whether a library's own thread is about to send traces to its makers."""
     last = None
     for frame in _frames():
         if is_authors(frame):
@@ -156,7 +156,7 @@ def is_exporter() -> bool:
 
 
 def is_debugger() -> bool:
-    """Whether a debugger is about to talk to its window: that conversation is not the case's."""
+    """Whether a debugger is about to talk to its window: that traffic is not the case's."""
     caller = next((f for f in _frames() if not _is_library(f)), None)
     return caller is not None and _module(caller).startswith(_DEBUGGER)
 

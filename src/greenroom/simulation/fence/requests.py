@@ -1,8 +1,8 @@
-"""What clients send: the keys in their requests are redacted by value from then on.
+"""The keys in clients' requests: they are redacted by value from then on.
 
-Frameworks keep the keys of their models to themselves. Wherever a key was kept, it is in the headers or
-the address of a request before an answer can repeat it. A client without a known place to look is left as it
-is: this refuses nothing, it only remembers.
+Frameworks keep the keys of their models private. Wherever a key was kept, it is in the headers or
+the address of a request before an answer can repeat it. A client in which it is not known where to look is
+left as it is: this refuses nothing, it only remembers keys.
 """
 
 import functools
@@ -36,7 +36,7 @@ def _seam(real: Call, look: Look) -> Call:
     @functools.wraps(real)
     def seam(*args: object, **given: object) -> object:
         if fenced():
-            with suppress(Exception):  # no request may fail for our looking at it
+            with suppress(Exception):  # no request may fail because it was looked at
                 look(*args, **given)
         return real(*args, **given)
 

@@ -43,7 +43,7 @@ Args = tuple[Any, ...]
 Guard = Callable[[str, Args], None]
 Call = Callable[..., Any]
 Wrap = Callable[[Call], Call]
-# By file descriptor, so that a socket is known under whichever object speaks for it.
+# By file descriptor, so that a socket is recognised whichever object represents it.
 _Known = WeakValueDictionary[int, socket.socket]
 
 _accepted: Final[_Known] = WeakValueDictionary()
@@ -100,7 +100,7 @@ def starting(event: str, args: Args) -> None:
 
 
 def logging_to_the_system(event: str, _: Args) -> None:
-    """The C library's syslog: closed to cases, and no reason to end one."""
+    """The C library's syslog: closed to cases, but no reason to end one."""
     if isinstance(current_scope(), FencedScope):
         refuse_quietly(event, "syslog")
 
@@ -160,7 +160,7 @@ def guarded_fork_exec(real: Call) -> Call:
 
 
 def guarded(route: str) -> Wrap:
-    """Wrap a method by which a connected socket speaks."""
+    """Wrap a method by which a connected socket sends."""
 
     def wrap(real: Call) -> Call:
         @wraps(real)
@@ -192,7 +192,7 @@ def _check_asked_for(sock: socket.socket, data: Any, route: str) -> None:
 def proxied_place(line: bytes) -> tuple[str, int] | None:
     """The host and port that the first line of a request asks a proxy for; None if it asks for none.
 
-    What is said inside a tunnel names a path alone.
+    A request inside a tunnel names only a path.
     """
     method, _, rest = line.decode("latin-1").partition(" ")
     target, _, version = rest.partition(" ")
@@ -276,7 +276,7 @@ def _is_free_to_use(sock: socket.socket) -> bool:
 def _came_in(sock: socket.socket) -> bool:
     """Whether a connection older than the fence came in: this process listens on its own end's port.
 
-    A connection that goes out has a port of its own, on which nothing listens.
+    An outgoing connection has its own port, on which nothing listens.
     """
     try:
         port = _port(sock.getsockname())
@@ -301,7 +301,7 @@ def _listened_ports() -> set[object]:
 
 
 def _descriptors() -> list[int]:
-    """The open descriptors of this process that are sockets, as far as the system tells."""
+    """The open descriptors of this process that are sockets, as far as the system shows them."""
     for folder in ("/proc/self/fd", "/dev/fd"):
         with suppress(OSError):
             found = [int(entry.name) for entry in Path(folder).iterdir()]
@@ -317,7 +317,7 @@ def _is_socket(descriptor: int) -> bool:
 
 
 def _port(address: object) -> object:
-    """The port of an address; a path stands for itself."""
+    """The port of an address; a path is returned as is."""
     if isinstance(address, tuple):
         return cast("tuple[object, ...]", address)[1]
     return address or None
@@ -325,7 +325,7 @@ def _port(address: object) -> object:
 
 def _holds(known: _Known, descriptor: int) -> bool:
     sock = known.get(descriptor)
-    # A socket that was closed or handed on has no descriptor any more; its number may be reused.
+    # A socket that was closed or detached no longer has a descriptor; its number may be reused.
     return sock is not None and sock.fileno() == descriptor
 
 
@@ -334,7 +334,7 @@ def _check_descriptor(descriptor: int) -> None:
     try:
         sock = socket.socket(fileno=duplicate)
     except OSError:
-        # A plain file: sending to it is no business of this fence.
+        # A plain file: this fence does not concern it.
         os.close(duplicate)
         return
     with sock:
@@ -342,7 +342,7 @@ def _check_descriptor(descriptor: int) -> None:
 
 
 def _place(address: object) -> tuple[str, object]:
-    """Host and port of a socket's address; a path stands for itself."""
+    """Host and port of a socket's address; a path is returned as is."""
     if isinstance(address, tuple):
         host, *rest = cast("tuple[object, ...]", address)
         return plain_host(host), rest[0] if rest else None

@@ -51,12 +51,12 @@ class FencedScope(Struct, eq=False):
     host: Callable[[], Host] | None = None
     on_stray: Callable[[Breach], None] | None = None
     is_void: bool = False
-    """Whether it answers for nothing any more: what was born inside belongs to no case then."""
+    """Whether it no longer answers for anything: what was born inside belongs to no case then."""
     _opener: object = None
     _token: "Token[AnyScope] | None" = None
 
     def open(self, task: object = None) -> "Token[AnyScope]":
-        """Fence this context in; a task with one of its own has nothing to put back at its end."""
+        """Fence this context in; a task with its own context has nothing to restore at its end."""
         open_scopes[self] = None
         self._opener = task or _task_or_thread()
         return scope_var.set(self)
@@ -71,7 +71,7 @@ class FencedScope(Struct, eq=False):
             _put_back(self._token)
 
     def close(self) -> None:
-        """Declare the case over, whatever of it may still run; that stays fenced."""
+        """Declare the case over; work of it that still runs stays fenced."""
         open_scopes.pop(self, None)
         self._opener = None
 
@@ -110,8 +110,8 @@ class RunScope:
 class Opening:
     """An opening in the fence for the work in this context, for as long as it lasts.
 
-    What is born inside and lives on finds the fence closed again: an opening that is over counts
-    for nothing, and the one around it, or the fenced scope, decides.
+    Work that is born inside and outlives the opening finds the fence closed again: an opening that is over
+    no longer counts, and the one around it, or the fenced scope, decides.
     """
 
     __slots__ = ("_token", "known", "open", "outer")
@@ -138,7 +138,7 @@ class Opening:
         if self.hosts is None or host in self.hosts or (host, port) in self.known:
             return True
         if (host, port) == way_out.get("proxy"):
-            return True  # who is asked for there is looked at when it is
+            return True  # the proxy; the hosts asked of it are checked with each request
         # A name must be looked up before a port of it can be connected to.
         return any(host == name and port in (None, known) for name, known in self._places)
 
@@ -173,7 +173,7 @@ AnyScope = FencedScope | Opening | None
 
 scope_var: Final[ContextVar[AnyScope]] = ContextVar("greenroom_fence", default=None)
 mocking_var: Final[ContextVar[tuple[str, ...]]] = ContextVar("greenroom_mocking", default=())
-"""The tools whose mocks are at work here, outermost first."""
+"""The tools whose mocks are running here, outermost first."""
 threads: Final = local()
 """Holds the `scope` of a thread that was born in a case, or works for one."""
 way_out: Final[dict[str, tuple[str, int]]] = {}
@@ -196,7 +196,7 @@ def scope_here() -> AnyScope:
 
 
 def current_scope() -> AnyScope:
-    """What holds for the running work now: the innermost opening that lasts, or the fenced scope."""
+    """The scope that decides for the running work now: the innermost open opening, or the fenced scope."""
     scope = scope_here()
     while isinstance(scope, Opening) and not scope.open:
         scope = scope.outer
@@ -204,7 +204,7 @@ def current_scope() -> AnyScope:
 
 
 def fenced() -> bool:
-    """Whether the fence has a say here: a rehearsal is open, or this work was born inside one."""
+    """Whether the fence applies here: a rehearsal is open, or this work was born inside one."""
     return bool(open_scopes) or _fenced_scope(scope_here()) is not None
 
 

@@ -1,7 +1,7 @@
 """Threads, executor jobs and exit callbacks belong to the scope of the work that made them.
 
 Python starts a thread with an empty context. Only our own variables are carried over, the scope and
-the mock at work: what else a program keeps in its context is its own affair.
+the running mock: whatever else a program keeps in its context is its own affair.
 """
 
 import asyncio
@@ -211,7 +211,7 @@ class _Job(Generic[T]):
 def lent_executor() -> Generator[None]:
     """Give the running loop such an executor for a while, unless it has one of its own.
 
-    Who runs a loop waits for its default executor in the end, and so for a job that hangs.
+    Code that runs a loop waits for its default executor at the end, and so for a job that hangs.
     """
     loop: Any = asyncio.get_running_loop()
     if getattr(loop, "_default_executor", loop) is not None:

@@ -1,1 +1,1 @@
-"""What hangs is cut: deadlines, and what breaks into work that does not yield."""
+"""Work that hangs is stopped: deadlines, and guards that interrupt work that does not yield."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 YEAR: Final = 365 * 86400.0
 LATE: Final = 0.1
-"""Seconds after which a loop that should have been heard of counts as standing still."""
+"""Seconds without a sign of life after which a loop counts as stalled."""
 _GRACE: Final = 0.1
 """Seconds after which a loop that has not acted on a deadline counts as blocked."""
 
@@ -26,8 +26,8 @@ class Deadline:
     """The time by which one piece of work must be over.
 
     `expired` says that time ran out first; `was_cut`, that the work was ended before that. `name` is
-    what reports call work that blocks; work that is `apart` is part of no other work. `on_extended`
-    is called with the seconds for which other work held up the event loop: they do not count.
+    the name in reports for work that blocks; work that is `apart` is part of no other work. `on_extended`
+    is called with the seconds for which other work blocked the event loop: they do not count.
     """
 
     def __init__(
@@ -46,10 +46,10 @@ class Deadline:
         self.expired = self.was_cut = False
         self.task: asyncio.Task[object] | None = None
         self.over: asyncio.Future[None] | None = None
-        """Done when the work is, or when it is given up; for work in a task of its own."""
+        """Done when the work is, or when it is given up; for work in its own task."""
         self.began = self.due = self.expects_loop_at = inf
         self.charged = 0.0
-        """Seconds for which this work itself held up its loop."""
+        """Seconds for which this work itself blocked its loop."""
         self.cancellations = 0
         self._on_expired = on_expired
         self._on_extended = on_extended
@@ -75,7 +75,7 @@ class Deadline:
         self.task = self._on_extended = None
 
     def retire(self, task: asyncio.Task[object]) -> None:
-        """Stop the clock of a task that is done, and let the work that waits for it go on."""
+        """Stop the clock of a task that is done, and let the work that waits for it continue."""
         self.end()
         retrieve_exception(task)
         if self.over is not None and not self.over.done():
@@ -108,7 +108,7 @@ class Deadline:
         return now >= self.acts_at() + self._stood_still(now, watch.silent_since())
 
     def extend(self, now: float, silent_since: float) -> None:
-        """Do not count the time for which other work held up the loop."""
+        """Do not count the time for which other work blocked the loop."""
         seconds = self._stood_still(now, silent_since)
         self.charged = 0.0
         if seconds:
@@ -118,7 +118,7 @@ class Deadline:
                 self._on_extended(seconds)
 
     def _stood_still(self, now: float, silent_since: float) -> float:
-        """How long its loop has been held up by other work than this."""
+        """How long other work has blocked its loop."""
         if self.expired or self.was_cut or now < silent_since + LATE:
             return 0.0
         return max(now - max(silent_since, self.began) - self.charged, 0.0)
@@ -145,7 +145,7 @@ def context_of(task: asyncio.Task[object]) -> Context:
 
 
 def retrieve_exception(task: asyncio.Task[object]) -> None:
-    """Take what a task raised for seen: asyncio must not log what `finish` hands over."""
+    """Mark what a task raised as seen: asyncio must not log what `finish` returns."""
     # In this file, because the guards never break into it.
     if not task.cancelled():
         task.exception()

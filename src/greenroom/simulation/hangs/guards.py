@@ -1,4 +1,4 @@
-"""What breaks into a blocked event loop: an alarm on the main thread, a patrol on all others."""
+"""Guards that interrupt a blocked event loop: an alarm on the main thread, a patrol on all others."""
 
 import asyncio
 import atexit
@@ -22,14 +22,14 @@ from greenroom.world.threads import Expired, plant
 if TYPE_CHECKING:
     from greenroom.simulation.hangs.watchdog import Watch
 
-# Seconds: guards break in no more often than that.
+# Seconds between two interruptions at least.
 _PAUSE: Final = 0.05
 
-# Private: the functions of `signal` are Python code around these, in which the alarm could break off
+# Private: the functions of `signal` are Python code around these, in which the alarm could interrupt
 # the beginning or the end of a deadline.
 _signals: Final[Any] = import_module("_signal")
 _HERE: Final = Path(__file__)
-# Code that must come to its end once it has begun: asyncio's, and that which keeps deadlines.
+# Code that must not be interrupted: asyncio's, and that which keeps deadlines.
 _UNBROKEN: Final = (
     asyncio.__path__[0],
     __file__,
@@ -41,8 +41,8 @@ _UNBROKEN: Final = (
 class SignalGuard:
     """Breaks into a blocked main thread by SIGALRM, armed for the earliest deadline.
 
-    A later deadline costs no arming. Any thread may bring a deadline closer: who sets the timer holds
-    the lock, since one that was set after the handler had gone would kill the process.
+    A later deadline costs no arming. Any thread may bring a deadline closer, so the timer is set under the
+    lock: an alarm that was set after the handler had gone would kill the process.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class SignalGuard:
         return _signals.getsignal(signal.SIGALRM) in (_signals.SIG_DFL, self._handler)
 
     def is_set(self) -> bool:
-        """Whether SIGALRM is ours at this moment; code may have borrowed it and not given back."""
+        """Whether SIGALRM is ours at this moment; other code may have taken it and not restored it."""
         return _signals.getsignal(signal.SIGALRM) is self._handler
 
     def watch(self, watch: "Watch") -> None:
@@ -86,7 +86,7 @@ class SignalGuard:
         self._set(time.monotonic())
 
     def leave(self, watch: "Watch") -> None:
-        """Ring for its deadlines no more; the last watch to leave disarms."""
+        """Stop ringing for its deadlines; the last watch to leave disarms."""
         with self._lock:
             self._watches.discard(watch)
             if not self._watches and (self.is_set() or _is_our_timer()):
@@ -96,7 +96,7 @@ class SignalGuard:
                     _signals.signal(signal.SIGALRM, _signals.SIG_DFL)
 
     def _unlock(self) -> None:
-        self._lock = RLock()  # a thread that held it does not live on in a fork
+        self._lock = RLock()  # after a fork, the thread that held the old one may not exist
 
     def _stop(self) -> None:
         if _is_our_timer():
@@ -127,7 +127,7 @@ class SignalGuard:
 
 
 class ThreadGuard:
-    """Breaks into blocked loops of other threads, from a thread of its own."""
+    """Interrupts blocked loops of other threads, from its own thread."""
 
     def __init__(self) -> None:
         self._watches: set[Watch] = set()
@@ -156,7 +156,7 @@ class ThreadGuard:
             self._changed.notify()
 
     def leave(self, watch: "Watch") -> None:
-        """Look after its deadlines no more."""
+        """Stop watching its deadlines."""
         with self._changed:
             self._watches.discard(watch)
 
@@ -183,7 +183,7 @@ PATROL: Final = ThreadGuard()
 
 
 def _is_our_timer() -> bool:
-    """Whether the timer is as we set it; other code has hardly chosen the same pause."""
+    """Whether the timer is as we set it; other code is unlikely to choose the same interval."""
     return signal.getitimer(signal.ITIMER_REAL)[1] == _PAUSE
 
 
@@ -216,12 +216,12 @@ def break_thread(thread: int) -> None:
     if frame is None:
         return
     at = frame.f_lasti
-    # What is planted is raised at the thread's next step, and it may have gone on while we looked.
+    # The exception is raised at the thread's next step, and it may have moved on while we looked.
     if can_break(frame) and frame_of(thread) is frame and frame.f_lasti == at:
         plant(thread)
 
 
 def frame_of(thread: int) -> FrameType | None:
-    """The Python code that a thread is at."""
+    """The Python frame that a thread is executing."""
     # Private, but there is no other way to see it.
     return sys._current_frames().get(thread)  # pyright: ignore[reportPrivateUsage]

@@ -14,7 +14,7 @@ _KNOCK: Final = 0.1
 
 
 async def sweep(tasks: Iterable[asyncio.Task[object]]) -> None:
-    """End tasks that work left behind: cancelled first, closed if that is no use.
+    """End tasks that work left behind: they are cancelled, or closed if that does not help.
 
     `asyncio.run` waits without end for a task that swallows its cancellation, so sweep before it
     ends. What cannot even be closed is disowned. Comes back within 0.4 s.
@@ -40,12 +40,12 @@ def close(task: asyncio.Task[object]) -> None:
     try:
         context_of(task).run(coroutine.close)
     except RuntimeError:
-        # It went on all the same. Python would try again when it forgets it, and complain.
+        # It continued nevertheless. Python would try again when it collects the coroutine, and complain.
         for one in waiting:
             _forget(one, task.get_loop())
     except BaseException:  # noqa: BLE001 - it is over, whatever it raised last
         pass
-    task.cancel()  # the task notices when it next tries to go on
+    task.cancel()  # the task notices at its next step
 
 
 def _waiting_for(work: object) -> Iterator[object]:
@@ -71,11 +71,11 @@ def _forget(work: object, loop: object) -> None:
 
 
 def _disown(task: asyncio.Task[object]) -> None:
-    """Let nothing wait for a task that cannot be ended, watch it, nor complain of it."""
+    """Let nothing wait for a task that cannot be ended, watch it, or complain about it."""
     for deadline in deadlines_of(task):
         if deadline.task is task:
             deadline.end()
-    # Private: `asyncio.run` would wait for it, and the interpreter complain of it, otherwise.
+    # Private: otherwise `asyncio.run` would wait for it, and the interpreter would complain about it.
     tasks: object = asyncio.tasks
     tasks._unregister_task(task)
     stubborn: Any = task

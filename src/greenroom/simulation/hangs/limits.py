@@ -1,6 +1,6 @@
-"""Authors' code called and awaited within a limit: it is cut, or left behind, and the caller goes on.
+"""The author's code, called and awaited with a time limit: it is stopped or left behind, and the caller continues.
 
-Not in `watchdog.py`, into which no guard breaks: a function in C that blocks is broken off here, at the
+Not in `watchdog.py`, which no guard interrupts: a function in C that blocks is interrupted here, at the
 line that calls it.
 """
 
@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 
 def call_in_time(call: Callable[[], T], seconds: float, name: str, *, apart: bool = False) -> T:
-    """What a function returns; `Overdue` if it took longer, whatever it returned after that.
+    """The return value of a function; `Overdue` if it took longer, whatever it returned after that.
 
-    `name` is what a report calls it if it blocks; what is `apart` has no part in the time of the work
-    around it. Called in place where the alarm can break what blocks, else in a thread that can be left behind.
+    `name` is its name in a report if it blocks; `apart` means that its time does not count for the work around
+    it. It is called in place if the alarm can interrupt it there, else in a thread that can be left behind.
     """
     try:
         task = asyncio.current_task()
@@ -40,7 +40,7 @@ def call_in_time(call: Callable[[], T], seconds: float, name: str, *, apart: boo
 
 
 async def await_in_time(work: Awaitable[T], seconds: float, name: str) -> T:
-    """What comes of work that awaits, in a task of its own; `Overdue` if it took longer.
+    """The result of work that awaits, in its own task; `Overdue` if it took longer.
 
     Work that swallows its cancellation is left behind.
     """
@@ -48,7 +48,7 @@ async def await_in_time(work: Awaitable[T], seconds: float, name: str) -> T:
     exits: list[SystemExit] = []
     task = await finish(_awaited(work, exits), deadline)
     if deadline.was_cut:
-        raise Expired("the work was cut, with all that it is part of")
+        raise Expired("the work was stopped, with all that it is part of")
     if deadline.expired or not task.done():
         raise Overdue
     if exits:

@@ -1,8 +1,8 @@
-"""An event loop that stands still: how long, at which code, and who hears of it.
+"""A stalled event loop: how long, at which code, and to whom it is reported.
 
-The loop of a run should be heard of every tenth of a second. While it is not, a thread of our own
-looks at what it is at. The time is charged to the work whose code runs there, if any; for all other
-work of that loop the clocks stand still.
+The loop of a run should give a sign of life every tenth of a second. While it does not, a thread looks
+at the code it is executing. The time is charged to the work that the code belongs to, if any; for all
+other work of that loop the clocks are paused.
 """
 
 import time
@@ -28,7 +28,7 @@ _IMPORT: Final = "<frozen importlib._bootstrap>"
 
 
 class Stall(Struct, frozen=True):
-    """Work that holds up its event loop, at one moment."""
+    """Work that blocks its event loop, at one moment."""
 
     who: str
     """The case, metric or hook; empty if the code belongs to none."""
@@ -38,14 +38,14 @@ class Stall(Struct, frozen=True):
     where: str
     """The line of code, as `file.py:12 in name`."""
     is_news: bool
-    """Whether it has just become long enough to be mentioned."""
+    """Whether it has just become long enough to be reported."""
 
 
 OnStall = Callable[[Stall], None]
 
 
 class Suspicion:
-    """What is known of one loop while it stands still."""
+    """What is known about one loop while it is stalled."""
 
     def __init__(self) -> None:
         self._since = 0.0
@@ -87,7 +87,7 @@ class Suspicion:
 
 
 def _is_import(frame: FrameType | None) -> bool:
-    """Whether the loop is at the import of a library.
+    """Whether the loop is importing a library.
 
     Frameworks import parts of themselves in their first case. The author can neither await that nor
     move it, and it happens once, so it is charged like other work but not reported.
@@ -100,7 +100,7 @@ def _is_import(frame: FrameType | None) -> bool:
 
 
 def _place(frame: FrameType | None) -> str:
-    """The nearest line of the author's own code that the loop is at, else the line it is at."""
+    """The nearest line of the author's own code that the loop is executing, else the line itself."""
     nearest = frame
     while frame is not None and frame.f_globals.get("__name__") != "asyncio.events":
         if is_authors(frame):
@@ -110,7 +110,7 @@ def _place(frame: FrameType | None) -> str:
 
 
 class Observer:
-    """Looks at every watched loop that stands still, from a thread of its own."""
+    """Looks at every watched loop that is stalled, from its own thread."""
 
     def __init__(self) -> None:
         self._suspicions: dict[Watch, Suspicion] = {}
@@ -118,7 +118,7 @@ class Observer:
         self._walker: Thread | None = None
 
     def watch(self, watch: "Watch") -> None:
-        """Look after a loop from now on."""
+        """Watch a loop from now on."""
         with self._changed:
             self._suspicions[watch] = Suspicion()
             if self._walker is None or not self._walker.is_alive():
@@ -129,7 +129,7 @@ class Observer:
                 self._changed.notify()
 
     def leave(self, watch: "Watch") -> None:
-        """Look after it no more."""
+        """Stop watching it."""
         with self._changed:
             self._suspicions.pop(watch, None)
 

@@ -1,17 +1,17 @@
-"""Cutting what hangs: no case takes longer than its deadline and a moment.
+"""Stopping work that hangs: no case takes longer than its deadline and a moment.
 
 Three ways, each for what the one before cannot reach:
 
 - Work that awaits is cancelled by a timer of its event loop, and again every tenth of a second,
-  because libraries swallow cancellation. `finish` at last closes its coroutine, and comes back
-  even if that is no use either.
-- Work that blocks the event loop of the main thread is broken by SIGALRM, which raises `Expired`
-  in the running code if that code belongs to a case whose time is up. Not while SIGALRM has a
-  handler of someone else's: then the third way serves.
-- Work that blocks another event loop is broken by a thread that raises `Expired` there.
+  because libraries swallow cancellation. Finally `finish` closes its coroutine, and returns even
+  if that does not help either.
+- Work that blocks the event loop of the main thread is interrupted by SIGALRM, which raises `Expired`
+  in the running code if that code belongs to a case whose time is up. While SIGALRM has another
+  handler, the third way is used.
+- Work that blocks another event loop is interrupted by a thread that raises `Expired` there.
 
 The last two take effect between two steps of Python code. A call into C that neither returns nor
-looks for signals cannot be cut from inside its process; for the third way that includes
+checks for signals cannot be stopped from inside its process; for the third way that includes
 `time.sleep`. Such work needs a worker process.
 
 Each event loop has one watch, which knows every deadline of its work and sets one timer for the
@@ -63,11 +63,11 @@ _CALLS: Final = asyncio.Handle._run.__code__
 
 
 class watched:  # noqa: N801 - read as a verb: with watched(task, seconds)
-    """Let this task, the running one, work inside for so long and then cancel it.
+    """Let the running task work inside for at most the given seconds, then cancel it.
 
     The end comes as `CancelledError`, or as `Expired` if the work blocked its event loop; the
-    deadline says whether it was time. A task that catches it may go on outside, no longer counted
-    as cancelled. Work that swallows both inside goes on: `finish` would leave it behind.
+    deadline says whether it was time. A task that catches it may continue outside, no longer counted
+    as cancelled. Work that swallows both inside continues: `finish` would leave it behind.
     """
 
     def __init__(
@@ -90,18 +90,18 @@ class watched:  # noqa: N801 - read as a verb: with watched(task, seconds)
     def __exit__(self, *_exc: object) -> None:
         self._deadline.end()
         for _ in range(self._deadline.cancellations):
-            self._task.uncancel()  # it goes on after this deadline
+            self._task.uncancel()  # it continues after this deadline
         RUNNING.reset(self._token)
 
 
 async def finish(
     work: Coroutine[Any, Any, T], deadline: Deadline, name: str = "work"
 ) -> asyncio.Task[T]:
-    """Run the work in a task of its own, so called, until it is over or is given up.
+    """Run the work in its own task of this name, until it is over or is given up.
 
-    Comes back within 0.3 s of the deadline, or of `deadline.cut()`, whatever the work does. The
-    task is done, unless it could not even be closed; it stays watched for as long as it lives. What
-    it left behind is swept at once, or when the watch is over.
+    Returns within 0.3 s of the deadline, or of `deadline.cut()`, whatever the work does. The task is
+    done, unless it could not even be closed; it stays watched for as long as it lives. Tasks that it
+    left behind are swept at once, or when the watch is over.
     """
     loop = asyncio.get_running_loop()
     context = copy_context()
@@ -127,9 +127,9 @@ async def finish(
 
 
 async def sweep_cut_work() -> None:
-    """End the tasks of this loop that belong to work which was cut or left behind; for the end of a watch.
+    """End the tasks of this loop that belong to stopped or abandoned work; call it at the end of a watch.
 
-    Not before: what one case has begun, a client for instance, others may use.
+    Not before: what one case has started, a client for instance, others may use.
     """
     cut = [
         task
@@ -140,7 +140,7 @@ async def sweep_cut_work() -> None:
 
 
 def cut_all(loop: asyncio.AbstractEventLoop, owner: object) -> None:
-    """End everything of one owner that is watched on this loop; any thread may ask for it."""
+    """End all work of one owner that is watched on this loop; any thread may call it."""
     watch = _watches.get(loop)
     for deadline in () if watch is None else watch.deadlines():
         if deadline.owner is owner:
@@ -152,7 +152,7 @@ class keep_watching:  # noqa: N801 - read as a verb: with keep_watching()
 
     These may overlap and nest. What is still watched when the last one closes stays watched. All
     work begun inside has this `owner`, by which `cut_all` finds it. `on_stall` is called, in a thread
-    of the watchdog's, with everything that holds up the loop.
+    of the watchdog, with everything that blocks the loop.
     """
 
     def __init__(self, owner: object = None, on_stall: OnStall | None = None) -> None:
@@ -177,8 +177,8 @@ class keep_watching:  # noqa: N801 - read as a verb: with keep_watching()
 class Watch:
     """All deadlines of one event loop, and one timer for the first of them.
 
-    A timer is never put off: when it goes off early, because its deadline has ended meanwhile, it
-    is set for the next one. So each deadline costs a timer at most, and nearly all cost none.
+    A timer is never postponed: when it goes off early, because its deadline has ended meanwhile, it
+    is set for the next one. So each deadline costs one timer at most, and nearly all cost none.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -207,7 +207,7 @@ class Watch:
         self._guard.expect(deadline.acts_at())
 
     def drop(self, deadline: Deadline) -> None:
-        """Watch over it no more."""
+        """Stop watching over it."""
         self._deadlines.discard(deadline)
         self.rest()
 
@@ -234,11 +234,11 @@ class Watch:
         return tuple(self._deadlines)
 
     def silent_since(self) -> float:
-        """When the loop should have been heard of; in the future if all is well."""
+        """When the loop's next sign of life is due; in the future if all is well."""
         return self._looks_at
 
     def running(self, frame: FrameType | None) -> Deadline | None:
-        """The work whose code the loop is at: that of its task, or of the call it makes."""
+        """The work whose code the loop is executing: that of its task, or of the call it makes."""
         task = asyncio.current_task(self.loop)
         if task is not None:
             return next(deadlines_of(task), None)
@@ -268,7 +268,7 @@ class Watch:
             self._set_timer(min(first, now + _BEAT) if first < inf else inf)
 
     def _knock(self, deadline: Deadline, now: float) -> None:
-        """Cancel the task once more; one that goes on all the same is given up."""
+        """Cancel the task once more; one that continues nevertheless is given up."""
         task, over = deadline.task, deadline.over
         if task is None or task.done():
             deadline.expects_loop_at = inf
@@ -290,7 +290,7 @@ class Watch:
             self._timer = None
         self._looks_at = at
         if at < inf:
-            # An empty context: the time it takes to look is not a case's, and must not be cut short.
+            # An empty context: the time this takes belongs to no case, and must not be interrupted.
             delay = max(at - time.monotonic(), 0.0)
             self._timer = self.loop.call_later(delay, self._look, context=Context())
 

@@ -1,1 +1,1 @@
-"""Recorded trials run again: replayed, forked, shrunk, or gone on from."""
+"""Recorded trials run again: replayed, forked, shrunk, or continued."""

@@ -1,4 +1,4 @@
-"""What a search may ask of models, and what it has asked so far."""
+"""How often a search may ask models and at what cost, and what it has used so far."""
 
 from msgspec import Struct, field
 
@@ -7,12 +7,12 @@ from greenroom.ledger.events import Event, ModelReplied
 
 
 class Allowance(Struct):
-    """How often models may be asked, and what that may cost in USD; None: as much as it takes."""
+    """How often models may be asked, and what that may cost in USD; None: no limit."""
 
     model_calls: int | None = None
     usd: float | None = None
     asked: int = 0
-    """How often models were really asked."""
+    """How often models were asked for real."""
     cost: float = 0.0
     """What that cost in USD, as far as prices are known."""
     unpriced: set[str] = field(default_factory=set[str])
@@ -32,7 +32,7 @@ class Allowance(Struct):
 
     @property
     def refusal(self) -> str:
-        """Why no model may be asked any more; empty while one may."""
+        """Why no further model call is allowed; empty while one is."""
         if self.model_calls is not None and self.asked >= self.model_calls:
             return (
                 f"models were asked {self.asked} times, and may be asked {self.model_calls} times"
@@ -44,6 +44,6 @@ class Allowance(Struct):
         return ""
 
     def check(self) -> None:
-        """Raise OverBudget once nothing may be asked any more."""
+        """Raise OverBudget once no further model call is allowed."""
         if why := self.refusal:
             raise OverBudget(f"{why}.")

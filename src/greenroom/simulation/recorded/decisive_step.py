@@ -35,7 +35,7 @@ class StepRates(Struct, frozen=True):
 
 
 class Deciding(Struct, frozen=True):
-    """What forks say about the steps of a trial."""
+    """Which step of a trial decided how it ended, as far as forks show."""
 
     steps: tuple[StepRates, ...]
     n: int
@@ -63,11 +63,11 @@ async def deciding_step(
     case: Case | None = None,
     n: int = 8,
 ) -> Deciding:
-    """Fork a recorded trial `n` times on either side of every step, and say which of them decided.
+    """Fork a recorded trial `n` times before and after every step, and say which step decided.
 
     A step is an answer: of a model, of a tool, or of the user. `passes` says whether a trial is good.
     This asks models about `n` times as often as the trial did, for each of its steps. Agents of other
-    frameworks go on between turns only: what they were answered in one turn counts as one step, its first.
+    frameworks continue between turns only: the answers they got in one turn count as one step, its first.
     """
     steps = [event for event in ledger.of(*_STEPS) if event.seq > 0]
     if not steps:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _NOTHING: Any = object()
 _AT_REST = (Remembered, InvocationStarted, InvocationEnded, UserSaid, Answered)
-"""After these an agent of another framework can go on: it has done nothing that it keeps to itself."""
+"""After these events an agent of another framework can continue: it holds no state that is not recorded."""
 
 
 async def fork(
@@ -57,11 +57,11 @@ async def fork(
 ) -> list[Ledger]:
     """Continue a recorded trial before its event `at` with a change, `n` times; the ledgers of those trials.
 
-    What came before stays as it was recorded. `agent` goes on from there, `mocks` answer in place of
-    those of the case, and `answer` is given in place of event `at`, if that is a reply of a model, the
-    end of a call, or what the user said or answered. The case is read from the ledger unless it is given,
-    as it must be where it holds code. Agents of other frameworks go on where they pause and between turns;
-    any other place is refused, and those that would do are named.
+    What came before stays as it was recorded. `agent` continues from there, `mocks` answer in place of
+    those of the case, and `answer` replaces event `at`, if that is a reply of a model, the end of a call,
+    or what the user said or answered. The case is read from the ledger unless it is given, as it must be
+    if it contains code. Agents of other frameworks can continue at a pause and between turns; any other
+    place is refused with the names of those that are possible.
     """
     first = _check(ledger, at, n)
     played = _with_mocks(case or case_of(ledger), mocks)
@@ -79,7 +79,7 @@ async def fork(
         begun = Ledger(ledger[:at])
         for event in (mark, *given):
             begun.append(event, ledger[at - 1].at)
-        # What it was made with was recorded before; the rest goes on as after a cut.
+        # The mocks made with the agent were recorded before; the rest continues as after an interruption.
         begun.loaded_count = len(begun)
         found.append(
             await simulate(
@@ -103,7 +103,7 @@ def case_of(ledger: Ledger) -> Case:
 def _first(ledger: Ledger) -> RunStarted:
     first = started(ledger)
     if first is None or not first.case:
-        raise BadLedger("this ledger is not that of a case, so no trial can go on from it.")
+        raise BadLedger("this ledger is not that of a case, so no trial can continue from it.")
     return first
 
 
@@ -117,24 +117,24 @@ def _check(ledger: Ledger, at: int, n: int) -> RunStarted:
 
 
 def places(ledger: Ledger, backend: Backend) -> Sequence[int]:
-    """The events before which this agent can go on."""
+    """The events before which this agent can continue."""
     if backend.resumes in ("exact", "by_replay"):
         return range(1, len(ledger))
     if backend.resumes == "no":
         raise BadInput(
-            f"the {backend.name!r} backend cannot go on with a trial, so it cannot be forked. Run the case "
+            f"the {backend.name!r} backend cannot continue a trial, so it cannot be forked. Run the case "
             f"again with the change."
         )
     return [place for place in range(1, len(ledger)) if not _is_at_work(ledger, place)]
 
 
 def check_place(ledger: Ledger, at: int, backend: Backend) -> None:
-    """Refuse a place from which this agent cannot go on."""
+    """Refuse a place from which this agent cannot continue."""
     known = places(ledger, backend)
     if at not in known:
         near = ", ".join(map(str, sorted(known, key=lambda place: abs(place - at))[:4]))
         raise BadInput(
-            f"at={at} is in the middle of a turn, where an agent of {backend.name} cannot go on: it "
+            f"at={at} is in the middle of a turn, where an agent of {backend.name} cannot continue: it "
             f"can at a pause and between turns. Fork at one of the events {near}."
         )
 
@@ -155,7 +155,7 @@ def _with_mocks(case: Case, mocks: Mapping[str, Anything] | None) -> Case:
 
 
 def _answered(event: Event, answer: Any) -> Event:
-    """The event with another answer, given by the author and not by whom it came from."""
+    """The event with another answer, marked as given by the author."""
     event = structs.replace(event, seq=-1)
     match event:
         case ModelReplied():
@@ -197,7 +197,7 @@ def _calls(answer: Any, event: ModelReplied) -> tuple[ToolCall, ...]:
     many = isinstance(answer, list | tuple)
     wanted = list(cast("Iterable[Any]", answer)) if many else [answer]
     if not wanted or not all(isinstance(one, ToolCall) for one in wanted):
-        raise BadInput(f"a model answers with a text or with calls, not with {answer!r}.")
+        raise BadInput(f"a model answers with a string or with calls, not with {answer!r}.")
     return tuple(
         ToolCall(one.tool, one.args, one.id or f"fork-{event.path}-{event.n}-{position}")
         for position, one in enumerate(wanted)

@@ -61,12 +61,12 @@ async def replay(
     case: Case | None = None,
     middleware: "Iterable[object] | MiddlewareStack" = (),
 ) -> Ledger:
-    """Run the agent on what a ledger recorded: nobody is asked, and no tool runs.
+    """Run the agent on what a ledger recorded: no model is asked, and no tool runs.
 
     Where the agent asks for something that is not recorded, `ReplayDrifted` says what differs first.
     With `on_drift="live"` the model is asked instead, and tools are answered by the mocks of `case`;
-    without one they are refused. What is answered from the ledger has the source "replayed". What
-    `middleware` made of a reply, a result or a message was recorded, so it has no say in these again.
+    without one they are refused. Answers from the ledger have the source "replayed". Replies, results and
+    messages were recorded as `middleware` had changed them, so it does not change them again.
     """
     if on_drift not in ("error", "live"):
         raise BadInput(f"on_drift={on_drift!r} should be 'error' or 'live'.")
@@ -103,7 +103,7 @@ def check_recorded(ledger: Ledger) -> RunStarted:
     if first.opaque:
         unseen = " and ".join(first.opaque)
         raise BadLedger(
-            f"the {unseen} of this agent were out of sight when it was recorded, so the ledger "
+            f"the {unseen} of this agent were not seen when it was recorded, so the ledger "
             f"cannot answer for them. Replay an agent whose calls are seen."
         )
     if any(called.question is None for called in ledger.of(ModelCalled)):
@@ -128,10 +128,10 @@ def _case_of(first: RunStarted) -> Case:
 
 
 class ReplayedWorld(RehearsalWorld):
-    """A rehearsal in which a ledger answers for tools too, mocked or not, as it does for models."""
+    """A rehearsal in which a ledger answers for models and for tools, mocked or not."""
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
-        """The end of the same call; what waits for its user waits again."""
+        """How this call ended in the ledger; a call that waited for the user waits again."""
         self.refusals.check()
         recording = self.recording
         assert isinstance(recording, Recording)
@@ -155,7 +155,7 @@ class ReplayedWorld(RehearsalWorld):
         return repeat_call(self, request, found, recording.ledger)
 
     def drift(self, words: str) -> Refusal:
-        """End the replay, because the agent goes another way than recorded; to be raised."""
+        """The error, to be raised, that ends the replay because the agent left the recorded path."""
         return self.refusals.set(drifted(words))
 
 
@@ -163,7 +163,7 @@ class ReplayedWorld(RehearsalWorld):
 
 
 async def _converse_again(trial: TrialContext) -> EndReason:
-    """The user says again what they said, and the agent answers."""
+    """Repeat what the user said, and let the agent answer."""
     world = trial.world
     assert isinstance(world, ReplayedWorld)
     assert isinstance(world.recording, Recording)
@@ -212,7 +212,7 @@ def _say(trial: TrialContext, said: list[Event]) -> None:
 
 
 def _as_awaited(world: ReplayedWorld, outcome: Advance, said: list[Event]) -> list[Event]:
-    """A round with the ids of what the agent waits for now; drift if it does not wait for that.
+    """A round with the ids of the agent's current waits; drift if it does not wait for the same.
 
     Some frameworks draw the ids of their pauses at random.
     """
@@ -240,7 +240,7 @@ def _as_awaited(world: ReplayedWorld, outcome: Advance, said: list[Event]) -> li
 
 
 def _moved(event: Event, ids: dict[str, str]) -> Event:
-    """An event of the user's side at the place of what it answers now."""
+    """An event of the user's side, moved to the wait that it answers now."""
     who, at, rest = event.path.partition("@")
     old, sign, more = rest.partition("/")
     own, tilde, attempt = old.partition("~")

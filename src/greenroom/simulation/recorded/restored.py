@@ -1,4 +1,4 @@
-"""A session that was recorded, restored at the beginning of a case that goes on from it."""
+"""A recorded session, restored at the beginning of a case that continues it."""
 
 from time import time
 
@@ -13,7 +13,7 @@ from greenroom.simulation.trial_context import TrialContext
 
 
 def past_of(case: Case) -> Ledger:
-    """What was recorded before a case begins."""
+    """The recorded session with which a case begins."""
     try:
         past = Ledger(map(event_from, case.history))
     except BadLedger as error:
@@ -27,7 +27,7 @@ def past_of(case: Case) -> Ledger:
 
 
 def restore(trial: TrialContext, past: Ledger) -> None:
-    """Write down what was recorded before; what models said in it is replayed, and was paid for."""
+    """Write the recorded session into the ledger; the models' replies in it are marked as replayed and cost nothing."""
     first, now, redact = past.first, time(), trial.world.redact
     assert isinstance(first, RunStarted)
     for event in past[1:]:

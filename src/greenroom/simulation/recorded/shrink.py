@@ -33,7 +33,7 @@ class Shrunk(Struct, frozen=True):
 
     case: Case
     trials: int
-    """How many trials it took."""
+    """How many trials were needed."""
     is_minimal: bool
     """Whether it passes without any one of its messages or mocks; not known if the search was stopped."""
     stopped: str = ""
@@ -45,7 +45,7 @@ class Shrunk(Struct, frozen=True):
 
 
 class Shrinking(Struct, frozen=True):
-    """How far the search has come: the shortest case so far, and what it took."""
+    """How far the search has got: the shortest case so far, and what it has used."""
 
     turns: int
     mocks: int
@@ -54,7 +54,7 @@ class Shrinking(Struct, frozen=True):
 
 
 class ShrinkOptions(TypedDict, total=False):
-    """How a case is shrunk: when it counts as failing, what that may take, and what may run."""
+    """How a case is shrunk: when it counts as failing, what the search may use, and what may run."""
 
     fails_in: int
     """In how many of `trials` trials it must fail; 1 unless given."""
@@ -62,12 +62,12 @@ class ShrinkOptions(TypedDict, total=False):
     max_trials: int
     """200 unless given."""
     allowance: Allowance
-    """What models may be asked for what was not answered before."""
+    """The limit for questions that were not answered before."""
     allow_tools: Collection[Any]
     resources: Factories
     middleware: "Iterable[object] | MiddlewareStack"
     on_step: Callable[[Shrinking], None]
-    """Hears of every smaller case that still fails."""
+    """Called with every smaller case that still fails."""
 
 
 async def shrink(
@@ -82,8 +82,8 @@ async def shrink(
 
     It counts as failing if it fails in `fails_in` of `trials` trials, so that chance does not decide; a
     trial that broke has not failed. The user's messages must be data (`says`, `turns` or `Lines`), or
-    recorded: `ledger` is a trial of the case that failed. What was answered in it, or in a trial before, is
-    not asked again, and `allowance` bounds the rest. Real tools run if they are named in `allow_tools`,
+    recorded: `ledger` is a trial of the case that failed. Questions that were answered in it, or in an earlier
+    trial, are not asked again, and `allowance` limits the rest. Real tools run if they are named in `allow_tools`,
     once for the same arguments.
     """
     return await shrink_by(case, agent, lambda _, failed: fails(failed), ledger, options)
@@ -92,7 +92,7 @@ async def shrink(
 async def shrink_by(
     case: Case, agent: Any, fails: FailsAs, ledger: Ledger | None, options: ShrinkOptions
 ) -> Shrunk:
-    """As `shrink`, by a function of a smaller case and its trial."""
+    """`shrink`, with a function of a smaller case and its trial that says whether it fails."""
     whole = _as_turns(case, ledger, options.get("allow_tools", ()))
     tries = _Tries(whole, agent, fails, ledger, options)
     kept: list[Part] = [*range(len(whole.turns)), *whole.mocks]
@@ -115,7 +115,7 @@ async def shrink_by(
 
 
 async def _cut_short(tries: "_Tries", kept: list[Part]) -> list[Part]:
-    """Without mocks and the end of the conversation, first: to leave them out takes no new question."""
+    """First try without mocks and without the end of the conversation: that needs no new question to a model."""
     for part in reversed(kept):
         fewer = [other for other in kept if other != part]
         if await tries.still_fails(fewer):
@@ -136,7 +136,7 @@ async def _smallest(tries: "_Tries", kept: list[Part]) -> list[Part]:
                 kept = fewer
             else:
                 place += size
-        # Only a round that takes single parts and finds nothing shows that nothing more can go.
+        # Only a round that tries single parts and finds nothing shows that no more can be left out.
         if tries.stopped or (size == 1 and len(kept) == before):
             return kept
         size = max(1, size // 2)
@@ -168,13 +168,13 @@ class _Tries:
             "resources": options.get("resources"),
             "middleware": options.get("middleware", ()),
         }
-        # The n-th trial of each case has the luck of the n-th of the others, but a luck of its own.
+        # The n-th trial of each case has the same seed, and different trials have different seeds.
         self._answers = [KnownAnswers(self.allowance.check) for _ in range(self.trials)]
         if ledger is not None:
             self._answers[0].learn(ledger)
 
     async def still_fails(self, parts: Sequence[Part]) -> bool:
-        """Whether the case with these parts fails often enough; as few trials are taken as show it."""
+        """Whether the case with these parts fails often enough, with as few trials as can show it."""
         if not any(isinstance(part, int) for part in parts):
             return False
         key = tuple(parts)
@@ -193,7 +193,7 @@ class _Tries:
             if failed >= self.fails_in or failed + self.trials - number < self.fails_in:
                 break
             if self.taken >= self.most:
-                self.stopped = f"{self.most} trials were taken"
+                self.stopped = f"{self.most} trials were run"
                 return False
             self.taken += 1
             failed += await self._fails_once(case, answers)
@@ -211,7 +211,7 @@ class _Tries:
         end = ended(ledger)
         if end is None or end.reason == "error":
             if end is not None and end.error_type == OverBudget.__name__:
-                self.stopped = allowance.refusal  # else middleware has a budget of its own
+                self.stopped = allowance.refusal  # if empty, a budget of middleware was used up
             return False
         found = self._fails(case, ledger)
         has_failed = await found if isawaitable(found) else found
@@ -231,7 +231,7 @@ def _as_turns(case: Case, ledger: Ledger | None, allowed: Collection[object]) ->
     user = case.user
     if case.history:
         raise BadInput(
-            f"case {case.id!r} goes on from a recorded session, which cannot be made shorter. Shrink the "
+            f"case {case.id!r} continues a recorded session, which cannot be made shorter. Shrink the "
             f"case of that session."
         )
     if ledger is not None:

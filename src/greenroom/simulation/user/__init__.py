@@ -1,1 +1,1 @@
-"""The user's side of a case: who answers, with what words, and what crosses over."""
+"""The user's side of a case: which user agent answers, with what words, and what passes between the sides."""

@@ -1,4 +1,4 @@
-"""The bridge: what crosses between the agent's side of a case and its user's side."""
+"""The bridge: what passes between the agent's side of a case and its user's side."""
 
 import inspect
 import json
@@ -33,7 +33,7 @@ class Bridge:
             if given is None:
                 continue
             if not callable(given):
-                raise BadCase(f"Bridge({name}={given!r}) wants a function, or nothing.")
+                raise BadCase(f"Bridge({name}={given!r}) must be a function, or left out.")
             if problem := _mismatch(given, parameters):
                 raise BadCase(
                     f"Bridge({name}={_name_of(given)}) is called as {name}({', '.join(parameters)}), "
@@ -41,26 +41,26 @@ class Bridge:
                 )
 
     async def prompt(self, ledger: Ledger, wait: Yield) -> str:
-        """What the user agent hears."""
+        """The prompt for the user agent."""
         if self.format_prompt is None:
             return default_prompt(LedgerView(ledger), wait)
         prompt = await _settled(self.format_prompt(LedgerView(ledger), wait))
         if not isinstance(prompt, str) or not prompt.strip():
             raise UserAgentFailed(
                 f"the bridge's format_prompt returned {prompt!r}; return the text that the user agent "
-                f"is to hear."
+                f"should see."
             )
         return prompt
 
     async def response(self, output: Json, ledger: Ledger, wait: Yield) -> Any:
-        """What the agent gets for the user agent's output."""
+        """The answer that the agent receives for the user agent's output."""
         if self.format_response is None:
             return output
         answer = await _settled(self.format_response(output, LedgerView(ledger, "user"), wait))
         if answer is None and output is not None:
             raise UserAgentFailed(
                 f"the bridge's format_response returned None for {output!r}; return what the agent "
-                f"is to get."
+                f"should receive."
             )
         return answer
 
@@ -76,7 +76,7 @@ _PARAMETERS = {
     "format_prompt": ("main", "wait"),
     "format_response": ("output", "user", "wait"),
 }
-"""What the functions of a bridge are called with, by position."""
+"""The parameters of a bridge's functions, by position."""
 
 
 def _mismatch(function: Callable[..., object], parameters: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a caller answers to an agent that waits: each answer found, checked, and none left over."""
+"""A caller's answers to an agent that waits: each is matched and checked, and none may be left over."""
 
 from collections.abc import Iterable, Mapping
 
@@ -15,7 +15,7 @@ def answers_to(
     message: str | None = None,
     attachments: tuple[Attachment, ...] = (),
 ) -> Answered:
-    """The answers to all that an agent waits for, by id or by tool; BadInput if one is missing or too many."""
+    """The answers to all waits of an agent, by id or by tool; BadInput if one is missing or superfluous."""
     waits, left, found = list(yields), dict(answers), list[Answer]()
     for wait in waits:
         if wait.awaiting_input and message is not None:

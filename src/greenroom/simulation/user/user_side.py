@@ -1,4 +1,4 @@
-"""How a case's user answers: who speaks, run on the user's side, and what they say checked."""
+"""How a case's user answers: a user agent runs on the user's side, and its answer is checked."""
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -37,7 +37,7 @@ from greenroom.world.world import World
 
 
 class Reply(Struct, frozen=True):
-    """What a user agent answered, and what it asks of the agent's state. None: the user is done."""
+    """A user agent's answer, and its changes to the agent's state. None: the user is done."""
 
     value: Json
     asks: tuple[Change, ...] = ()
@@ -55,10 +55,10 @@ class UserSide:
         self._world = world
         self._cast: dict[int, Agent] = {}
         self.speaking: list[str] = []
-        """The user agents at work; a deadline that passes now is theirs."""
+        """The user agents that are running; a deadline that passes now counts as theirs."""
 
     def remember(self, said: str, heard: str, key: str) -> None:
-        """Let the agents that play the user know what their script made them say."""
+        """Add what the script said to the memory of the agents that play the user."""
         if not self._has_players:
             return
         root = f"script@{key}"
@@ -115,7 +115,7 @@ class UserSide:
         return None if any(reply is None for reply in replies) else [r for r in replies if r]
 
     async def _announce(self, wait: Yield, rank: int) -> None:
-        """Begin a user agent's run before any of its round goes on, so that none sees another."""
+        """Begin a user agent's run before any other of its round continues, so that none sees another's answer."""
         root = f"{wait.tool or 'loop'}@{wait.id}"
         if wait.type == "message" and self._place(rank) < len(self._script):
             return
@@ -172,7 +172,7 @@ class UserSide:
 
     @contextmanager
     def _waiting_for(self, who: str) -> Generator[None]:
-        """Keep `who` on the list while they speak, and after a cut: then the time was theirs."""
+        """Keep `who` on the list while they speak, and after a timeout: then the time was theirs."""
         self.speaking.append(who)
         try:
             yield
@@ -262,7 +262,7 @@ class UserSide:
                 )
 
     async def _format_prompt(self, wait: Yield, role: object) -> Json:
-        """What the user agent hears; a simulated person is shown what the agent has attached."""
+        """The prompt for the user agent; a simulated person also gets the agent's attachments."""
         try:
             prompt = await self._bridge.prompt(self._ledger, wait)
             is_own = wait.type != "message" or self._bridge.format_prompt is not None
@@ -276,7 +276,7 @@ class UserSide:
             raise _broken("format_prompt", error) from error
 
     async def _formed(self, reply: Reply, wait: Yield) -> Reply:
-        """The reply as the bridge hands it over."""
+        """The reply as the bridge passes it on."""
         try:
             value = await self._bridge.response(reply.value, self._ledger, wait)
             value, more = unwrapped(value)
@@ -306,7 +306,7 @@ class UserSide:
             return reply.value
         raise UserAgentFailed(
             f"the user agent of case {self._case.id!r} answered {reply.value!r}, but a user's "
-            f"message is a text."
+            f"message must be a string."
         )
 
     def round_event(self, yields: Sequence[Yield], replies: Sequence[Reply]) -> Answered:
@@ -333,7 +333,7 @@ class _Misfit(Exception):
 
 
 def _speaker(role: object, n: int) -> object:
-    """Who or what gives the n-th answer of a role; None when it has no more."""
+    """The agent, line or value that gives the n-th answer of a role; None when it has no more."""
     return role.line(n) if isinstance(role, Lines) else role
 
 
@@ -347,7 +347,7 @@ def _broken(part: str, error: Exception) -> UserAgentFailed:
 
 
 def user_messages(ledger: Ledger) -> list[str]:
-    """The texts the user has said so far, scripted or not."""
+    """The messages the user has said so far, scripted or not."""
     found: list[str] = []
     for event in ledger.index_of().rounds:
         if isinstance(event, UserSaid):

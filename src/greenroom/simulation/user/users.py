@@ -83,7 +83,7 @@ def user_of(given: object, case_id: str) -> UserAgents:
 def turn_limit(case: Case, user: UserAgents) -> int:
     """How many turns a conversation may take: the lower limit of the case's and its user's.
 
-    A case that says nothing leaves it to the user.
+    A case without a limit leaves it to the user.
     """
     own, theirs = case.stop.max_turns, user.max_turns
     if theirs is None:
