@@ -321,5 +321,5 @@ async def test_one_agent_object_starts_every_run_afresh() -> None:
 
 
 def test_instructions_that_are_no_text_are_refused_with_what_to_do() -> None:
-    with pytest.raises(BadAgent, match=r"instructions of agent 'clerk' .* give a text.*reads="):
+    with pytest.raises(BadAgent, match=r"instructions of agent 'clerk' .* give a string.*reads="):
         Agent("clerk", model=Scripted(), instructions=cast(Any, lambda: "Be kind."))

@@ -242,11 +242,11 @@ def approve(question: str) -> bool:
 
 WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: approved(order >> payment, ASK), "name='payment' asks by approve_payment"),
-    (lambda: approved(payment, ""), "asks nothing"),
+    (lambda: approved(payment, ""), "has an empty question"),
     (lambda: approved(payment, "Pay {amount}?"), "mentions {amount}"),
     (lambda: approved(payment, "Pay {input?"), "cannot be read"),
     (lambda: approved(payment, lambda other: other), "'other'"),
-    (lambda: approved(payment, 5), "wants a question"),  # pyright: ignore[reportArgumentType]
+    (lambda: approved(payment, 5), "needs a question"),  # pyright: ignore[reportArgumentType]
     (lambda: approved(payment, ASK, when=lambda other: other), "'other'"),
     (lambda: approved("payment", ASK), "cannot be part of a flow"),
     (lambda: approved(payment, ASK, name="a b"), "use letters"),

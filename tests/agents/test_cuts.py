@@ -100,7 +100,7 @@ def test_a_model_that_does_nothing_but_repeat_a_sign_takes_no_long_time(signs: s
 
 @pytest.mark.parametrize("unit", ["page", "", 0, -1, 1.5, True, None, ["word"]])
 def test_a_unit_that_there_is_not_is_refused(unit: object) -> None:
-    with pytest.raises(BadAgent, match=r"by\(.*\) cuts nothing; give 'token', 'word'"):
+    with pytest.raises(BadAgent, match=r"by\(.*\) is not a unit; give 'token', 'word'"):
         by(unit)  # pyright: ignore[reportArgumentType]
 
 

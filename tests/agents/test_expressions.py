@@ -159,11 +159,11 @@ def test_a_name_that_cannot_stand_in_a_path_is_refused(name: Any) -> None:
 
 @pytest.mark.parametrize("name", ["seq", "par", "loop", "route"])
 def test_a_name_that_paths_use_themselves_is_refused(name: str) -> None:
-    with pytest.raises(BadAgent, match="which paths use themselves"):
+    with pytest.raises(BadAgent, match="a reserved word in paths"):
         Agent(name, model=MODEL)
-    with pytest.raises(BadAgent, match="which paths use themselves"):
+    with pytest.raises(BadAgent, match="a reserved word in paths"):
         step(triage, name=name)
-    with pytest.raises(BadAgent, match="which paths use themselves"):
+    with pytest.raises(BadAgent, match="a reserved word in paths"):
         route(triage, **{name: a})
 
 

@@ -268,7 +268,7 @@ async def test_a_conversation_that_was_cut_anywhere_asks_for_no_summary_twice() 
 
 
 def test_a_summary_wants_a_number_and_goes_with_the_model_of_the_agent() -> None:
-    with pytest.raises(BadAgent, match="wants last="):
+    with pytest.raises(BadAgent, match="needs last="):
         history(summarise=Scripted("a"))
     with pytest.raises(BadAgent, match="last=0"):
         history(last=0, summarise=Scripted("a"))

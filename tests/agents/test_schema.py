@@ -242,7 +242,7 @@ def test_a_view_is_made_by_binding() -> None:
     with pytest.raises(TypeError, match=r"use \.bind\(ctx\)"):
         Billing()
     for wrong in (None, {"session": {}}, 7):
-        with pytest.raises(TypeError, match="wants the ctx or the state"):
+        with pytest.raises(TypeError, match="needs the ctx or the state"):
             Billing.bind(wrong)
 
 

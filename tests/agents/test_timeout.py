@@ -347,5 +347,5 @@ def test_a_tap_is_another_agent_than_the_step_of_its_function() -> None:
         return input
 
     assert compile_flow(tap(look_on)).digest != compile_flow(step(look_on)).digest
-    with pytest.raises(BadAgent, match="wants a function"):
+    with pytest.raises(BadAgent, match="needs a function"):
         tap(Agent("a", model=Scripted()))  # pyright: ignore[reportArgumentType]

@@ -102,7 +102,7 @@ async def test_what_must_be_there_is_named_when_it_is_not(what: Flow) -> None:
     ledger = await simulate(Case("c", "hello", state=BEFORE), what)
     end = end_of(ledger)
     assert (end.reason, end.phase) == ("error", "agent")
-    assert "wants session.missing, but session holds a, b" in end.error
+    assert "needs session.missing, but session holds a, b" in end.error
 
 
 async def test_a_function_of_a_transform_may_only_look() -> None:

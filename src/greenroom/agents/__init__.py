@@ -1,6 +1,6 @@
-"""What an agent is: `Agent`, `tool`, `step`, flow, and the frozen graph they compile to.
+"""Agents: `Agent`, `tool`, `step`, flow, and the frozen graph they compile to.
 
-What looks at agents instead of running them is loaded when it is first used.
+Code that inspects agents instead of running them is loaded when it is first used.
 """
 
 from typing import TYPE_CHECKING

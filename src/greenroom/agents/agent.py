@@ -26,15 +26,15 @@ class Agent(Flow):
     """A model that answers, calling its tools on the way.
 
     `model` may be the name of a provider's model, such as "openai:gpt-4o-mini".
-    `output` is a type the answer must fit (after a wrong one the model hears why and is asked again); `writes` puts
-    the answer into the state: whole at one place ("key", "scope.key" or a field of a schema), or of a structured one
-    each part at the place that ends in its name. `reads` are the places that the agent looks at: `{key}` in its
-    instructions is what stands there (other braces stay as they are). Both are texts ("session.key") afterwards;
-    `schema` says of what types the places are. `max_steps` bounds how often the model is asked in a row.
-    `retries` is how often it is tried again as a whole after a failure: its tools may be called again, too.
-    `handoffs` are agents that the model may hand the conversation over to, or names of those that lead here; their
-    `description` tells it what they are for. `accepts` and `gives` say what may be attached to what it is told and
-    to what it answers, such as ("text", "image"): anything else is refused; without them all is passed on.
+    `output` is a type the answer must fit (after a wrong one the model gets the reason and is asked again). `writes`
+    puts the answer into the state: whole at one place ("key", "scope.key" or a field of a schema), or each part of
+    a structured answer at the place that ends in its name. `reads` are the places that the agent looks at: `{key}` in
+    its instructions is replaced by the value there (other braces stay as they are). Both become strings
+    ("session.key"); `schema` gives the types of the places. `max_steps` limits how often the model is asked in a row.
+    `retries` is how often the whole agent is tried again after a failure: its tools may be called again, too.
+    `handoffs` are agents that the model may hand the conversation over to, or names of agents that lead here; their
+    `description` says what they are for. `accepts` and `gives` say what may be attached to its input and to its
+    answer, such as ("text", "image"): anything else is refused; without them everything is passed on.
     """
 
     name: str
@@ -112,18 +112,18 @@ class Agent(Flow):
         return self.name
 
     def children(self) -> "dict[str, Agent]":
-        """All agents that the conversation may be handed over to, by it or by one of them."""
+        """All agents that this agent, or one of them, may hand the conversation over to."""
         if not self.handoffs:
             return {}
         return {name: one for name, one in team_of(self).items() if one is not self}
 
     def with_children(self, children: Mapping[str, Flow]) -> "Agent":
-        """The same agent with others to hand over to."""
+        """A copy of this agent with these agents to hand over to."""
         team = {name: one for name, one in children.items() if isinstance(one, Agent)}
         return with_team(self, team)
 
     def facts(self) -> dict[str, Any]:
-        """All that decides what it does, as data."""
+        """Everything that decides what it does, as data."""
         adapter = output_adapter(self.output)
         typed = typed_fields(*self.reads, *self.writes)
         return {
@@ -143,7 +143,7 @@ class Agent(Flow):
                 for tool in self.toolbox
             ],
             "context": [
-                # Our own rules are data, and show it.
+                # Greenroom's own context rules are data, so the snapshot shows them as data.
                 repr(rule)
                 if type(rule).__module__.startswith("greenroom.")
                 else code_identity(rule)

@@ -1,4 +1,4 @@
-"""Approvals: a part of a flow that begins only when the user said yes."""
+"""Approvals: a part of a flow that begins only when the user has said yes."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -43,16 +43,16 @@ class Approved(Flow):
         return "approval"
 
     def children(self) -> dict[str, Flow]:
-        """What is guarded, and what happens instead if there is something."""
+        """The guarded part, and the part that runs instead if there is one."""
         instead = {} if self.otherwise is None else {"otherwise": self.otherwise}
         return {"body": self.body, **instead}
 
     def with_children(self, children: Mapping[str, Flow]) -> "Approved":
-        """The same approval of another part."""
+        """This approval around another part."""
         return replace(self, body=children["body"], otherwise=children.get("otherwise"))
 
     def facts(self) -> dict[str, Any]:
-        """What is asked, and when."""
+        """The question, and when it is asked."""
         asked = self.question
         found: dict[str, Json] = {
             "name": self.tool,
@@ -61,12 +61,12 @@ class Approved(Flow):
         return found if self.when is None else {**found, "when": decider_facts(self.when)}
 
     def code(self) -> dict[str, Callable[..., Any]]:
-        """What says whether it is asked, and what asks, if they are functions."""
+        """The functions that decide whether to ask and that make the question, if they are functions."""
         found = {"when": self.when, "question": self.question}
         return {name: fn for name, fn in found.items() if callable(fn)}
 
     def asks(self, context: Any) -> str:
-        """The question, with what it mentions of the input and the state."""
+        """The question, with the values that it mentions from the input and the state."""
         if isinstance(self.question, str):
             return self.question.format(input=context.input, state=context.state)
         wants = wanted_names(self.question, DECIDER_NAMES, "question")
@@ -86,7 +86,7 @@ def approved(
 ) -> Approved:
     """Run `body` only if the user says yes: `approved(payment, "Pay {input[amount]}?")`.
 
-    The user is asked the question (a text that may mention `input` and `state`, or a function of
+    The user is asked the question (a string that may mention `input` and `state`, or a function of
     them) by a wait called `approve_payment`, and answers with a bool or with
     `{"approved": False, "reason": "too much"}`. After a no, `otherwise` runs on
     `{"input": ..., "reason": ...}`; without one the agent has failed. With `when`, a function, a query
@@ -120,8 +120,8 @@ def _check_question(given: object) -> None:
                     f"{{state[session][...]}}. Write {{{{ and }}}} for braces."
                 )
         if not given.strip():
-            raise BadAgent("approved(...) asks nothing; say what should be approved.")
+            raise BadAgent("approved(...) has an empty question; say what should be approved.")
         return
     if not callable(given) or inspect.iscoroutinefunction(given):
-        raise BadAgent(f"approved(..., {given!r}) wants a question: a text, or a plain function.")
+        raise BadAgent(f"approved(..., {given!r}) needs a question: a string, or a plain function.")
     wanted_names(given, DECIDER_NAMES, f"question {function_name(given)!r}")

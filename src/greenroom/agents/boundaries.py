@@ -1,4 +1,4 @@
-"""A boundary: a part whose code runs in a process of its own, and where that process finds the code."""
+"""A boundary: a part whose code runs in its own process, and where that process finds the code."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -22,12 +22,12 @@ Isolation = Literal["process", "none"]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Apart(Flow):
-    """A part whose code runs in another process; models and tools are asked by this one."""
+    """A part whose code runs in another process; this process asks models and calls tools."""
 
     body: Flow
     isolation: Isolation = "process"
     command: tuple[str, ...] = ()
-    """What starts the process, if it is not this Python."""
+    """The command that starts the process, if it is not this Python."""
 
     @property
     def segment(self) -> str:
@@ -40,15 +40,15 @@ class Apart(Flow):
         return self.isolation != "none"
 
     def children(self) -> dict[str, Flow]:
-        """What lies behind the boundary."""
+        """The part behind the boundary."""
         return {"body": self.body}
 
     def with_children(self, children: Mapping[str, Flow]) -> "Apart":
-        """The same boundary around another body."""
+        """This boundary around another body."""
         return replace(self, body=children["body"])
 
     def joint(self, key: str) -> str:  # noqa: ARG002 - it has one part
-        """Nothing: there is one part, run once."""
+        """Empty: there is one part, run once."""
         return ""
 
     def facts(self) -> dict[str, Any]:
@@ -71,15 +71,16 @@ def apart(
     command: Sequence[str] = (),
     seconds: float | None = None,
 ) -> Apart:
-    """Run the code of `part` in a process of its own: `apart(heavy, seconds=60)`.
+    """Run the code of `part` in its own process: `apart(heavy, seconds=60)`.
 
-    Its steps, taps and decisions are called there, inside the fence, and find their functions by module and
-    name. Models and tools are asked by this process, through the same gate, and what happens stands in the
+    Its steps, taps and decisions are called there, inside the fence; their functions are found by module and
+    name. This process asks models and calls tools, through the same gate, and everything is recorded in the
     same ledger. Values cross the boundary as JSON. If the process dies, the step that ran there has failed.
 
-    `command` starts the process otherwise, for example in a container: it must end in `greenroom node`, which
-    talks on standard input and output. `seconds` is how long the part may work, as with `timeout`; one that
-    is blocked is ended then, and the time in which the process starts does not count. `isolation="none"` runs it here, to compare.
+    `command` starts the process in another way, for example in a container: it must end in `greenroom node`,
+    which communicates on standard input and output. `seconds` is how long the part may work, as with
+    `timeout`; a blocked part is ended then, and the start of the process does not count. `isolation="none"`
+    runs it here, to compare.
     """
     if isolation not in ("process", "none"):
         raise BadAgent(f"apart(..., isolation={isolation!r}) should be 'process' or 'none'.")
@@ -99,7 +100,7 @@ def _words(command: object) -> tuple[str, ...]:
     words = tuple(cast("Sequence[Any]", command))
     for word in words:
         if not isinstance(word, str) or not word or "\0" in word:
-            raise BadAgent(f"apart(..., command=...) has {word!r}; give texts that are not empty.")
+            raise BadAgent(f"apart(..., command=...) has {word!r}; give strings that are not empty.")
     return words
 
 
@@ -107,7 +108,7 @@ def _words(command: object) -> tuple[str, ...]:
 
 
 class CodePlace(Struct, frozen=True):
-    """A function's module and file, and what stands there: the function, or a flow that calls it."""
+    """A function's module and file, and the name there of the function or of a flow that calls it."""
 
     module: str
     file: str
@@ -115,7 +116,7 @@ class CodePlace(Struct, frozen=True):
     node: str = ""
     """The node of that flow."""
     role: str = ""
-    """What the function is to the node."""
+    """The role of the function in the node."""
 
     def find(self) -> Callable[..., object]:
         """The function in this process; its module is imported if it is not yet."""
@@ -127,7 +128,7 @@ class CodePlace(Struct, frozen=True):
 
 @lru_cache(maxsize=1024)
 def code_place(fn: Callable[..., object]) -> CodePlace:
-    """Where another process finds a function or a tool again; LookupError if nowhere."""
+    """Where another process finds a function or a tool; LookupError if it cannot."""
     named = named_in(fn)
     if named is not None:
         return _placed(*named)
@@ -144,7 +145,7 @@ def code_place(fn: Callable[..., object]) -> CodePlace:
         else "no module"
     )
     raise LookupError(
-        f"{function_name(fn)!r} stands in {where}, where another process cannot find it"
+        f"{function_name(fn)!r} is in {where}, where another process cannot find it"
     )
 
 
@@ -153,10 +154,10 @@ def _placed(module: ModuleType, name: str, node: str = "", role: str = "") -> Co
 
 
 def _code_in(flow: Flow) -> Iterator[tuple[tuple[str, str], Callable[..., object]]]:
-    """The functions of a flow, by node and by what they are to it."""
-    from greenroom.agents.graph import compile_flow  # it knows all kinds of flow, this one too
+    """The functions of a flow, by node and by their role in it."""
+    from greenroom.agents.graph import compile_flow  # few functions are looked for inside flows
 
-    with suppress(BadAgent):  # one that cannot be run is not the one that is
+    with suppress(BadAgent):  # a flow that cannot be run is not the one that is running
         for node in compile_flow(flow).nodes():
             for role, fn in node.flow.code().items():
                 yield (node.id, role), fn

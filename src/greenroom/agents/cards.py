@@ -1,16 +1,16 @@
-"""What an agent says of itself to other agents: its card, as the A2A protocol has it."""
+"""An agent's card: how it describes itself to other agents in the A2A protocol."""
 
 from dataclasses import dataclass, field
 
 from greenroom.ledger.plain import Json
 
 PROTOCOL = "1.0"
-"""The version of the A2A protocol that is spoken."""
+"""The version of the A2A protocol in use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """One thing that an agent can do, by which others find it."""
+    """One thing that an agent can do; others find the agent by it."""
 
     id: str
     name: str = ""
@@ -18,7 +18,7 @@ class Skill:
     tags: tuple[str, ...] = ()
 
     def data(self) -> dict[str, Json]:
-        """As a card has it."""
+        """The skill in the format of a card."""
         return {
             "id": self.id,
             "name": self.name or self.id,
@@ -39,12 +39,12 @@ class AgentCard:
     skills: tuple[Skill, ...] = ()
     streaming: bool = False
     extensions: tuple[str, ...] = field(default=())
-    """The addresses of the extensions that it speaks."""
+    """The addresses of the extensions that it supports."""
     needs_token: bool = False
-    """Whether it wants a bearer token."""
+    """Whether it requires a bearer token."""
 
     def has_skill(self, word: str) -> bool:
-        """Whether a skill has this id, name or tag, in any case of letters."""
+        """Whether a skill has this id, name or tag, ignoring case."""
         wanted = word.casefold()
         return any(
             wanted in (name.casefold() for name in (skill.id, skill.name, *skill.tags))

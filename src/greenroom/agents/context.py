@@ -15,16 +15,16 @@ Exchange = tuple[Message, ...]
 
 
 class Scene(Struct, frozen=True):
-    """What a context rule can draw on: earlier exchanges of this agent, and the state."""
+    """The material for context rules: earlier exchanges of this agent, and the state."""
 
     earlier: Sequence[Exchange]
     state: State
     summary: str = ""
-    """What was said in the exchanges before `earlier`, if a rule has them summarised."""
+    """A summary of the exchanges before `earlier`, if a rule has them summarised."""
 
 
 ContextRule = Callable[[Scene], Sequence[Message]]
-"""What a model is shown of the conversation, made from the scene it is asked in."""
+"""A rule that chooses the messages a model is shown, from the scene it is asked in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Persona:
     text: str
 
     def __call__(self, _: Scene) -> Sequence[Message]:
-        """The persona, whatever happened."""
+        """The persona, in every scene."""
         return (Message("system", self.text.strip()),)
 
     def __repr__(self) -> str:
@@ -77,14 +77,14 @@ def history(last: int | None = None, *, summarise: Model | str | None = None) ->
 
     With `summarise`, a model or its name, older exchanges are not dropped but summarised by that model,
     `last` at a time: between `last` and twice as many are shown in full. The summary is kept in the
-    ledger, and a conversation that goes on does not ask for it again.
+    ledger, and a conversation that continues does not ask for it again.
     """
     if last is not None and last < (0 if summarise is None else 1):
         raise BadAgent(f"history(last={last}) should be 1 or more.")
     if summarise is None:
         return _ALL if last is None else History(last)
     if last is None:
-        raise BadAgent("history(summarise=…) wants last=…, how many exchanges stay as they are.")
+        raise BadAgent("history(summarise=…) needs last=…, how many exchanges stay as they are.")
     return History(last, as_model(summarise, "history(summarise=…)"))
 
 

@@ -1,6 +1,6 @@
-"""How a text that comes in pieces is cut into others: by sentences, words, lines or length.
+"""How text that comes in pieces is split into others: by sentences, words, lines or length.
 
-Where a cutter cuts depends on the text alone, never on how it came.
+Where a cutter splits depends on the text alone, never on how it came.
 """
 
 import random
@@ -15,14 +15,14 @@ Unit = str | int
 
 
 class Cutter(Protocol):
-    """Takes a text as it comes, and gives the pieces that are complete."""
+    """Takes text as it comes, and gives the pieces that are complete."""
 
     def take(self, text: str) -> list[str]:
         """The pieces that are complete with this text."""
         ...
 
     def rest(self) -> list[str]:
-        """What is left when the text is over."""
+        """The rest when the text is over."""
         ...
 
 
@@ -34,12 +34,12 @@ class AsItComes:
         return [text] if text else []
 
     def rest(self) -> list[str]:
-        """Nothing is held back."""
+        """Nothing: no text is held back."""
         return []
 
 
 class ByLength:
-    """Pieces of so many characters; the lengths are given one by one."""
+    """Pieces of given numbers of characters; the lengths are given one by one."""
 
     def __init__(self, lengths: Callable[[], int]) -> None:
         self._lengths = lengths
@@ -63,13 +63,13 @@ class ByLength:
 
 
 IsBorder = Callable[[str, "re.Match[str]"], bool]
-"""Whether a match is a border, by what stands before it and by the match itself."""
+"""Whether a match is a border, by the text before it and by the match itself."""
 
 
 class AtBorders:
     """Pieces that end where `border` does. It must not match before what follows is known.
 
-    That is a character that is not a sign, so a long run of signs is not looked through again and again.
+    A border is complete at a character that is not a sign, so a long run of signs is not searched again and again.
     """
 
     def __init__(self, border: re.Pattern[str], signs: str = "", is_border: IsBorder | None = None):
@@ -79,7 +79,7 @@ class AtBorders:
         self._is_border = is_border
         self._text = ""
         self._seen = 0
-        """Where to look on: no border begins before."""
+        """Where to continue the search: no border begins before."""
 
     def take(self, text: str) -> list[str]:
         """The pieces whose end is known."""
@@ -143,7 +143,7 @@ _BEFORE_NUMBERS = frozenset(("no", "nr", "fig", "vol", "ch", "sec", "p", "pp", "
 
 
 def _ends_sentence(before: str, match: re.Match[str]) -> bool:
-    """Whether a stop ends a sentence: not behind "Dr", an initial or the number of a list."""
+    """Whether a full stop ends a sentence: not after "Dr", an initial or the number of a list item."""
     mark, follows = match.group(), match.string[match.end()]
     if "\n" in mark or mark[0] in _WIDE_ENDS:
         return True
@@ -178,15 +178,15 @@ _CUTTERS: Mapping[str, Callable[[], Cutter]] = {
 
 
 def cutter(unit: Unit) -> Cutter:
-    """A cutter for one text."""
+    """A cutter for one reply."""
     return ByLength(lambda: unit) if isinstance(unit, int) else _CUTTERS[unit]()
 
 
 def checked_unit(unit: object) -> Unit:
-    """A unit that there is."""
+    """The unit, checked."""
     if isinstance(unit, str) and unit in _CUTTERS:
         return unit
     if isinstance(unit, int) and not isinstance(unit, bool) and unit > 0:
         return unit
     known = ", ".join(map(repr, _CUTTERS))
-    raise BadAgent(f"by({unit!r}) cuts nothing; give {known}, or a number of characters from 1.")
+    raise BadAgent(f"by({unit!r}) is not a unit; give {known}, or a number of characters from 1.")

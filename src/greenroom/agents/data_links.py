@@ -1,4 +1,4 @@
-"""Which node may read what which other one wrote, from what a snapshot says they read and write."""
+"""Which node may read what another one wrote, from the reads and writes in a snapshot."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
@@ -15,7 +15,7 @@ Writers = dict[str, frozenset[str]]
 
 
 class DataLink(Struct, frozen=True):
-    """Data that goes from one node to another by a place in the state."""
+    """Data that passes from one node to another by a place in the state."""
 
     writer: str
     reader: str
@@ -25,11 +25,11 @@ class DataLink(Struct, frozen=True):
 
 
 def data_links(snapshot: Facts) -> list[DataLink]:
-    """The ways of data through a graph, in the order of its nodes."""
+    """The data links of a graph, in the order of its nodes."""
     found: dict[DataLink, None] = {}
     after = _walk(snapshot, {}, found, later=False)
-    # The state outlives the turn, but for what is temporary: what a node wrote at its end may be read
-    # at the next beginning.
+    # The state outlives the turn, except for what is temporary: what a node wrote at the end of one turn
+    # may be read at the beginning of the next.
     after = {place: writers for place, writers in after.items() if not place.startswith("temp.")}
     now = {(link.reader, link.place) for link in found}
     again: dict[DataLink, None] = {}
@@ -38,7 +38,7 @@ def data_links(snapshot: Facts) -> list[DataLink]:
 
 
 def _walk(facts: Facts, before: Writers, found: dict[DataLink, None], *, later: bool) -> Writers:
-    """Note what is read here; returns who wrote what last behind it."""
+    """Note what is read here; returns the last writers of each place after it."""
     name = str(facts.get("id") or facts.get("name") or "")
     for place in places_read(facts):
         for writer in sorted(before.get(place, ())):
@@ -71,7 +71,7 @@ def _parts(
             tried = _united([tried, ends[-1]])
         return _united(ends) if ends else before
     if kind == "team":
-        # The agent that gets the conversation comes behind any of the others.
+        # The agent that gets the conversation may come after any of the others.
         behind = _united([before, *(_walk(part, before, found, later=later) for part in parts)])
         return _united([_walk(part, behind, found, later=later) for part in parts])
     if kind == "loop":
@@ -82,14 +82,14 @@ def _parts(
     ends = [_walk(part, before, found, later=later) for part in parts]
     if kind == "parallel" and ends:
         return _merged(before, ends)
-    # Of a route or a race one part counts; the part of another kind may do nothing: its list is
-    # empty, its time is up, it was not approved, nothing was handed over.
+    # In a route or a race only one part counts; the part of another kind may not run at all: its list is
+    # empty, its time is up, it was not approved, or there was no hand-off.
     takes_one = kind in ("route", "race") and ends
     return _united(ends if takes_one else [before, *ends])
 
 
 def _merged(before: Writers, ends: list[Writers]) -> Writers:
-    """Behind branches that all ran: what a branch wrote counts, else what was there."""
+    """The last writers after branches that all ran: those in a branch, else those before it."""
     after = dict(before)
     for place in {place for end in ends for place in end}:
         new = [end[place] for end in ends if place in end and end[place] != before.get(place)]
@@ -107,7 +107,7 @@ def _united(many: Iterable[Writers]) -> Writers:
 
 
 def places_read(facts: Facts) -> list[str]:
-    """The places that a node looks at, as far as it says so."""
+    """The places that a node reads, as far as it declares them."""
     own = [*_texts(facts.get("reads"))]
     for tool in _values(facts.get("tools")):
         if isinstance(tool, Mapping):
@@ -120,7 +120,7 @@ def places_read(facts: Facts) -> list[str]:
 
 
 def places_written(facts: Facts) -> tuple[list[str], list[str]]:
-    """The places that a node writes when it ends, and those that a tool of it may write."""
+    """The places that a node writes when it ends, and those that its tools may write."""
     tools: list[str] = []
     for tool in _values(facts.get("tools")):
         if isinstance(tool, Mapping):
@@ -135,7 +135,7 @@ def place_in_full(place: str) -> str:
 
 
 def _asked(decider: object) -> Iterator[str]:
-    """The places that a decision looks at; a function's cannot be seen."""
+    """The places that a decision reads; those of a function cannot be seen."""
     if isinstance(decider, str) and not code_name(decider):
         yield decider
     elif isinstance(decider, Mapping):

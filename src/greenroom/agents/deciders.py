@@ -19,25 +19,25 @@ DECIDER_NAMES = ("ctx", "context", "input", "output", "state")
 
 
 def hearing_names(fn: Callable[..., object], what: str) -> tuple[str, ...]:
-    """What a step or a tap asks for: its input whole, or in pieces."""
+    """The parameters that a step or a tap asks for; BadAgent if it asks for its input both whole and in pieces."""
     wants = wanted_names(fn, (*STEP_NAMES, "chunks"), what)
     if "chunks" in wants and "input" in wants:
         raise BadAgent(
-            f"{what} {function_name(fn)!r} asks for `chunks` and for `input`, which is the same in one "
-            f"piece and not there yet when it begins; ask for one of them."
+            f"{what} {function_name(fn)!r} asks for `chunks` and for `input`, but `input` is the whole of these "
+            f"chunks and not complete when it begins; ask for one of them."
         )
     return wants
 
 
 def named_arguments(names: tuple[str, ...], context: object, fn: object) -> dict[str, Any]:
-    """Values for the parameters `fn` asked for; the state by the schema it is annotated with."""
+    """Values for the parameters that `fn` asks for; the state as the schema it is annotated with."""
     found = {n: context if n in ("ctx", "context") else getattr(context, n) for n in names}
     schema = state_schema(fn) if "state" in found else None
     return {**found, "state": schema.bind(context)} if schema else found
 
 
 def checked_decider(given: object, what: str) -> tuple[Decider | None, tuple[str, ...]]:
-    """What decides, with fields of schemas as the places they stand for, and what it asks for."""
+    """A decision, with fields of schemas replaced by their places, and the parameters it asks for."""
     if isinstance(given, Mapping):
         query = by_scope(cast("Mapping[Any, Any]", given))
         check_query(query, what)
@@ -52,7 +52,7 @@ def checked_decider(given: object, what: str) -> tuple[Decider | None, tuple[str
     if not callable(given):
         raise BadAgent(f"{what} is {given!r}; give a place in the state, a query or a function.")
     if inspect.iscoroutinefunction(given):
-        # Left alone it would count as true, because every object does.
+        # Its coroutine would always count as true, as every object does.
         raise BadAgent(f"{what} {function_name(given)!r} is async; decide with a plain function.")
     state_schema(given)  # an annotation that cannot be read is refused here
     return given, wanted_names(given, DECIDER_NAMES, what)

@@ -19,7 +19,7 @@ _NONE = type(None)
 _KINDS: dict[Any, tuple[type, ...]] = {
     str: (str,),
     int: (int,),
-    # As type checkers have it: a whole number will do where a float is wanted.
+    # As in type checkers: an int is accepted where a float is declared.
     float: (float, int),
     bool: (bool,),
     None: (_NONE,),
@@ -37,11 +37,11 @@ class FieldType:
         self.annotation = annotation
         self._built: Any = None
         self.kinds = _kinds(annotation)
-        """The Python types that will do, if that is all there is to ask."""
+        """The Python types that are accepted, if the type is all there is to check."""
         self.is_plain = _is_json(annotation)
         """Whether what is kept as JSON is of this type already."""
         if not self.is_plain:
-            self._adapter()  # what cannot be kept as JSON is refused where it is written
+            self._adapter()  # a type that cannot be kept as JSON is refused where it is declared
 
     def dump(self, value: object) -> Json:
         """A value as it is kept; TypeError if it is of another type."""
@@ -58,7 +58,7 @@ class FieldType:
             raise TypeError(str(error)) from error
 
     def load(self, value: Json) -> Any:
-        """What was kept, as the annotation has it; TypeError if it cannot be read so."""
+        """The stored value, converted to the annotated type; TypeError if that is not possible."""
         if self.is_plain:
             return value
         try:
@@ -95,7 +95,7 @@ class FieldType:
 
     def _adapter(self) -> Any:
         if self._built is None:
-            from pydantic import TypeAdapter  # slow to load, and most fields do without
+            from pydantic import TypeAdapter  # slow to load, and most fields do not need it
 
             self._built = TypeAdapter(self.annotation)
         return self._built

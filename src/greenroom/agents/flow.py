@@ -19,17 +19,17 @@ from greenroom.ledger.identity import code_identity
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 RESERVED = ("seq", "par", "race", "try", "loop", "route", "within", "approval", "apart")
-"""What paths use for kinds of flow, and so no name of a part."""
+"""Words that paths use for kinds of flow, so no part may have them as its name."""
 
 
 def checked_name(name: object, what: str, reserved: tuple[str, ...] = RESERVED) -> str:
-    """A name that can stand in a path."""
+    """A name, checked that it can be part of a path."""
     if not isinstance(name, str) or not _NAME.match(name):
         raise BadAgent(
             f"{what} is named {name!r}; use letters, digits, _ and -, beginning with a letter."
         )
     if name in reserved:
-        raise BadAgent(f"{what} is named {name!r}, which paths use themselves; choose another.")
+        raise BadAgent(f"{what} is named {name!r}, which is a reserved word in paths; choose another.")
     return name
 
 
@@ -37,19 +37,19 @@ class Flow:
     """Anything that can be put in sequence (`a >> b`), side by side (`a | b`) or behind one that fails (`a // b`).
 
     A kind of flow describes itself: by what it adds to a path, by its parts and by its facts. The
-    graph, its snapshot and its digest, and everything that walks over them, ask for no more.
+    graph, its snapshot and its digest, and everything that walks over them, need only that.
     """
 
     __slots__ = ()
 
     @property
     def kind(self) -> str:
-        """What a snapshot calls it: `sequence` for `Sequence`."""
+        """Its kind in a snapshot: `sequence` for `Sequence`."""
         return type(self).__name__.lower()
 
     @property
     def is_part(self) -> bool:
-        """Whether it is a node of the graph; a mark between two parts is none."""
+        """Whether it is a node of the graph; a mark between two parts is not."""
         return True
 
     @property
@@ -62,19 +62,19 @@ class Flow:
         return {}
 
     def with_children(self, children: Mapping[str, "Flow"]) -> "Flow":  # noqa: ARG002 - it has none
-        """The same flow with these parts in place of its own, under the same keys."""
+        """A copy of this flow with these parts in place of its own, under the same keys."""
         return self
 
     def joint(self, key: str) -> str:
-        """What stands between it and the part of that key in static ids: `seq.1/clerk`."""
+        """The text between it and the part of that key in static ids: `seq.1/clerk`."""
         return f".{key}"
 
     def facts(self) -> dict[str, Any]:
-        """What a snapshot says about it besides its place, its kind and its parts."""
+        """Its facts in a snapshot, in addition to its place, its kind and its parts."""
         return {}
 
     def code(self) -> Mapping[str, Callable[..., Any]]:
-        """The author's functions that are called to run it, by what they are to it."""
+        """The author's functions that are called to run it, by their role in it."""
         return {}
 
     def __rshift__(self, other: Anything) -> "Sequence":
@@ -137,7 +137,7 @@ class Step(Flow):
         return self.name
 
     def facts(self) -> dict[str, Any]:
-        """Its name, its code and what it is allowed."""
+        """Its name, its code and its declared reads and writes."""
         schema = state_schema(self.fn)
         typed = fields_of(schema).values() if schema else typed_fields(*self.reads, *self.writes)
         return {
@@ -155,7 +155,7 @@ class Step(Flow):
         return {"fn": self.fn}
 
     def arguments(self, context: object) -> dict[str, Any]:
-        """What the function asked for by name."""
+        """The parameters that the function asks for by name."""
         return named_arguments(self.wants, context, self.fn)
 
 
@@ -184,13 +184,13 @@ def step(
     reads: Places = (),
     writes: Places = (),
 ) -> Step | Callable[[Callable[..., Any]], Step]:
-    """Make a function a step. It may ask for `ctx`, `input` and `state`; what it returns goes on.
+    """Make a function a step. It may ask for `ctx`, `input` and `state`; its return value is its output.
 
-    One that asks for `chunks` in place of `input` takes what the part before it says piece by piece, by
-    `async for`; one that yields texts hands them on in pieces.
-    `retries` tries a failing step again. `writes` puts its output into the state: whole at one place,
-    or of a mapping each part at the place that ends in its name; a place that the step has changed
-    itself is left as it is, and so are all where a step with `state` or `ctx` returns nothing.
+    A step that asks for `chunks` in place of `input` takes the output of the part before it piece by piece,
+    by `async for`; one that yields strings passes them on in pieces.
+    `retries` is how often a failing step is tried again. `writes` puts its output into the state: whole at
+    one place, or each part of a mapping at the place that ends in its name. A place that the step has
+    changed itself is left as it is, and so are all places if a step with `state` or `ctx` returns nothing.
     `reads` are the places that it looks at. With a schema as its annotation, `state` is typed.
     """
     if fn is None:
@@ -211,7 +211,7 @@ class Parts(Flow):
         return {str(number): part for number, part in enumerate(self.parts)}
 
     def with_children(self, children: Mapping[str, Flow]) -> "Parts":
-        """The same with other parts."""
+        """A copy with other parts."""
         return type(self)(tuple(children.values()))
 
 
@@ -231,12 +231,12 @@ class Sequence(Parts):
         return {str(number): part for number, part in enumerate(nodes)}
 
     def with_children(self, children: Mapping[str, Flow]) -> "Sequence":
-        """The same with other parts, and the same marks between them."""
+        """A copy with other parts, and the same marks between them."""
         others = iter(children.values())
         return Sequence(tuple(next(others) if part.is_part else part for part in self.parts))
 
     def cuts(self) -> dict[str, Any]:
-        """The marks that say how pieces are cut, by the part that takes them."""
+        """The marks that say how the stream is split, by the part that takes the pieces."""
         found: dict[str, Any] = {}
         number = 0
         for part, after in zip(self.parts, (*self.parts[1:], None), strict=True):
@@ -249,7 +249,7 @@ class Sequence(Parts):
         return found
 
     def facts(self) -> dict[str, Any]:
-        """How pieces are cut between its parts."""
+        """How streams are split between its parts."""
         cuts = {key: mark.facts() for key, mark in self.cuts().items()}
         return {"cuts": cuts} if cuts else {}
 
@@ -263,7 +263,7 @@ class Parallel(Parts):
 
     @property
     def segment(self) -> str:
-        """Every fork is `par` in a path: what lies below it has a state of its own."""
+        """Every fork is `par` in a path: each part below it has its own state."""
         return "par"
 
     def __repr__(self) -> str:
@@ -272,7 +272,7 @@ class Parallel(Parts):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Fallback(Parts):
-    """The first that does not fail; each gets the same input. What is not a failure of theirs ends the case."""
+    """The first that does not fail; each gets the same input. An error that is not their failure ends the case."""
 
     @property
     def segment(self) -> str:

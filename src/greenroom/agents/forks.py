@@ -1,4 +1,4 @@
-"""Forks next to `a | b`: a race, and one flow over every item of a list."""
+"""Other forks than `a | b`: a race, and one flow over every item of a list."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ class Race(Parts):
 
     @property
     def segment(self) -> str:
-        """As every fork."""
+        """`par`, as for every fork."""
         return "par"
 
     def __repr__(self) -> str:
@@ -26,8 +26,8 @@ def race(*parts: object) -> Race:
     """Run all parts on the same input; the first answer counts, and the rest is stopped.
 
     A part that fails leaves the race; if all do, the race fails with every reason. A part that waits
-    for the user is not ahead: the race waits when all do. What the others did to the state is in no
-    state; their tools may have acted all the same.
+    for the user has not won: the race waits when all do. The other parts' changes to the state are
+    dropped; their tools may have acted all the same.
     """
     if not parts:
         raise BadAgent("race() has nothing to run; give it agents, steps or flows.")
@@ -44,12 +44,12 @@ class MapOver(Flow):
 
     @property
     def kind(self) -> str:
-        """As the function is called."""
+        """Its kind in a snapshot is the name of the function."""
         return "map_over"
 
     @property
     def segment(self) -> str:
-        """As every fork; `par.3` is its fourth item."""
+        """`par`, as for every fork; `par.3` is its fourth item."""
         return "par"
 
     @property
@@ -58,19 +58,19 @@ class MapOver(Flow):
         return (self.over,) if self.over else ()
 
     def children(self) -> dict[str, Flow]:
-        """What runs for each item."""
+        """The body, which runs for each item."""
         return {"body": self.body}
 
     def with_children(self, children: Mapping[str, Flow]) -> "MapOver":
-        """The same map with another body."""
+        """This map with another body."""
         return replace(self, body=children["body"])
 
     def joint(self, key: str) -> str:  # noqa: ARG002 - it has one part
-        """Whatever the item."""
+        """The same for every item."""
         return ".*"
 
     def facts(self) -> dict[str, Any]:
-        """Where its list is, and how many items are at work at once."""
+        """Where its list is, and how many items run at once."""
         return {"over": self.over, "at_once": self.at_once}
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ def map_over(body: object, over: object = "", *, at_once: int = 4) -> MapOver:
     """Run `body` for each item of a list, `at_once` at a time; its outputs are a list in that order.
 
     The list is the input, or what is in the state at the place `over` ("key", "scope.key" or a field
-    of a schema). Each item has a state of its own, and sees nothing of the others; the states merge
+    of a schema). Each item has its own state, and sees nothing of the others; the states merge
     in the order of the list when all are done. An empty list gives an empty list.
     """
     if type(at_once) is not int or at_once < 1:

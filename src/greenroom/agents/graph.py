@@ -1,4 +1,4 @@
-"""The frozen graph: what an expression compiles to, what is run, and what a ledger remembers."""
+"""The frozen graph that an expression compiles to: it is run, and recorded in the ledger."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -29,7 +29,7 @@ class Node:
     flow: Flow
     children: Mapping[str, "Node"]
     team: Mapping[str, Agent] = field(default_factory=dict[str, Agent])
-    """Of an agent with hand-offs: all that may have the conversation here, by their static ids."""
+    """For an agent with hand-offs: all agents that may have the conversation here, by their static ids."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class Graph:
 
     @cached_property
     def remotes(self) -> dict[str, Remote]:
-        """Every agent elsewhere that the graph asks, by name."""
+        """Every remote agent that the graph asks, by name."""
         flows = [node.flow for node in self.nodes() if isinstance(node.flow, Remote)]
         return {flow.name: flow for flow in flows}
 
@@ -162,7 +162,7 @@ def _node(flow: Flow, base: str) -> Node:
 
 
 def _team(leader: Agent, base: str) -> Node:
-    """The node of an agent with hand-offs: all that may have the conversation stand below it."""
+    """The node of an agent with hand-offs: all agents that may have the conversation are below it."""
     agents = team_of(leader)
     check_team(agents)
     here = f"{base}/{leader.name}" if base else leader.name

@@ -1,4 +1,4 @@
-"""Flows that watch over a part, or over what passes."""
+"""Flows that guard a part: fallbacks, time limits, and taps that only look."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -30,26 +30,26 @@ def fallback(*parts: object) -> Fallback:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Timeout(Flow):
-    """A part that fails when it has worked for so many seconds."""
+    """A part that fails when it has worked for the given number of seconds."""
 
     body: Flow
     seconds: float
 
     @property
     def segment(self) -> str:
-        """`within/clerk` is the agent `clerk` against the clock."""
+        """`within/clerk` is the agent `clerk` with a time limit."""
         return "within"
 
     def children(self) -> dict[str, Flow]:
-        """What is timed."""
+        """The part with the time limit."""
         return {"body": self.body}
 
     def with_children(self, children: Mapping[str, Flow]) -> "Timeout":
-        """The same time for another body."""
+        """This time limit around another body."""
         return replace(self, body=children["body"])
 
     def joint(self, key: str) -> str:  # noqa: ARG002 - it has one part
-        """Nothing: there is one part, run once."""
+        """Empty: there is one part, run once."""
         return ""
 
     def facts(self) -> dict[str, Any]:
@@ -61,24 +61,24 @@ class Timeout(Flow):
 
 
 def timeout(body: object, seconds: float) -> Timeout:
-    """Stop `body` when it has worked for so many seconds; it has failed then.
+    """Stop `body` when it has worked for the given number of seconds; it has failed then.
 
-    The time that the user takes to answer does not count, nor does the time between a cut and its
-    resumption. `timeout(a, 20) // b` goes on with `b`.
+    The time that the user takes to answer does not count, nor does the time between an interruption and
+    the resumption. `timeout(a, 20) // b` continues with `b`.
     """
     if type(seconds) not in (int, float) or not isfinite(seconds) or seconds <= 0:
-        raise BadAgent(f"timeout(..., {seconds!r}) wants a number of seconds above 0.")
+        raise BadAgent(f"timeout(..., {seconds!r}) needs a number of seconds above 0.")
     return Timeout(as_flow(body), float(seconds))
 
 
 def tap(fn: ByName, *, name: str = "", reads: Places = ()) -> Step:
     """A step that looks and changes nothing: its output is its input.
 
-    It may ask for `ctx`, `input` or `chunks`, and `state`. An exception in it is a note in the ledger and no
-    failure; changing the state is an error.
+    It may ask for `ctx`, `input` or `chunks`, and `state`. An exception in it becomes a note in the ledger,
+    not a failure; changing the state is an error.
     """
     if isinstance(fn, Flow) or not callable(fn):
-        raise BadAgent(f"tap(...) wants a function, but got {fn!r}.")
+        raise BadAgent(f"tap(...) needs a function, but got {fn!r}.")
     called = checked_name(name or function_name(fn).strip("<>"), "a tap")
     wants = hearing_names(fn, "tap")
     return Step(called, fn, wants=wants, reads=reads, passes=True)

@@ -16,7 +16,7 @@ _PREFIX = "transfer_to_"
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Team(Flow):
-    """An agent with hand-offs as it stands in a graph: it and all it leads to, one at a time."""
+    """An agent with hand-offs in a graph: it and all agents it leads to, one at a time."""
 
     leader: "Agent"
 
@@ -35,7 +35,7 @@ class Team(Flow):
         return Team(with_team(self.leader, team))
 
     def joint(self, key: str) -> str:  # noqa: ARG002 - all stand side by side
-        """Nothing: `clerk/billing`."""
+        """Empty: `clerk/billing`."""
         return ""
 
     def facts(self) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class Team(Flow):
 
 
 def checked_handoffs(agent: "Agent") -> "tuple[Agent | str, ...]":
-    """Those that an agent may hand over to: agents, or names of agents of its team."""
+    """The agents that an agent may hand over to: agents, or names of agents of its team."""
     what = f"agent {agent.name!r}"
     given: object = agent.handoffs
     if isinstance(given, str) or not hasattr(given, "__iter__"):
@@ -75,12 +75,12 @@ def checked_handoffs(agent: "Agent") -> "tuple[Agent | str, ...]":
 
 
 def receiver_name(given: "Agent | str") -> str:
-    """The name of one that is handed over to."""
+    """The name of a receiver."""
     return given if isinstance(given, str) else given.name
 
 
 def team_of(agent: "Agent") -> "dict[str, Agent]":
-    """The agent and all that the conversation can come to from it, by name."""
+    """The agent and all agents that the conversation can reach from it, by name."""
     found = {agent.name: agent}
     waiting = [agent]
     while waiting:
@@ -109,7 +109,7 @@ def check_team(team: "Mapping[str, Agent]") -> None:
 
 
 def with_team(agent: "Agent", team: "Mapping[str, Agent]") -> "Agent":
-    """The agent with other agents for those that it can hand over to, and they in turn."""
+    """The agent with its receivers, and their receivers in turn, replaced by those of `team`."""
     made: dict[str, Agent] = {}
 
     def remade(one: "Agent") -> "Agent":
@@ -151,12 +151,12 @@ def _within(agent: "Agent", known: set[str]) -> "Agent":
 
 
 def transfers(agent: "Agent", team: "Mapping[str, Agent]") -> dict[str, str]:
-    """The tools by which its model hands over, and to whom each leads."""
+    """The tools by which its model hands over, and the agent that each leads to."""
     return {_PREFIX + name: name for name in map(receiver_name, agent.handoffs) if name in team}
 
 
 def transfer_tools(agent: "Agent", team: "Mapping[str, Agent]") -> tuple[Tool, ...]:
-    """The same as its model sees them. Calling one is control flow; there is no body."""
+    """The hand-off tools as its model sees them. Calling one is control flow; there is no body."""
     return tuple(
         Tool(
             tool,

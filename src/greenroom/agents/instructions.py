@@ -15,7 +15,7 @@ _PLACEHOLDER = re.compile(r"\{([A-Za-z_][\w.-]*)\}")
 
 
 def placeholders(instructions: str, reads: tuple[str, ...]) -> Mapping[str, str]:
-    """The places that the instructions name in braces, by the name used; none that is not declared."""
+    """The declared places that the instructions name in braces, by the name used."""
     if "{" not in instructions:
         return {}
     known = _names(reads)
@@ -24,11 +24,11 @@ def placeholders(instructions: str, reads: tuple[str, ...]) -> Mapping[str, str]
 
 
 def check_placeholders(instructions: str, reads: tuple[str, ...], what: str) -> None:
-    """Refuse a name in braces that may stand for several of the declared places."""
+    """Refuse a name in braces that may mean several of the declared places."""
     if not isinstance(instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise BadAgent(
-            f"the instructions of {what} are {instructions!r}; give a text. What changes from turn to "
-            f"turn goes into the state: reads=, and {{name}} in the text."
+            f"the instructions of {what} are {instructions!r}; give a string. What changes from turn to "
+            f"turn belongs in the state: reads=, and {{name}} in the string."
         )
     known = _names(reads)
     for name in placeholders(instructions, reads):
@@ -40,17 +40,17 @@ def check_placeholders(instructions: str, reads: tuple[str, ...], what: str) -> 
 
 
 def filled(instructions: str, reads: tuple[str, ...], state: State, what: str) -> str:
-    """The instructions with what the state holds at the declared places; StateKeyError if nothing is."""
+    """The instructions with the state's values at the declared places; StateKeyError if one is missing."""
     values = {
         name: _text(_value(place, state, f"{what} reads {{{name}}} for its instructions"))
         for name, place in placeholders(instructions, reads).items()
     }
-    # In one go: what is filled in is not looked through again.
+    # In one pass: braces in the inserted values are not replaced.
     return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), instructions)
 
 
 def _names(reads: tuple[str, ...]) -> dict[str, list[str]]:
-    """What a place may be called in braces: in full, without its scope, or by its last key."""
+    """The names of a place in braces: in full, without its scope, or by its last key."""
     known: dict[str, list[str]] = {}
     for place in reads:
         _, path = split_place(place)

@@ -1,8 +1,8 @@
 """An agent's graph as a Mermaid flowchart, drawn from its snapshot.
 
-A graph in an old ledger is drawn as it was then. Beside how its parts follow each other the chart
-can show the data that goes from node to node, what each node is expected to cost, and the way that a
-recorded trial took.
+A graph in an old ledger is drawn as it was then. In addition to the order of its parts the chart can
+show the data that passes from node to node, the expected cost of each node, and the path of a recorded
+trial.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ Shape = tuple[str, str]
 
 
 class NodeCost(Protocol):
-    """What a node is expected to cost."""
+    """The expected cost of a node."""
 
     @property
     def cost(self) -> object:
@@ -47,7 +47,7 @@ class NodeCost(Protocol):
 
 
 class Costs(Protocol):
-    """What an agent is expected to cost, as `estimate(...)` says."""
+    """The expected cost of an agent, from `estimate(...)`."""
 
     @property
     def nodes(self) -> Mapping[str, NodeCost]:
@@ -56,7 +56,7 @@ class Costs(Protocol):
 
 
 class Exit(Struct, frozen=True):
-    """A way out of a part: from which box, the word on the arrow, and which node has ended then."""
+    """An exit of a part: from which box, the word on the arrow, and which node has ended then."""
 
     box: str
     word: str = ""
@@ -64,7 +64,7 @@ class Exit(Struct, frozen=True):
 
 
 Ends = tuple[str, list[Exit]]
-"""The box at which a part is entered, and the ways out of it."""
+"""The box at which a part is entered, and its exits."""
 Taken = Callable[[Exit], bool]
 
 
@@ -75,11 +75,11 @@ def mermaid(
     costs: Costs | None = None,
     trial: Ledger | None = None,
 ) -> str:
-    """The graph that a backend's `snapshot` describes; of a foreign one, the agents and tools.
+    """A chart of the graph in a backend's `snapshot`; for another framework, of the agents and tools.
 
-    `data` adds dotted arrows from those who write to those who read a place in the state, `costs` an
-    estimate for each node. Of a recorded `trial` the way it took is thick, and each node says how
-    often it was visited, for how long, and what that cost.
+    `data` adds dotted arrows from nodes that write to nodes that read a place in the state, `costs` an
+    estimate for each node. The path of a recorded `trial` is thick, and each node shows how often it was
+    visited, for how long, and what that cost.
     """
     facts = as_facts(snapshot)
     way = None if trial is None else RecordedWay(trial, set(members_in(facts)))
@@ -105,7 +105,7 @@ def mermaid(
 
 
 class _Drawing:
-    """A chart under way: every box gets a name of its own, and words from outside are only labels."""
+    """A chart in progress: every box gets its own name, and words from outside are only labels."""
 
     def __init__(self, way: RecordedWay | None, costs: Mapping[str, NodeCost]) -> None:
         self.lines: list[str] = []
@@ -135,11 +135,11 @@ class _Drawing:
         return [*self.lines, "classDef visited stroke-width:3px", marked]
 
     def name_of(self, facts: Facts) -> str:
-        """By what a ledger and an estimate know a node."""
+        """The name of a node in a ledger and an estimate."""
         return str(facts.get("id") or facts.get("name") or "")
 
     def part(self, facts: Facts) -> Ends:
-        """Draw a part of the graph; what is of no known kind is a box with its parts below it."""
+        """Draw a part of the graph; one of an unknown kind is a box with its parts below it."""
         parts = parts_of(facts)
         match facts.get("kind"):
             case "sequence" if parts:
@@ -220,7 +220,7 @@ class _Drawing:
         return begin, exits
 
     def _around(self, facts: Facts, shape: Shape, body: Facts) -> Ends:
-        """What stands around one part: how long it may work, or where."""
+        """Draw the frame of one part: how long it may work, or where it runs."""
         begin = self._structure(facts, purpose_of(facts), shape)
         entry, exits = self.part(body)
         self.link([Exit(begin)], entry, self._began(body))
@@ -267,7 +267,7 @@ class _Drawing:
         *,
         visited: bool = True,
     ) -> str:
-        """The box of what only leads on to others."""
+        """The box of a node that only leads to others."""
         box, name = self.box(label, shape, more), self.name_of(facts)
         self._boxes.setdefault(name, box)
         if visited and self._way is not None and self._way.runs(name):
@@ -300,7 +300,7 @@ class _Drawing:
         return here
 
     def _team(self, facts: Facts, parts: Mapping[str, Facts]) -> Ends:
-        """Those who may get the conversation from one another; each may answer."""
+        """Draw agents that may hand the conversation to each other; each may answer."""
         boxes = {key: self._box_of(part) for key, part in parts.items()}
         for key, part in parts.items():
             name = self.name_of(part)
@@ -315,7 +315,7 @@ class _Drawing:
         return boxes.get(leader, next(iter(boxes.values()))), exits
 
     def _figures(self, name: str) -> Iterator[str]:
-        """What is expected of a node, and what happened to it."""
+        """The expected cost of a node, and what happened in it."""
         if name in self._costs:
             yield f"≈ {self._costs[name].cost}"
         if self._way is None:
@@ -344,7 +344,7 @@ class _Drawing:
                 self.link([Exit(entry)], box, lambda _: True)
 
     def data(self, facts: Facts) -> None:
-        """Add the ways of data, dotted."""
+        """Add the data links, dotted."""
         for link in data_links(facts):
             writer, reader = self._boxes.get(link.writer), self._boxes.get(link.reader)
             if writer is not None and reader is not None:

@@ -1,4 +1,4 @@
-"""What a node declares that it reads and writes: places in the state, as text."""
+"""The declared reads and writes of a node: places in the state, as strings."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Self, TypeGuard
@@ -10,11 +10,11 @@ from greenroom.ledger.plain import Json
 from greenroom.ledger.query import MISSING, place_text, split_place, value_at
 
 Places = Any
-"""One place or several, each a text or a field of a schema (which type checkers take for its value)."""
+"""One place or several, each a string or a field of a schema (which type checkers see as its value)."""
 
 
 class Place(str):
-    """A place in the state, as text, with the field of a schema that says what is kept there."""
+    """A place in the state, as a string, with the field of a schema that says what is kept there."""
 
     __slots__ = ("field",)
     field: Field
@@ -32,7 +32,7 @@ class Place(str):
 def declared_places(
     given: Places, what: str, schema: type[StateSchema] | None = None
 ) -> tuple[str, ...]:
-    """The places as text, each once, in the order given; those of fields say what is kept there."""
+    """The places as strings, each once, in the order given; those of fields say what is kept there."""
     if given is None or given == "":
         return ()
     several: Iterable[object] = given if _are_several(given) else (given,)
@@ -45,7 +45,7 @@ def declared_places(
 
 
 def as_place(given: Any) -> str:
-    """A place as text; that of a field says what is kept there."""
+    """A place as a string; that of a field says what is kept there."""
     if isinstance(given, Place):
         return given
     return Place(given) if isinstance(given, Field) else place_text(given)

@@ -40,7 +40,7 @@ class PrefixedScope:
         self._held[f"{self._prefix}{key}"] = value
 
     def __delitem__(self, key: str) -> None:
-        # google-adk has no way to remove a key; there None stands for nothing.
+        # google-adk has no way to remove a key; there None means that it is gone.
         if hasattr(self._held, "__delitem__"):
             del self._held[f"{self._prefix}{key}"]
         else:
@@ -55,7 +55,7 @@ class PrefixedScope:
                 yield rest
 
     def lent(self, _: str) -> Any:
-        """Nothing is kept track of: what is altered in place is the framework's to notice."""
+        """Nothing is tracked here: the framework itself notices values that are changed in place."""
         return MISSING
 
     def lend(self, _: str, value: object, *_how: object) -> Any:

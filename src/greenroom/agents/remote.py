@@ -23,7 +23,7 @@ _HEADER = re.compile(r"[A-Za-z0-9-]+\Z")
 
 
 class FarAddress(Struct, frozen=True):
-    """Where an agent is, and by what it is asked: the names of variables, never what is in them."""
+    """Where an agent is, and the credentials for it: names of variables, never their values."""
 
     url: str
     is_endpoint: bool = False
@@ -35,12 +35,12 @@ class FarAddress(Struct, frozen=True):
     def __post_init__(self) -> None:
         checked_url(self.url)
         if not (type(self.seconds) in (int, float) and isfinite(self.seconds) and self.seconds > 0):
-            raise BadAgent(f"timeout={self.seconds!r} wants a number of seconds above 0.")
+            raise BadAgent(f"timeout={self.seconds!r} must be a number of seconds above 0.")
         for name, variable in self.headers.items():
-            # What is not a name may be the secret itself, so it is not shown.
+            # A value that is not a name may be the secret itself, so it is not shown.
             if not _HEADER.match(name) or not _VARIABLE.match(variable):
                 raise BadAgent(
-                    f"the header {name!r} of {self.url} wants the name of the environment variable "
+                    f"the header {name!r} of {self.url} needs the name of the environment variable "
                     f"that holds its value, such as 'PAYMENTS_KEY', not the value itself."
                 )
 
@@ -52,7 +52,7 @@ class FarAddress(Struct, frozen=True):
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def facts(self) -> dict[str, Any]:
-        """As a snapshot has it."""
+        """The address in a snapshot."""
         return {
             "url": self.url,
             "timeout": self.seconds,
@@ -67,7 +67,7 @@ def far_address(
     """The address of an agent, by its url or its card."""
     if not isinstance(token, str) or (token and not _VARIABLE.match(token)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise BadAgent(
-            "token= wants the name of the environment variable that holds the token, such as "
+            "token= needs the name of the environment variable that holds the token, such as "
             "'PAYMENTS_TOKEN', not the token itself."
         )
     bearer = {"Authorization": token} if token else {}
@@ -88,17 +88,17 @@ def checked_url(url: object) -> SplitResult:
         )
     if parts.username or parts.password or parts.query or parts.fragment:
         raise BadAgent(
-            f"the address of the agent at {parts.hostname!r} has more in it than a host and a path. "
+            f"the address of the agent at {parts.hostname!r} has more than a host and a path. "
             f"Give secrets by the name of an environment variable: token='PAYMENTS_TOKEN'."
         )
     if any(sign.isspace() or not sign.isprintable() for sign in str(url)):
-        raise BadAgent(f"{url!r} is not an address of an agent; it has spaces or signs in it.")
+        raise BadAgent(f"{url!r} is not an address of an agent; it contains spaces or invalid characters.")
     return parts
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Remote(Flow):
-    """An agent elsewhere. Asking it is a tool call by its name: mocked, named, or refused."""
+    """A remote agent. Asking it is a tool call by its name: mocked, named, or refused."""
 
     name: str
     address: FarAddress
@@ -111,7 +111,7 @@ class Remote(Flow):
         return self.name
 
     def facts(self) -> dict[str, Any]:
-        """Where it is, what it is sent and where its answer goes."""
+        """Where it is, what is sent to it and where its answer goes."""
         return {
             "name": self.name,
             **self.address.facts(),
@@ -134,13 +134,13 @@ def remote(
     headers: Mapping[str, str] | None = None,
     timeout: float = 30.0,
 ) -> Remote:
-    """An agent elsewhere as a part of a flow: `remote("payments", "https://payments.internal")`.
+    """A remote agent as a part of a flow: `remote("payments", "https://payments.internal")`.
 
-    It is sent the input and what stands at the places `sends` of the state, and its answer goes on, and
-    to the places `receives` as `writes=` of a step. A question that it asks is asked of the user. In a
-    rehearsal a mock by its name answers for it, and without one the call is refused. `url` is where its
-    card is published, or a card. `token` is the name of the environment variable that holds a bearer
-    token, `headers` such names for other headers. After `timeout` seconds it has failed: `remote(...) // other`.
+    It receives the input and the values at the places `sends` of the state. Its answer is the output, and is
+    written to the places `receives`, like `writes=` of a step. A question that it asks is passed to the user.
+    In a rehearsal a mock of its name answers for it, and without one the call is refused. `url` is where its
+    card is published, or a card. `token` is the name of the environment variable that holds a bearer token,
+    `headers` such names for other headers. After `timeout` seconds it has failed: `remote(...) // other`.
     """
     what = f"remote {name!r}"
     return Remote(

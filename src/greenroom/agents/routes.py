@@ -1,4 +1,4 @@
-"""Loops and routes: flow that decides how it goes on."""
+"""Loops and routes: flow that decides how it continues."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,7 @@ from greenroom.ledger.functions import Anything
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Loop(Flow):
-    """Again and again until it is to stop; with `awaits_input` each round waits for the user."""
+    """Repeats its body until it should stop; with `awaits_input` each round waits for the user."""
 
     body: Flow
     until: Decider | None = None
@@ -27,15 +27,15 @@ class Loop(Flow):
         return "loop"
 
     def children(self) -> dict[str, Flow]:
-        """What is repeated."""
+        """The body, which is repeated."""
         return {"body": self.body}
 
     def with_children(self, children: Mapping[str, Flow]) -> "Loop":
-        """The same loop around another body."""
+        """This loop around another body."""
         return replace(self, body=children["body"])
 
     def joint(self, key: str) -> str:  # noqa: ARG002 - it has one part
-        """Whatever the round."""
+        """The same for every round."""
         return "#"
 
     def facts(self) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class Loop(Flow):
         }
 
     def code(self) -> dict[str, Callable[..., Any]]:
-        """What says when it ends, if that is a function."""
+        """The function that says when it ends, if it is a function."""
         return {"until": self.until} if callable(self.until) else {}
 
     def __repr__(self) -> str:
@@ -67,8 +67,8 @@ def loop(
 ) -> Loop:
     """Repeat `body` until `until` holds: a function, or a query such as {"session": {"done": True}}.
 
-    In a query the fields of a schema may stand for their places: {Order.done: True}. A place alone
-    holds when something true stands there.
+    In a query the fields of a schema may be used for their places: {Order.done: True}. A place alone
+    holds when its value is true.
 
     With `awaits_input=True` every round but the first waits for the user's next message, and the
     conversation is over when the loop ends. Without `until` it ends after `max_rounds`; with it,
@@ -97,7 +97,7 @@ class Route(Flow):
 
     @property
     def segment(self) -> str:
-        """`route.billing` is its way to the branch `billing`."""
+        """`route.billing` leads to the branch `billing`."""
         return "route"
 
     def children(self) -> Mapping[str, Flow]:
@@ -105,15 +105,15 @@ class Route(Flow):
         return self.branches
 
     def with_children(self, children: Mapping[str, Flow]) -> "Route":
-        """The same choice among other branches."""
+        """This choice among other branches."""
         return replace(self, branches=MappingProxyType(dict(children)))
 
     def facts(self) -> dict[str, Any]:
-        """What it decides by."""
+        """The place or function that decides."""
         return {"on": decider_facts(self.on)}
 
     def code(self) -> dict[str, Callable[..., Any]]:
-        """What chooses, if that is a function."""
+        """The function that chooses, if it is a function."""
         return {"on": self.on} if callable(self.on) else {}
 
     def __repr__(self) -> str:
@@ -122,9 +122,9 @@ class Route(Flow):
 
 
 def route(on: Anything, /, **branches: Anything) -> Route:
-    """Go one way of several: `route("session.kind", billing=a, refund=b, otherwise=c)`.
+    """Take one of several branches: `route("session.kind", billing=a, refund=b, otherwise=c)`.
 
-    `on` is a place in the state (a text or a field of a schema) or a function that returns a
+    `on` is a place in the state (a string or a field of a schema) or a function that returns a
     branch's name.
     """
     if not branches:

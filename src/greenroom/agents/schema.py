@@ -1,4 +1,4 @@
-"""Typed state: a class whose annotations say what is kept where, and a view that holds to it.
+"""Typed state: a class whose annotations say what is kept where, and a view that enforces it.
 
 A schema owns no data. It is a way to look at the state of a run, which agents without one share.
 """
@@ -19,7 +19,7 @@ from greenroom.world.scopes import Scopes
 
 
 class SchemaConflict(BadAgent):
-    """Two schemas that are put together say different things about one name."""
+    """Two combined schemas say different things about one name."""
 
 
 class StateKeyError(LookupError):
@@ -34,7 +34,7 @@ class Scoped:
 
 
 SessionScoped = Scoped("session")
-"""A field of the conversation; what has no mark is one too."""
+"""A field of the conversation, as is every field without a mark."""
 UserScoped = Scoped("user")
 """A field that belongs to the user, whatever the conversation."""
 AppScoped = Scoped("app")
@@ -44,14 +44,14 @@ Temp = Scoped("temp")
 
 
 def scoped(name: str) -> Scoped:
-    """Mark a field as one of any other scope: `Annotated[dict, scoped("patient")]`."""
+    """Mark a field as one of a custom scope: `Annotated[dict, scoped("patient")]`."""
     if not isinstance(name, str) or not name.isidentifier():  # pyright: ignore[reportUnnecessaryIsInstance]
         raise BadAgent(f"scoped({name!r}): name a scope by letters, digits and _.")
     return Scoped(name)
 
 
 class Field:
-    """A field of a schema, and a reference to its place in the state wherever one can stand."""
+    """A field of a schema, and a reference to its place in the state, usable wherever a place is."""
 
     __slots__ = ("default", "name", "owner", "scope", "type")
 
@@ -87,7 +87,7 @@ class Field:
             raise self._mistyped(value, error) from None
 
     def _copied(self, value: object) -> Json:
-        # What others wrote is not checked here, only that it can be kept at all.
+        # The value's type is not checked again here, only that it can be kept as JSON.
         try:
             return plain(value)
         except BadValue:
@@ -100,7 +100,7 @@ class Field:
         return TypeError(f"{self} is {self.type}, but was given {shown}{detail}")
 
     def shape(self) -> dict[str, Json]:
-        """What a snapshot shows of it."""
+        """The field in a snapshot."""
         shown: dict[str, Json] = {"type": plain(self.type.schema())}
         return {**shown, "default": self.default} if self.has_default else shown
 
@@ -144,7 +144,7 @@ class StateSchema:
     """What an agent keeps in its state: a class with an annotation for each field.
 
     `Billing.intent` is a reference to the field; `Billing.bind(ctx).intent` reads it, and assigning
-    to it checks the type. A default is read where nothing was written. Schemas are put together by
+    to it checks the type. A default is read where nothing was written. Schemas are combined by
     inheriting from several.
     """
 
@@ -169,7 +169,7 @@ class StateSchema:
 
     @classmethod
     def bind(cls, source: object) -> Self:
-        """The state that a tool's or step's `ctx` gives, or `state` itself, seen through the schema."""
+        """A view of the state of a tool's or step's `ctx`, or of `state` itself, through the schema."""
         view = object.__new__(cls)
         object.__setattr__(view, "_source", source)
         _scopes_of(view)
@@ -200,7 +200,7 @@ def is_schema(given: object) -> TypeGuard[type[StateSchema]]:
 
 
 def fields_of(schema: type[StateSchema]) -> Mapping[str, Field]:
-    """The fields of a schema by their names, those of its bases among them."""
+    """The fields of a schema by their names, including those of its bases."""
     return schema.__fields__
 
 
@@ -216,13 +216,13 @@ def missing_key(place: str, state: Any, what: str) -> StateKeyError:
 
 
 def schema_facts(fields: Iterable[Field]) -> dict[str, Any]:
-    """What a snapshot shows of typed fields; nothing where there are none."""
+    """The typed fields in a snapshot; nothing if there are none."""
     shapes = {field.place: field.shape() for field in fields}
     return {"schema": shapes} if shapes else {}
 
 
 def state_schema(fn: Any) -> type[StateSchema] | None:
-    """The schema by which a function wants to see the state: the annotation of its `state`."""
+    """The schema with which a function takes the state: the annotation of its `state`."""
     target = getattr(fn, "func", fn)
     code = target if inspect.isroutine(target) else target.__call__
     code = getattr(code, "__func__", code)
@@ -245,7 +245,7 @@ def _annotated_schema(fn: Any) -> type[StateSchema] | None:
 
 def _scopes_of(view: StateSchema) -> Any:
     source = view._source  # pyright: ignore[reportPrivateUsage] - the view has no public names but its fields
-    # Asked by type, since Scopes takes every name for a scope, `state` as well.
+    # Checked by type, since Scopes treats every attribute as a scope, even `state`.
     if isinstance(source, Scopes):
         return source
     state = getattr(source, "state", None)
@@ -254,7 +254,7 @@ def _scopes_of(view: StateSchema) -> Any:
     if hasattr(state, "__getitem__") and hasattr(state, "__setitem__"):
         return PrefixedScopes(state)
     raise TypeError(
-        f"{type(view).__name__}.bind() wants the ctx or the state that a tool or a step is given, "
+        f"{type(view).__name__}.bind() needs the ctx or the state that a tool or a step receives, "
         f"but got {source!r}."
     )
 

@@ -1,4 +1,4 @@
-"""Functions as tools and steps see them: names, schemas and checked arguments."""
+"""The signatures of tools and steps: names, schemas and checked arguments."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -34,14 +34,14 @@ def parameters_of(fn: Callable[..., object], what: str) -> Mapping[str, inspect.
 
 
 def without_partials(fn: Any) -> Callable[..., object]:
-    """The function itself, of which some arguments may be given already."""
+    """The function itself, of which some arguments may be bound already."""
     while isinstance(fn, partial):
         fn = cast("partial[Any]", fn).func
     return fn
 
 
 def called_of(fn: Any) -> Callable[..., object]:
-    """What a call of `fn` calls: of a callable object the method, whose parameters are annotated."""
+    """The function that a call of `fn` runs: for a callable object its method, whose parameters are annotated."""
     is_called = inspect.isroutine(fn) or isinstance(fn, type | partial)
     return cast("Callable[..., Any]", fn if is_called else fn.__call__)
 
@@ -53,7 +53,7 @@ def function_name(fn: Callable[..., object]) -> str:
 
 
 def context_parameter(fn: Callable[..., object]) -> str | None:
-    """The parameter that wants the context, if there is one."""
+    """The parameter that takes the context, if there is one."""
     for name in inspect.signature(fn).parameters:
         if name in CONTEXT_NAMES:
             return name
@@ -61,19 +61,19 @@ def context_parameter(fn: Callable[..., object]) -> str | None:
 
 
 class _Resource:
-    """Marks a parameter that the run lends, not the model."""
+    """Marks a parameter that the run provides, not the model."""
 
     def __repr__(self) -> str:
         return "resource"
 
 
 resource = _Resource()
-"""`db: Annotated[Db, resource]` of a tool is lent by the run that really runs it; no model sees it."""
+"""`db: Annotated[Db, resource]` of a tool is provided by the run that calls it for real; no model sees it."""
 
 
 @lru_cache(maxsize=512)
 def resource_parameters(fn: Callable[..., object]) -> Mapping[str, bool]:
-    """The parameters that the run lends, and whether the function cannot do without."""
+    """The parameters that the run provides, and whether the function requires them."""
     hints = _readable_hints(fn)
     return {
         name: parameter.default is parameter.empty
@@ -84,7 +84,7 @@ def resource_parameters(fn: Callable[..., object]) -> Mapping[str, bool]:
 
 @lru_cache(maxsize=512)
 def view_parameters(fn: Callable[..., object]) -> Mapping[str, type[StateSchema]]:
-    """The parameters that want the state by a schema: `state: Billing`; no model sees them."""
+    """The parameters that take the state by a schema: `state: Billing`; no model sees them."""
     return {
         name: hint
         for name, hint in _readable_hints(fn).items()
@@ -96,17 +96,17 @@ def _readable_hints(fn: Callable[..., object]) -> dict[str, Any]:
     """The annotations of the parameters, as far as they can be read now."""
     found = inspect.signature(fn).parameters
     hints: dict[str, Any] = {name: parameter.annotation for name, parameter in found.items()}
-    # Annotations that are text say what they are only when they are read.
+    # Annotations that are strings must be evaluated first.
     if not any(isinstance(annotation, str) for annotation in hints.values()):
         return hints
     try:
         return _hints(fn)
-    except BadAgent:  # said when the tool is shown to a model, or called
+    except BadAgent:  # raised when the tool is shown to a model, or called
         return {}
 
 
 def given_by_model(fn: Callable[..., object]) -> dict[str, inspect.Parameter]:
-    """The parameters a model may give, in order; what a partial gives already is not among them."""
+    """The parameters a model may give, in order, without those that a partial has bound."""
     fixed: Mapping[str, object] = getattr(fn, "keywords", {}) if type(fn) is partial else {}
     hidden = (*CONTEXT_NAMES, *resource_parameters(fn), *view_parameters(fn), *fixed)
     return {n: p for n, p in inspect.signature(fn).parameters.items() if n not in hidden}
@@ -119,7 +119,7 @@ def input_schema(fn: Callable[..., object]) -> Mapping[str, Json]:
 
 
 def checked_arguments(fn: Callable[..., object], args: Mapping[str, Json]) -> dict[str, Any]:
-    """The arguments as the function's annotations want them; ValueError says what is wrong."""
+    """The arguments converted to the function's annotations; ValueError says what is wrong."""
     plain = _plain_parameters(fn)
     if plain is not None and _are_as_wanted(args, plain):
         return dict(args)
@@ -133,14 +133,14 @@ Plain = tuple[Mapping[str, type], frozenset[str]]
 
 
 def _are_as_wanted(args: Mapping[str, Any], plain: Plain) -> bool:
-    """Whether these are the arguments wanted, each of the very type: nothing is left to convert."""
+    """Whether these are the right arguments with exactly the right types, so that nothing must be converted."""
     wanted, required = plain
     for name, value in args.items():
         kind = type(value)  # pyright: ignore[reportUnknownVariableType] - a cast is a call
-        # Half a character is not text, and only what is not ASCII can hold one.
+        # A lone surrogate is not valid text, and only a non-ASCII string can hold one.
         if wanted.get(name) is not kind or (kind is str and not value.isascii()):
             return False
-    # As many as there are, and none that is not wanted: then none is missing.
+    # The same number, and none that is unknown: then none is missing.
     return len(args) == len(wanted) or required <= args.keys()
 
 
@@ -148,8 +148,8 @@ def _are_as_wanted(args: Mapping[str, Any], plain: Plain) -> bool:
 def _plain_parameters(fn: Callable[..., object]) -> Plain | None:
     """Names and types of the parameters and which of them must be given, if JSON has all the types.
 
-    Most tools want no more than texts and numbers. For those pydantic is not needed, which takes
-    longer to load than all of Greenroom.
+    Most tools take only strings and numbers. These do not need pydantic, which takes longer to load than
+    all of Greenroom.
     """
     hints = _hints(fn)
     found = given_by_model(fn)
@@ -175,7 +175,7 @@ def _arguments(fn: Callable[..., object]) -> Any:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise BadAgent(
                 f"tool {function_name(fn)!r} takes {parameter}; name every argument, so that the "
-                f"model can be given them."
+                f"model knows them."
             )
         default = ... if parameter.default is parameter.empty else parameter.default
         # By alias: a parameter may be called `json` or `_id`, which a field of a model may not.
@@ -194,7 +194,7 @@ def output_adapter(annotation: Any) -> Any:
 
 
 def return_annotation(fn: Callable[..., object]) -> object:
-    """What the function says it returns, or None."""
+    """The declared return type of the function, or None."""
     return _hints(fn).get("return")
 
 

@@ -1,9 +1,9 @@
-"""Streams: parts that take what the part before them says while it is still speaking.
+"""Streams: parts that take the output of the part before them while it is still being written.
 
     writer >> by("sentence", hold=16) >> speak
 
-A step that asks for `chunks` takes the pieces of the part before it. `by` says how they are cut, and
-how many may wait until the model is held up. Everything else needs its whole input.
+A step that asks for `chunks` takes the pieces of the part before it. `by` says how the stream is split, and
+how many pieces may wait before the model has to. Everything else needs its whole input.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from greenroom.errors import BadAgent
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Cut(Flow):
-    """A mark between two parts: how what comes from the first is cut for the second."""
+    """A mark between two parts: how the output of the first is split for the second."""
 
     unit: Unit = "token"
     hold: int | None = None
@@ -37,7 +37,7 @@ class Cut(Flow):
         return False
 
     def facts(self) -> dict[str, Any]:
-        """How it cuts."""
+        """How it splits."""
         return {"by": self.unit, **({"hold": self.hold} if self.hold else {})}
 
     def __repr__(self) -> str:
@@ -46,7 +46,7 @@ class Cut(Flow):
 
 
 def by(unit: Unit = "token", *, hold: int | None = None) -> Cut:
-    """Say how the pieces of one part are cut for the next: `writer >> by("sentence") >> speak`.
+    """Say how the output of one part is split for the next: `writer >> by("sentence") >> speak`.
 
     A unit is "token" (as they come), "word", "sentence", "line", "paragraph" or a number of
     characters. At most `hold` pieces wait to be taken; then the model's stream is not read any further
@@ -58,7 +58,7 @@ def by(unit: Unit = "token", *, hold: int | None = None) -> Cut:
 
 
 def hears_pieces(flow: Flow) -> bool:
-    """Whether a part takes what comes to it piece by piece, itself or by what it begins with."""
+    """Whether a part takes its input piece by piece, itself or by the part it begins with."""
     match flow:
         case Step():
             return "chunks" in flow.wants
@@ -75,9 +75,9 @@ def hears_pieces(flow: Flow) -> bool:
 def gives_pieces(flow: Flow, to_user: bool = False) -> bool:
     """Whether a part's output can be taken piece by piece, before it is complete.
 
-    That of a race is known when it is won, that of a loop after its last round, and an answer by a
-    schema when it is whole. `to_user` asks for what the user may hear: each round of a loop that
-    awaits them, and an agent that a step listens to in the end.
+    The output of a race is known when it is won, that of a loop after its last round, and an answer by a
+    schema when it is whole. `to_user` asks about output to the user: each round of a loop that awaits
+    them, and an agent that a step listens to at the end.
     """
     match flow:
         case Agent():
@@ -104,7 +104,7 @@ def gives_pieces(flow: Flow, to_user: bool = False) -> bool:
 def hearing_parts(sequence: Sequence) -> dict[str, bool]:
     """The parts of a sequence that take pieces, by their keys, and whether they take them early.
 
-    They do where the part before them gives them as they come.
+    They do if the part before them gives its output as it comes.
     """
     found: dict[str, bool] = {}
     before: Flow | None = None

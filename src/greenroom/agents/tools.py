@@ -1,4 +1,4 @@
-"""Tools: functions that an agent may ask for."""
+"""Tools: functions that an agent may call."""
 
 import functools
 import inspect
@@ -60,7 +60,7 @@ class Tool:
             object.__setattr__(self, name, places)
 
     def __get__(self, instance: object, owner: type | None = None) -> "Tool":
-        """The tool of one object, where `@tool` stands on a method; it is the same at every look."""
+        """The tool of one object, if `@tool` decorates a method; each access returns the same tool."""
         if instance is None or not _is_method_of(type(instance), self.fn):
             return self
         key = (id(self), id(instance))
@@ -71,7 +71,7 @@ class Tool:
         return found
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        """Call the function as if it were not a tool; in a rehearsal the case answers, or refuses."""
+        """Call the function directly; in a rehearsal the case answers, or refuses."""
         route = route_of_calls()
         if route is not None:
             return route(self, args, kwargs)
@@ -87,14 +87,14 @@ class Tool:
         return call_blocking(lambda here: self._visit(host, given, here))
 
     def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments of a direct call by name; what is misnamed or missing fails as ever."""
+        """The arguments of a direct call by name; misnamed or missing ones raise TypeError as usual."""
         names = [n for n in inspect.signature(self.fn).parameters if n != self._context]
         if len(args) > len(names):
             raise TypeError(
                 f"{self.name}() takes {len(names)} arguments, but {len(args)} were given"
             )
         given = {**dict(zip(names, args, strict=False)), **kwargs}
-        # Where a run answers, it is the run that lends resources and the state, whatever code calls.
+        # In a run, the run provides resources and the state, whatever code calls.
         return self.checked({n: v for n, v in given.items() if n not in self._lent})
 
     async def visit(self, host: Host, args: Mapping[str, Json]) -> Any:
@@ -144,12 +144,12 @@ class Tool:
 
     @property
     def resources(self) -> tuple[str, ...]:
-        """The parameters that the run lends to the body, such as a connection."""
+        """The parameters that the run provides, such as a connection."""
         return tuple(resource_parameters(self.fn))
 
     @property
     def required_resources(self) -> tuple[str, ...]:
-        """Those of the resources that the body cannot do without."""
+        """The resources that the body requires."""
         return tuple(n for n, is_required in resource_parameters(self.fn).items() if is_required)
 
     @property
@@ -161,7 +161,7 @@ class Tool:
         return checked_arguments(self.fn, args)
 
     def checked_answer(self, value: Json, *, strict: bool = True) -> Json:
-        """A user's answer as the return annotation wants it; ValueError if it does not fit."""
+        """A user's answer, converted to the return annotation; ValueError if it does not fit."""
         adapter = output_adapter(return_annotation(self.fn))
         if adapter is None:
             return value
@@ -170,12 +170,12 @@ class Tool:
         except ValueError:
             if not isinstance(value, str):
                 raise
-            # A model in the part of the user answers in text, which may well be the JSON asked for.
+            # A model that plays the user answers with text, which may be the JSON asked for.
             found = adapter.validate_json(value, strict=strict)
         return adapter.dump_python(found, mode="json")
 
     async def run(self, args: Mapping[str, object], context: Context) -> Any:
-        """Run the body. Only a World that answers calls for real comes here."""
+        """Run the body. Only a World that answers calls for real uses this."""
         check_direct_call(self, self.name)
         given = await self._completed(args, context)
         if inspect.iscoroutinefunction(self.fn):
@@ -183,7 +183,7 @@ class Tool:
         return await in_thread(self.fn, **given)
 
     async def _completed(self, args: Mapping[str, object], context: Context) -> dict[str, Any]:
-        """The arguments with what the run lends, opened now if it is not open yet."""
+        """The arguments with the run's resources, opened now if they are not open yet."""
         given = {**args, self._context: context} if self._context else dict(args)
         for name, is_required in resource_parameters(self.fn).items():
             lent = context.resources or Resources()
@@ -239,10 +239,10 @@ def tool(
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a function a tool; its signature and docstring are what the model sees.
 
-    A parameter named `ctx` receives the call's context and stays hidden from the model, and so does
-    what the run lends: `db: Annotated[Db, resource]`, and the state by a schema: `state: Billing`. With `yields=True` the body never runs: the call
-    waits, and the user's answer is its result. `reads` and `writes` are the places of the state that
-    the body looks at and changes.
+    A parameter named `ctx` receives the call's context and stays hidden from the model, and so do
+    resources that the run provides (`db: Annotated[Db, resource]`) and the state by a schema
+    (`state: Billing`). With `yields=True` the body never runs: the call waits, and the user's answer is its
+    result. `reads` and `writes` are the places of the state that the body looks at and changes.
     """
     options: dict[str, Any] = {"name": name, "description": description, "yields": yields}
     options |= {"read_only": read_only, "reads": reads, "writes": writes}
@@ -262,7 +262,7 @@ def _make(
     if isinstance(fn, Tool):
         raise BadAgent(f"{fn.name!r} is a tool already; use it as it is.")
     if not callable(fn):
-        raise BadAgent(f"@tool wants a function, but got {fn!r}.")
+        raise BadAgent(f"@tool needs a function, but got {fn!r}.")
     called = checked_name(name or function_name(fn), "a tool", reserved=())
     text = description or inspect.cleandoc(without_partials(fn).__doc__ or "")
     body = called_of(fn)
@@ -274,7 +274,7 @@ def as_tool(given: Any) -> Tool:
     made = given if isinstance(given, Tool) else _make(given)
     if next(iter(inspect.signature(made.fn).parameters), "") == "self":
         raise BadAgent(
-            f"tool {made.name!r} is a method of a class. Hand over that of an object, such as "
+            f"tool {made.name!r} is a method of a class. Pass that of an object, such as "
             f"desk.{made.name} for desk = Desk()."
         )
     return made

@@ -21,7 +21,7 @@ from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.query import MISSING, split_place, value_at
 
 Changing = Callable[[State, object], Iterable[Change]]
-"""What a transform does to a state; the second argument is the context of its run."""
+"""The function of a transform, from a state to changes; the second argument is the context of its run."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -34,24 +34,24 @@ class Transform(Flow):
     writes: tuple[str, ...] = ()
     """The places that hold something afterwards."""
     removes: tuple[str, ...] = ()
-    """The places that hold nothing afterwards; `session.*` is all of a scope but what it reads."""
+    """The places that are empty afterwards; `session.*` is a whole scope except what it reads."""
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
     is_code: bool = False
-    """Whether a function of the author's says what it puts there."""
+    """Whether a function of the author computes the values."""
 
     @property
     def segment(self) -> str:
-        """What it does: `put`, `drop` and so on."""
+        """Its operation: `put`, `drop` and so on."""
         return self.name
 
     def facts(self) -> dict[str, Any]:
-        """What it does, as data; a function by its code."""
+        """Its operation as data; a function by its code."""
         places = {"reads": self.reads, "writes": self.writes, "removes": self.removes}
         found = {what: list(named) for what, named in places.items() if named}
         return {"name": self.name, **found, **self.details}
 
     def code(self) -> dict[str, Callable[..., Any]]:
-        """What it does, if a function of the author's has a say in it."""
+        """The transform itself, if it calls a function of the author."""
         return {"changes": self.changes} if self.is_code else {}
 
     def __repr__(self) -> str:
@@ -72,7 +72,7 @@ def put(values: Mapping[Any, Anything] | None = None, /, **session: Anything) ->
 
 
 def default(values: Mapping[Any, Anything] | None = None, /, **session: Anything) -> Transform:
-    """Set places of the state that hold nothing yet; takes what `put` takes."""
+    """Set places of the state that are still empty; takes what `put` takes."""
     wanted = _values("default", values, session)
 
     def changes(state: State, context: object) -> Iterable[Change]:
@@ -83,7 +83,7 @@ def default(values: Mapping[Any, Anything] | None = None, /, **session: Anything
 
 
 def drop(*places: object) -> Transform:
-    """Remove places from the state; those that hold nothing are left as they are."""
+    """Remove places from the state; empty ones are left as they are."""
     gone = _places("drop", places)
 
     def changes(state: State, _: object) -> Iterable[Change]:
@@ -93,7 +93,7 @@ def drop(*places: object) -> Transform:
 
 
 def keep(*places: object) -> Transform:
-    """Remove everything but these keys from their scopes: `keep("intent")` leaves one in the session."""
+    """Remove everything except these keys from their scopes: `keep("intent")` leaves one in the session."""
     kept: dict[str, set[str]] = {}
     named = _places("keep", places)
     for place in named:
@@ -222,5 +222,5 @@ def _at(state: State, place: str, what: str) -> Json:
     if found is MISSING:
         scope, _ = split_place(place)
         held = ", ".join(state.get(scope, {})) or "nothing"
-        raise LookupError(f"{what}(...) wants {place}, but {scope} holds {held}")
+        raise LookupError(f"{what}(...) needs {place}, but {scope} holds {held}")
     return plain(found)

@@ -278,7 +278,7 @@ def test_placeholders_that_are_not_declared_are_named() -> None:
     given = {"session": {"intent": "x"}}
     assert [(i.severity, i.fix) for i in of_kind("UndeclaredPlaceholder", one, given=given)] == [
         ("warning", "Did you mean {intent}?"),
-        ("note", "Declare it with reads='JSON', or leave it if it is meant so."),
+        ("note", "Declare it with reads='JSON', or leave it if that is intended."),
     ]
 
 

@@ -50,8 +50,8 @@ def test_a_route_cannot_choose_before_it_has_heard_all() -> None:
         assert issue.startswith("error StreamingRouteConflict seq.1/")
     (issue,) = [one for one in check(writer() >> by("token") >> chosen) if "Route" in one.kind]
     assert issue.says == (
-        "stands behind by('token'), but decides by what it is given, so it cannot begin before all "
-        "of it has come."
+        "comes after by('token'), but decides by what it is given, so it cannot begin before all "
+        "of its input has come."
     )
     assert "Remove by('token')" in issue.fix
     assert kinds(writer() >> by("token") >> speak >> chosen) == []

@@ -1,7 +1,7 @@
-"""Contracts: what is wrong with an agent, found before its first model call.
+"""Contracts: problems of an agent, found before its first model call.
 
-The walk over the graph knows of every place in the state whether it is surely or possibly written
-where a node reads it. Each check is a plug-in of the group `greenroom.checks`.
+The walk over the graph knows for every place in the state whether it has surely or possibly been written
+when a node reads it. Each check is a plug-in of the group `greenroom.checks`.
 """
 
 from greenroom.agents.contracts.dataflow import Edge, data_edges

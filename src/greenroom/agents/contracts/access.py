@@ -1,4 +1,4 @@
-"""What single nodes read and write: as declared, else as far as their signatures tell."""
+"""What single nodes read and write: as declared, else as far as their signatures show."""
 
 import functools
 import inspect
@@ -31,9 +31,9 @@ class Read(Struct, frozen=True):
 
     place: str
     by: str = ""
-    """Who of the node looks, if it is not the node itself: "tool 'refund'"."""
+    """The part of the node that reads, if it is not the node itself: "tool 'refund'"."""
     may_miss: bool = False
-    """Whether the node has an answer to a place where nothing is, such as a route's `otherwise`."""
+    """Whether the node can handle an empty place, as by a route's `otherwise`."""
     has_default: bool = False
     """Whether the field by which it is read has a default."""
 
@@ -44,12 +44,12 @@ class Access(Struct, frozen=True):
     reads: tuple[Read, ...] = ()
     writes: tuple[str, ...] = ()
     ensures: tuple[str, ...] = ()
-    """Places where it puts something if nothing is there."""
+    """Places that it fills if they are empty."""
     may_write: tuple[str, ...] = ()
     """Places where it may write, or may not."""
     drops: tuple[str, ...] = ()
     clears: tuple[str, ...] = ()
-    """Scopes of which nothing is left but what it reads."""
+    """Scopes that it empties, except for what it reads."""
     writes_anything: bool = False
     """Whether it may change the state and does not declare where."""
     reads_anything: bool = False
@@ -69,9 +69,9 @@ def _seen_by(fn: object) -> Iterable[Field]:
 
 
 def step_access(step: Step) -> Access:
-    """What a step declares; one that is given the state and declares nothing may do anything.
+    """What a step declares; one that takes the state and declares nothing may do anything.
 
-    One that is given the state by a schema may write what is in the schema.
+    One that takes the state by a schema may write what is in the schema.
     """
     is_declared = bool(step.reads or step.writes or step.passes)
     asked = _STATEFUL.intersection(step.wants)
@@ -114,7 +114,7 @@ def agent_access(agent: Agent) -> Access:
 def transform_access(transform: Transform) -> Access:
     """What a transform does, all of which it declares."""
     clears = tuple(place[:-2] for place in transform.removes if place.endswith(".*"))
-    # What is to be kept need not be there.
+    # `keep` accepts places that are empty.
     reads = tuple(read_of(place, may_miss=bool(clears)) for place in transform.reads)
     drops = tuple(place for place in transform.removes if not place.endswith(".*"))
     is_default = transform.name == "default"
@@ -129,7 +129,7 @@ def transform_access(transform: Transform) -> Access:
 
 
 def remote_access(remote: Remote) -> Access:
-    """What an agent elsewhere is sent, and where its answer goes."""
+    """What is sent to a remote agent, and where its answer goes."""
     return Access(tuple(map(read_of, remote.reads)), remote.writes)
 
 
@@ -144,9 +144,9 @@ def decider_places(given: Decider | None) -> tuple[str, ...]:
 
 
 def decider_reads(given: Decider | None, by: str = "", *, may_miss: bool = True) -> Iterator[Read]:
-    """What a decision that is data looks at."""
+    """The reads of a decision that is data."""
     for place in decider_places(given):
-        # A query about a scope of one's own in which nothing is cannot be answered.
+        # A query about an empty custom scope cannot be answered.
         is_known = isinstance(given, str) or place.partition(".")[0] in BUILT_IN_SCOPES
         yield read_of(place, by, may_miss=may_miss and is_known)
 
@@ -185,7 +185,7 @@ def _code(fn: Any) -> CodeType | None:
     while isinstance(fn, functools.partial):
         fn = cast("functools.partial[Any]", fn).func
     fn = inspect.unwrap(fn)
-    # A callable object is what its class says that calling it does.
+    # For a callable object, the code is that of its class's `__call__`.
     found = getattr(fn, "__code__", None) or getattr(type(fn).__call__, "__code__", None)
     return found if isinstance(found, CodeType) else None
 

@@ -1,4 +1,4 @@
-"""What cannot cross to a separate process: code that it would not find, and values that are not JSON."""
+"""Parts that cannot run in a separate process: it would not find their code, or their values are not JSON."""
 
 from collections.abc import AsyncIterable, Iterator, Mapping
 from datetime import date, time
@@ -22,7 +22,7 @@ _STREAMS = (AsyncIterable, WithStateChange)
 
 
 def check_boundaries(graph: Graph, schema: object, given: Given) -> Iterator[Issue]:  # noqa: ARG001
-    """Parts that stand apart and could not be run there."""
+    """Parts that should run in a separate process and could not."""
     boundaries = [n for n in graph.nodes() if isinstance(n.flow, Apart) and n.flow.is_elsewhere]
     for boundary in boundaries:
         for node in Graph(boundary).nodes():
@@ -60,7 +60,7 @@ def _lost_output(node: Node, step: Step) -> Iterator[Issue]:
             node.id,
             "",
             f"runs apart, but {function_name(step.fn)!r} returns {found}, which is not JSON.",
-            "Let it return a dict, list, text, number, bool or None.",
+            "Let it return a dict, list, string, number, bool or None.",
         )
 
 

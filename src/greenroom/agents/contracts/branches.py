@@ -33,6 +33,6 @@ def _branches(node: Node, outcomes: Mapping[str, Outcome]) -> Iterator[Issue]:
                     f"{first[place]} and {writer} both write {place} side by side; what the last "
                     f"branch writes stays."
                 )
-                fix = "Let each branch write a place of its own, and join them in a step."
+                fix = "Let each branch write its own place, and join them in a step."
                 yield Issue("ParallelWrites", "warning", node.id, place, says, fix)
             first.setdefault(place, writer)

@@ -1,4 +1,4 @@
-"""What may cost without an end."""
+"""Parts that may cost money without limit."""
 
 from collections.abc import Iterator
 

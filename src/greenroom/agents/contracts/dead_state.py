@@ -1,4 +1,4 @@
-"""What is written and never read."""
+"""Places that are written and never read."""
 
 from collections.abc import Iterator
 
@@ -21,14 +21,14 @@ from greenroom.agents.transforms import Transform
 def check_dead_state(graph: Graph, schema: object, given: Given) -> Iterator[Issue]:  # noqa: ARG001
     """Places of the session that a node writes and no node reads.
 
-    What the last nodes write is the outcome of the flow, what is temporary or belongs to a user or an
-    app may be read elsewhere, and who may read anything may read this too.
+    What the last nodes write is the outcome of the flow; temporary places, and those of a user or an app,
+    may be read elsewhere; and a node that may read anything may read these too.
     """
     if any(_reads_anything(node.flow) for node in graph.nodes()):
         return
     read = {visit.read.place for visit in data_flow(graph, given).visits}
     last = {node.id for node in _last(graph.root)}
-    # Reading a place reads what lies in it, and looks into the places that hold it.
+    # Reading a place reads everything in it, and part of the places that contain it.
     read |= {above for place in read for above in above_place(place)}
     for node in graph.nodes():
         for place in getattr(node.flow, "writes", ()):
@@ -40,12 +40,12 @@ def check_dead_state(graph: Graph, schema: object, given: Given) -> Iterator[Iss
                     node.id,
                     place,
                     f"writes {place}, which no node reads.",
-                    "Take writes= away, or declare who reads it.",
+                    "Remove writes=, or declare the node that reads it: reads=.",
                 )
 
 
 def _last(node: Node) -> Iterator[Node]:
-    """The nodes whose output may be that of the whole."""
+    """The nodes whose output may be the output of the whole flow."""
     children = list(node.children.values())
     yield node
     for child in children[-1:] if node.segment == "seq" else children:

@@ -1,7 +1,7 @@
-"""What a node may do to the state, and what is known of the state where a node begins.
+"""What a node may do to the state, and what is known about the state where a node begins.
 
-Effects are put together as the interpreter runs nodes: one after another (`then`), or one of several
-(`either`). They do not depend on where a node stands, so each is worked out once.
+Effects are combined as the interpreter runs nodes: one after another (`then`), or one of several
+(`either`). They do not depend on where a node is, so each is computed once.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,9 +22,9 @@ class Effect(Struct, frozen=True):
     sets: Places = NOWHERE
     """Surely written here, and there afterwards."""
     ensures: Places = NOWHERE
-    """Surely there afterwards: what is written here, and what is put there if nothing was."""
+    """Surely there afterwards: what is written here, and what fills empty places."""
     may_set: Writers = {}
-    """Possibly written here, with those who may have been the last to do so."""
+    """Possibly written here, with the nodes that may have been the last to do so."""
     drops: Places = NOWHERE
     """Surely gone afterwards."""
     may_drop: Places = NOWHERE
@@ -32,7 +32,7 @@ class Effect(Struct, frozen=True):
     opaque: Places = NOWHERE
     """Nodes that may have written anything, because they do not declare what they write."""
     forgets: bool = False
-    """Whether nothing that was known before holds any more."""
+    """Whether what was known before no longer holds."""
 
     def then(self, other: "Effect") -> "Effect":
         """This, and after it the other."""
@@ -59,10 +59,10 @@ class Effect(Struct, frozen=True):
 
     @property
     def merged(self) -> "Effect":
-        """This, done to a state apart and merged with what others did to theirs meanwhile.
+        """This effect in a branch with its own state, merged with the other branches.
 
         Only what was written or removed is merged: nothing is put where something was, nor removed
-        where nothing was, and another branch may have done otherwise.
+        where nothing was, and another branch may have done something else.
         """
         return Effect(
             self.sets,
@@ -97,28 +97,28 @@ def in_turn(effects: Iterable[Effect]) -> Effect:
 
 
 class Outcome(Struct, frozen=True):
-    """What a node has done to the state when it has ended well, and when it failed or was cut."""
+    """The effects of a node: when it has ended well, and when it failed or was interrupted."""
 
     done: Effect = NO_EFFECT
     failed: Effect = NO_EFFECT
 
 
 class Known(Struct, frozen=True):
-    """What is known of the state at one point of the graph, whenever the run comes there."""
+    """What is known about the state at one point of the graph, whenever the run gets there."""
 
     surely: Places = NOWHERE
     possibly: Writers = {}
-    """What may be there at the first visit, with those who may have written it."""
+    """What may be there at the first visit, with the nodes that may have written it."""
     opaque: Places = NOWHERE
-    """Nodes that come before, and may have written anything."""
+    """Earlier nodes that may have written anything."""
     later: Writers = {}
     """What may be there at a second visit: in a later round of a loop, or a later turn."""
     later_opaque: Places = NOWHERE
     is_reached: bool = True
-    """Whether every first turn comes here, unless something fails before."""
+    """Whether every first turn gets here, unless something fails before."""
 
     def after(self, effect: Effect) -> "Known":
-        """What is known behind a node that has this effect."""
+        """What is known after a node with this effect."""
         kept = NOWHERE if effect.forgets else self.surely - effect.may_drop
         over = effect.sets | effect.drops
         return Known(
@@ -131,7 +131,7 @@ class Known(Struct, frozen=True):
         )
 
     def repeated(self, effect: Effect) -> "Known":
-        """What is known where something begins that has this effect and may begin again after it."""
+        """What is known at the beginning of something with this effect that may run again after it."""
         return Known(
             NOWHERE if effect.forgets else self.surely - effect.may_drop,
             self.possibly,
@@ -142,19 +142,19 @@ class Known(Struct, frozen=True):
         )
 
     def unsure(self) -> "Known":
-        """The same at a point that not every first turn comes to."""
+        """What is known here, at a point that not every first turn gets to."""
         return Known(
             self.surely, self.possibly, self.opaque, self.later, self.later_opaque, is_reached=False
         )
 
     def lost(self, node: str) -> "Known":
-        """What is known where `node` may have done anything."""
+        """What is known after `node`, which may have done anything."""
         opaque = self.opaque | {node}
         return Known(NOWHERE, self.possibly, opaque, self.later, self.later_opaque, False)
 
 
 def _overwritten(before: Writers, effect: Effect) -> Writers:
-    """Who may have written what is there, after an effect on top of `before`."""
+    """The nodes that may have written what is there, after an effect on top of `before`."""
     if not effect.may_set and not effect.drops:
         return before
     over = effect.sets | effect.drops

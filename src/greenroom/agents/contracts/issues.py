@@ -1,4 +1,4 @@
-"""What a check finds: issues, each with its place, what is wrong and how to fix it."""
+"""The findings of checks: issues, each with its place, what is wrong and how to fix it."""
 
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -6,7 +6,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 Severity = Literal["error", "warning", "note"]
-"""An error breaks a run, a warning breaks one that goes a certain way, a note is good to know."""
+"""An error breaks every run, a warning breaks runs that take a certain path, a note is good to know."""
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 
@@ -44,12 +44,12 @@ class Contracts(Struct, frozen=True):
 
     @property
     def errors(self) -> tuple[Issue, ...]:
-        """What breaks a run."""
+        """The issues that break every run."""
         return self.of("error")
 
     @property
     def warnings(self) -> tuple[Issue, ...]:
-        """What breaks a run that goes a certain way."""
+        """The issues that break runs that take a certain path."""
         return self.of("warning")
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ class Contracts(Struct, frozen=True):
         return "\n".join([*map(str, self.issues), ", ".join(said) or "no issues"])
 
     def data(self) -> dict[str, Any]:
-        """The issues as JSON has them; names and meanings of these fields stay as they are."""
+        """The issues as JSON; the names and meanings of these fields are stable."""
         counts = {f"{severity}s": len(self.of(severity)) for severity in SEVERITIES}
         fields = Issue.__struct_fields__
         listed = [{name: getattr(issue, name) for name in fields} for issue in self.issues]

@@ -1,4 +1,4 @@
-"""Whether what one agent gives is what the next one takes: text, images, sounds, documents."""
+"""Whether each agent accepts what the one before it gives: text, images, sounds, documents."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,7 +10,7 @@ from greenroom.agents.graph import Graph, Node
 from greenroom.agents.routes import Loop
 
 Flowing = Mapping[str, str]
-"""The modalities that may arrive somewhere, each with who gives it; what is not declared is not in it."""
+"""The declared modalities that may arrive somewhere, each with the node that gives it."""
 
 _IN_TURN = ("sequence", "loop")
 _PASSING = ("transform", "tap")
@@ -24,7 +24,7 @@ def check_modalities(graph: Graph, schema: object, given: Given) -> Iterator[Iss
 
 
 def _left_by(node: Node, given: Flowing, found: list[Issue]) -> Flowing:
-    """What leaves a node that this may arrive at; what does not fit is added to `found`."""
+    """The modalities that a node gives on, if these may arrive at it; mismatches are added to `found`."""
     flow = node.flow
     if isinstance(flow, Agent) and not node.children:
         found += _misfits(node, flow, given)
@@ -59,5 +59,5 @@ def _misfits(node: Node, agent: Agent, given: Flowing) -> Iterator[Issue]:
                 node.id,
                 "",
                 f"accepts {', '.join(agent.accepts)}, but {who} gives {modality}.",
-                f"Let it accept {modality}, or put a step between that makes something else of it.",
+                f"Let it accept {modality}, or put a step in between that converts it.",
             )

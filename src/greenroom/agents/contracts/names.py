@@ -1,4 +1,4 @@
-"""Names: placeholders that are not declared, and names that two things have."""
+"""Names: placeholders that are not declared, and names that two things share."""
 
 import inspect
 import re
@@ -50,7 +50,7 @@ def _signature(tool: Tool) -> str:
 
 
 def _placeholders(node: Node, agent: Agent) -> Iterator[Issue]:
-    """Words in braces that look like a key of the state and will stay as they are."""
+    """Words in braces that look like a key of the state, but will not be replaced."""
     declared = {name for place in agent.reads for name in (place, place.partition(".")[2])}
     for name in dict.fromkeys(_PLACEHOLDER.findall(agent.instructions)):
         if name in declared:
@@ -61,7 +61,7 @@ def _placeholders(node: Node, agent: Agent) -> Iterator[Issue]:
         else:
             severity, fix = (
                 "note",
-                f"Declare it with reads={name!r}, or leave it if it is meant so.",
+                f"Declare it with reads={name!r}, or leave it if that is intended.",
             )
         yield Issue(
             "UndeclaredPlaceholder",

@@ -10,7 +10,7 @@ def nearest_place(meant: str, known: frozenset[str]) -> str:
     allowed, found = max(1, len(key) // 3), ""
     for place in sorted(known):
         other_scope, _, other = place.partition(".")
-        # Few are worth counting: each letter that is missing takes an edit.
+        # Edits are counted for few names only: each missing letter needs an edit.
         missing = max(abs(len(key) - len(other)), len({*key} - {*other}))
         if place == meant or missing > allowed:
             continue
@@ -21,9 +21,9 @@ def nearest_place(meant: str, known: frozenset[str]) -> str:
 
 
 def edits(one: str, other: str, most: int = 1_000_000) -> int:
-    """How many letters must be put in, taken out, changed or swapped with their neighbour.
+    """How many letters must be inserted, removed, changed or swapped with their neighbour.
 
-    If there are more than `most`, it is not found out how many.
+    If there are more than `most`, they are not counted further.
     """
     while one and other and one[0] == other[0]:
         one, other = one[1:], other[1:]

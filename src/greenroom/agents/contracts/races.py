@@ -24,13 +24,13 @@ def check_races(graph: Graph, schema: object, given: Given) -> Iterator[Issue]: 
                     node.id,
                     "",
                     f"races in {race.id} with {', '.join(acting)}: if another branch wins, a call may "
-                    f"have acted all the same, or have been cut half-way.",
+                    f"have acted all the same, or have been interrupted half-way.",
                     "Declare the tools that only look with @tool(read_only=True), and let the winner act behind the race.",
                 )
 
 
 def _acting(flow: Flow) -> list[str]:
-    """The tools of a part that may act; what an agent elsewhere does is not known."""
+    """The tools of a part that may act; what a remote agent does is not known."""
     if isinstance(flow, Remote):
         return [flow.name]
     tools = flow.toolbox if isinstance(flow, Agent) else ()

@@ -12,7 +12,7 @@ from greenroom.errors import BadAgent, BadInput, BadPlugin
 from greenroom.plugins import Plugins
 
 Check = Callable[[Graph, Any, Given], Iterable[Issue]]
-"""Looks at a graph, with a schema of its state or None and with what its runs begin with."""
+"""A function of a graph, a schema of its state or None, and what its runs begin with; yields issues."""
 
 
 def _accept(found: object, _name: str) -> Check | None:
@@ -29,14 +29,14 @@ _registered: dict[str, Check] = {}
 
 
 def register_check(name: str, check: Check) -> None:
-    """Add a check in this process; an installed one of the same name gives way to it."""
+    """Add a check in this process; it replaces an installed one of the same name."""
     if not callable(check):  # pyright: ignore[reportUnnecessaryComparison]
         raise BadInput(f"the check {name!r} is {check!r}; give a function that yields issues.")
     _registered[name] = check
 
 
 def has_registered_checks() -> bool:
-    """Whether this process has checks beside those that packages offer."""
+    """Whether this process has checks in addition to those that packages offer."""
     return bool(_registered)
 
 
@@ -46,7 +46,7 @@ def forget_check(name: str) -> None:
 
 
 def check(agent: object, schema: object = None, given: object = None) -> Contracts:
-    """What is wrong with an agent, found without asking a model.
+    """Find the problems of an agent without asking a model.
 
     `given` is the state that a run begins with, by scope as in a case; `schema` a StateSchema that the
     whole state should fit. Agents of other frameworks cannot be checked.

@@ -1,4 +1,4 @@
-"""Agents elsewhere: secrets that would go over the network for all to read."""
+"""Remote agents: secrets that would be sent over the network unencrypted."""
 
 from collections.abc import Iterator
 from urllib.parse import urlsplit

@@ -1,8 +1,8 @@
 """How each kind of node runs its parts, as far as the state is concerned: one rule for each kind.
 
-A rule says three things of a node: what the node does to the state (from what its parts do), what is
-known of the state where each part begins, and which places the node itself reads. A kind without a rule
-may do anything: nothing is sure, in it and behind it.
+A rule gives three things about a node: what the node does to the state (from what its parts do), what is
+known about the state where each part begins, and which places the node itself reads. A kind without a rule
+may do anything: nothing is sure, in it and after it.
 """
 
 from collections import Counter
@@ -40,11 +40,11 @@ from greenroom.agents.streams import hearing_parts
 from greenroom.agents.transforms import Transform
 
 Reads = Iterator[tuple[Read, Known]]
-"""What is read, and what is known there."""
+"""Reads, each with what is known where it happens."""
 
 
 class Site(Struct, frozen=True):
-    """A node, what its parts do to the state, and the places that the graph speaks of."""
+    """A node, what its parts do to the state, and the places that the graph mentions."""
 
     node: Node
     parts: Mapping[str, Outcome]
@@ -52,17 +52,17 @@ class Site(Struct, frozen=True):
 
     @property
     def flow(self) -> Any:
-        """What the node runs: of the kind that its rule is for."""
+        """The flow of the node, of the kind that its rule is for."""
         return self.node.flow
 
 
 class Rule:
-    """What is true of a kind unless its own rule says otherwise: parts are run in turn."""
+    """The default rule, which other kinds override: parts are run in turn."""
 
     def outcome(self, at: Site) -> Outcome:
         """What the node does to the state."""
         left = [effect for part in at.parts.values() for effect in (part.failed, part.done)]
-        # It may fail between any two of them, or in the last one, which then has not ended well.
+        # It may fail between any two parts, or in the last one, which then has not ended well.
         return Outcome(in_turn(left[1::2]), either([NO_EFFECT, *left[:-1]]))
 
     def entries(self, at: Site, known: Known) -> dict[str, Known]:
@@ -74,7 +74,7 @@ class Rule:
         return found
 
     def reads(self, at: Site, known: Known) -> Reads:  # noqa: ARG002 - most flows read nothing
-        """What the node itself looks at, and what is known there."""
+        """The places that the node itself reads, and what is known there."""
         return iter(())
 
 
@@ -104,10 +104,10 @@ class TransformRule(StepRule):
 
 
 class RemoteRule(StepRule):
-    """An agent elsewhere changes the state only by its answer."""
+    """A remote agent changes the state only by its answer."""
 
     def access(self, at: Site) -> Access:
-        """What it is sent, and where its answer goes."""
+        """What is sent to it, and where its answer goes."""
         return remote_access(at.flow)
 
 
@@ -138,10 +138,10 @@ class AgentRule(Rule):
 
 
 class SequenceRule(Rule):
-    """Parts are run in turn, but a step that takes pieces begins with the part that gives them."""
+    """Parts are run in turn, but a step that takes pieces begins together with the part that gives them."""
 
     def entries(self, at: Site, known: Known) -> dict[str, Known]:
-        """What such a step sees of the state is what stood there when the first of them began."""
+        """Such a step sees the state as it was when the first of them began."""
         hearing = hearing_parts(at.flow)
         found: dict[str, Known] = {}
         begun = known
@@ -162,13 +162,13 @@ class ParallelRule(Rule):
         whole = in_turn(one.merged for one in done)
         if whole.forgets:
             return Outcome(whole)
-        # What one branch puts there if nothing is stays, unless another one removes it.
+        # What one branch puts into an empty place stays, unless another one removes it.
         removed = Counter(place for one in done for place in one.may_drop)
         there = whole.ensures.union(p for one in done for p in one.ensures if not removed[p])
         return Outcome(replace(whole, ensures=there, may_drop=whole.may_drop - there))
 
     def entries(self, at: Site, known: Known) -> dict[str, Known]:
-        """The same for all."""
+        """What is known where the fork begins, for every branch."""
         return dict.fromkeys(at.parts, known)
 
 
@@ -180,7 +180,7 @@ class RaceRule(Rule):
         return Outcome(either(part.done for part in at.parts.values()))
 
     def entries(self, at: Site, known: Known) -> dict[str, Known]:
-        """The same for all; one that fails has lost, and that is not a failure of the run."""
+        """What is known where the race begins, for every branch; a branch that fails does not fail the run."""
         return dict.fromkeys(at.parts, known.unsure())
 
 
@@ -192,7 +192,7 @@ class MapRule(Rule):
         return Outcome(at.parts["body"].done.perhaps)
 
     def entries(self, at: Site, known: Known) -> dict[str, Known]:
-        """The same for all items."""
+        """What is known where the map begins, for every item."""
         return dict.fromkeys(at.parts, known.unsure())
 
     def reads(self, at: Site, known: Known) -> Reads:
@@ -210,7 +210,7 @@ class LoopRule(Rule):
         return Outcome(body.done, body.done.perhaps.then(body.failed).perhaps)
 
     def entries(self, at: Site, known: Known) -> dict[str, Known]:
-        """A round begins behind nothing, or behind another one."""
+        """A round begins first, or after another one."""
         return {"body": known.repeated(at.parts["body"].done)}
 
     def reads(self, at: Site, known: Known) -> Reads:
@@ -229,7 +229,7 @@ class RouteRule(Rule):
         return Outcome(either(part.done for part in parts), either(part.failed for part in parts))
 
     def entries(self, at: Site, known: Known) -> dict[str, Known]:
-        """The same for all, and none is sure to run."""
+        """What is known where the route begins, for every branch; none is sure to run."""
         return dict.fromkeys(at.parts, known.unsure())
 
     def reads(self, at: Site, known: Known) -> Reads:
@@ -239,10 +239,10 @@ class RouteRule(Rule):
 
 
 class ApprovedRule(RouteRule):
-    """What is guarded, or what happens instead; neither is sure to run."""
+    """The guarded part, or the one that runs instead; neither is sure to run."""
 
     def reads(self, at: Site, known: Known) -> Reads:
-        """What decides whether it is asked, which need not be there, and what the question mentions."""
+        """The places that decide whether to ask, which may be empty, and those that the question mentions."""
         for read in decider_reads(at.flow.when, "`when`"):
             yield read, known
         for place in question_places(at.flow):
@@ -253,7 +253,7 @@ class FallbackRule(Rule):
     """The first part that does not fail; what those before it have done stays."""
 
     def outcome(self, at: Site) -> Outcome:
-        """Sure is what every part does that may be the one."""
+        """Sure is what every part does, for any may be the one that does not fail."""
         failed, done = NO_EFFECT, list[Effect]()
         for part in at.parts.values():
             done.append(failed.then(part.done))
@@ -261,7 +261,7 @@ class FallbackRule(Rule):
         return Outcome(either(done), failed)
 
     def entries(self, at: Site, known: Known) -> dict[str, Known]:
-        """The first begins at once, each other one behind those that failed."""
+        """The first begins at once, each other one after those that failed."""
         found: dict[str, Known] = {}
         for key, part in at.parts.items():
             found[key] = known
@@ -270,10 +270,10 @@ class FallbackRule(Rule):
 
 
 class TimeoutRule(Rule):
-    """The body as it is, unless it is cut."""
+    """The body as it is, unless it is interrupted."""
 
     def outcome(self, at: Site) -> Outcome:
-        """It may be cut at any moment, the last one included."""
+        """It may be interrupted at any moment, including the last one."""
         body = at.parts["body"]
         return Outcome(body.done, either([body.failed, body.done]).perhaps)
 
@@ -287,7 +287,7 @@ class TeamRule(Rule):
         return Outcome(tools.then(either(part.done for part in at.parts.values())), tools)
 
     def entries(self, at: Site, known: Known) -> dict[str, Known]:
-        """The leader begins the first turn; each other one may begin behind any of the others."""
+        """The leader begins the first turn; each other one may begin after any of the others."""
         behind = known.after(self.tools(at)).unsure()
         leader, *others = at.parts
         return {leader: known.repeated(self.tools(at)), **dict.fromkeys(others, behind)}
@@ -301,7 +301,7 @@ class OpenRule(Rule):
     """A kind that is not known here: it may do anything, in any order, or nothing."""
 
     def outcome(self, at: Site) -> Outcome:
-        """Nothing is sure behind it."""
+        """Nothing is sure after it."""
         parts = at.parts.values()
         inside = in_turn(effect.perhaps for part in parts for effect in (part.done, part.failed))
         whole = inside.then(Effect(opaque=frozenset((at.node.id,)), forgets=True))
@@ -335,7 +335,7 @@ OPEN = OpenRule()
 
 
 def rule_for(flow: Flow, rules: Rules = RULES) -> Rule:
-    """The rule of a flow's kind, or of the kind that it is made from; else it is open."""
+    """The rule of a flow's kind, or of the kind that it inherits from; else the open rule."""
     for kind in cast("Iterable[type[Any]]", type(flow).__mro__):
         if kind in rules:
             return rules[kind]

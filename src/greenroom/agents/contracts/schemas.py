@@ -1,4 +1,4 @@
-"""The fields of schemas that a graph's nodes speak of, by their places."""
+"""The fields of schemas that a graph's nodes mention, by their places."""
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -18,7 +18,7 @@ Schema = type[StateSchema]
 
 
 def checked_schema(given: object) -> Schema | None:
-    """The schema that was given; BadInput if it is none."""
+    """The schema that was given; BadInput if it is not one."""
     if given is None or (isinstance(given, type) and issubclass(given, StateSchema)):
         return given
     raise BadInput(

@@ -11,7 +11,7 @@ from greenroom.ledger.changes import BUILT_IN_SCOPES
 
 
 def check_scopes(graph: Graph, schema: object, given: Given) -> Iterator[Issue]:
-    """Keys that a schema keeps in another scope, and scopes whose names look like a slip."""
+    """Keys that a schema keeps in another scope, and scopes whose names look misspelt."""
     declared = {field.place: field for field in fields_in(graph, schema)}
     by_key = {field.name: field for field in declared.values()}
     scopes = {*BUILT_IN_SCOPES, *given.state, *(field.scope for field in declared.values())}

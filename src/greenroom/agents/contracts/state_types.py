@@ -67,7 +67,7 @@ def _written(node: Node, fields: Fields) -> Iterator[Issue]:
 
 
 def _output(flow: Flow) -> object:
-    """What a node answers with, if it says so."""
+    """The output type of a node, if it declares one."""
     if isinstance(flow, Agent):
         return str if flow.output is None else flow.output
     if not isinstance(flow, Step):
@@ -99,14 +99,14 @@ def _routed(node: Node, fields: Fields) -> Iterator[Issue]:
 
 
 def _words(annotation: object) -> set[str] | None:
-    """All that a value can be, as a route sees it, if they are few."""
+    """All values that a place can have, as a route sees them, if they are few."""
     if annotation is bool:
         return {"True", "False"}
     return {str(one) for one in get_args(annotation)} if get_origin(annotation) is Literal else None
 
 
 def _undeclared(graph: Graph, fields: Fields, given: Given) -> Iterator[Issue]:
-    """Places that nodes speak of and the schema does not."""
+    """Places that nodes mention and the schema does not have."""
     reads = [(visit.node.id, visit.read.place) for visit in data_flow(graph, given).visits]
     writes = [(n.id, place) for n in graph.nodes() for place in getattr(n.flow, "writes", ())]
     keys = {place.partition(".")[2] for place in fields}
@@ -143,7 +143,7 @@ def fits(given: Any, wanted: Any) -> bool | None:
             return set(get_args(given)) <= set(get_args(wanted))
         return _all(fits(type(value), wanted) for value in get_args(given))
     if get_origin(wanted) is Literal:
-        # A text may be one of the words, or may not.
+        # A string may be one of the words, or may not.
         return None if fits(given, type(get_args(wanted)[0])) is not False else False
     return _classes(given, wanted)
 
@@ -161,7 +161,7 @@ def _classes(given: object, wanted: object) -> bool | None:
 
 
 def _kind(annotation: object) -> type | None:
-    """What JSON makes of values of a type: one of its own types, if that can be told."""
+    """The JSON type of a Python type's values, if that is known."""
     origin = get_origin(annotation) or annotation
     if origin in _JSON:
         return origin
@@ -173,7 +173,7 @@ def _kind(annotation: object) -> type | None:
 
 
 def parts_of(annotation: object) -> dict[str, object] | None:
-    """The parts of a structured type by name, or None if it is none that is known here."""
+    """The parts of a structured type by name, or None if its kind is not known here."""
     cls = get_origin(annotation) or annotation
     if not isinstance(cls, type) or cls in _JSON:
         return None

@@ -1,4 +1,4 @@
-"""Pieces that nothing takes, or that never come."""
+"""Pieces that no part takes, or that never come."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -13,7 +13,7 @@ from greenroom.agents.streams import hearing_parts, hears_pieces
 
 
 def check_streams(graph: Graph, schema: object, given: Given) -> Iterator[Issue]:  # noqa: ARG001
-    """Marks before a part that needs its whole input, and steps that wait for pieces in vain."""
+    """Marks before a part that needs its whole input, and steps that wait for pieces that never come."""
     for node in graph.nodes():
         if isinstance(node.flow, Sequence):
             yield from _unheard(node, node.flow)
@@ -34,7 +34,7 @@ def _unheard(node: Node, sequence: Sequence) -> Iterator[Issue]:
             "error",
             part.id,
             "",
-            f"stands behind {mark!r}, but {why} before all of it has come.",
+            f"comes after {mark!r}, but {why} before all of its input has come.",
             f"Remove {mark!r}, or put a step in between that asks for `chunks`.",
         )
 

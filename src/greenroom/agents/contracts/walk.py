@@ -1,4 +1,4 @@
-"""The walk over a graph: what is known of the state wherever a node reads it."""
+"""The walk over a graph: what is known about the state wherever a node reads it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -15,7 +15,7 @@ from greenroom.ledger.plain import Json, is_object
 
 
 class Given(Struct, frozen=True):
-    """What a run begins with: its state by scope, and who outside the graph may change it."""
+    """What a run begins with: its state by scope, and what outside the graph may change it."""
 
     state: Mapping[str, Mapping[str, Json]] = {}
     others: tuple[str, ...] = ()
@@ -24,12 +24,12 @@ class Given(Struct, frozen=True):
 
     @property
     def places(self) -> frozenset[str]:
-        """The places where something is."""
+        """The places that hold a value."""
         return frozenset(_places(self.state))
 
 
 class Visit(Struct, frozen=True):
-    """A node at a place of the state: what it looks for, and what is known there."""
+    """A node that reads a place of the state, and what is known about that place."""
 
     node: Node
     read: Read
@@ -37,7 +37,7 @@ class Visit(Struct, frozen=True):
 
 
 class DataFlow(Struct, frozen=True):
-    """All that a walk found out."""
+    """The findings of a walk."""
 
     visits: tuple[Visit, ...]
     outcomes: Mapping[str, Outcome]
@@ -88,7 +88,7 @@ def walk(
 
 
 def _outcome(node: Node, places: Places, rules: Rules, outcomes: dict[str, Outcome]) -> Outcome:
-    """What a node does to the state, and all nodes below it, each worked out once."""
+    """What a node and all nodes below it do to the state, each computed once."""
     parts = {k: _outcome(child, places, rules, outcomes) for k, child in node.children.items()}
     found = outcomes[node.id] = rule_for(node.flow, rules).outcome(Site(node, parts, places))
     return found
@@ -107,7 +107,7 @@ def _visits(
 
 
 def _places(state: Mapping[str, Any]) -> Iterable[str]:
-    """The places of a state, with those inside of objects."""
+    """The places of a state, including those inside objects."""
     waiting = [(scope, held) for scope, held in state.items() if is_object(held)]
     while waiting:
         base, held = waiting.pop()

@@ -1,4 +1,4 @@
-"""What an agent will cost: the traffic it is used by, the estimate, and the estimate next to real runs."""
+"""What an agent will cost: its traffic, the estimate, and the estimate compared with real runs."""
 
 from greenroom.agents.costs.estimates import Estimate, NodeEstimate, estimate
 from greenroom.agents.costs.money import Amount

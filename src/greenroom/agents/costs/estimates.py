@@ -24,7 +24,7 @@ _NO_TRAFFIC: Final = Traffic()
 
 
 class NodeEstimate(Struct, frozen=True, kw_only=True):
-    """What one node is expected to ask its models in a run, and for how much."""
+    """The expected model calls of one node in a run, and their cost."""
 
     node: str
     agent: str
@@ -48,19 +48,19 @@ class NodeEstimate(Struct, frozen=True, kw_only=True):
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
-    """What an agent is expected to cost: in all and by node, for one run and, if `runs_per_day` is known, for a day."""
+    """The expected cost of an agent: in total and by node, for one run and, if `runs_per_day` is known, for a day."""
 
     nodes: Mapping[str, NodeEstimate]
     """By static id, in the order of the graph; only those that ask models, here or elsewhere."""
     runs_per_day: float | None = None
     runs_seen: int = 0
-    """How many runs it was learnt from."""
+    """How many earlier runs it is based on."""
     guesses: tuple[str, ...] = ()
-    """What was neither given nor seen, and is assumed."""
+    """The assumptions, where nothing was given or seen."""
 
     @property
     def cost(self) -> Amount:
-        """What a run costs, and what is unknown of it."""
+        """The cost of a run, and which parts of it are unknown."""
         return total(node.cost for node in self.nodes.values())
 
     @property
@@ -100,7 +100,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
         return _sum(node.tokens_out for node in self.nodes.values())
 
     def beside(self, ledgers: Iterable[Ledger]) -> Beside:
-        """The estimate next to what these runs really took, by node and in all."""
+        """The estimate compared with what these runs really cost, by node and in total."""
         return beside(self.nodes, ledgers)
 
     def data(self) -> dict[str, Any]:
@@ -146,11 +146,11 @@ def _sum(numbers: Iterable[float | None]) -> float | None:
 def estimate(
     agent: object, traffic: Traffic = _NO_TRAFFIC, *, prices: Mapping[str, Price] | None = None
 ) -> Estimate:
-    """What `agent` will cost, without running it.
+    """Estimate what `agent` will cost, without running it.
 
-    A flow, or its graph, is walked node by node. Of any other agent only what runs have shown is known
-    (`Traffic.seen`). `prices` by model's name count before those that are recorded, configured or
-    listed. What is not known is named, never zero.
+    A flow, or its graph, is walked node by node. For any other agent only what earlier runs have shown is
+    known (`Traffic.seen`). `prices`, by the model's name, take precedence over those that are recorded,
+    configured or listed. What is not known is named, never zero.
     """
     given, seen = prices or {}, traffic.learnt
     if isinstance(agent, Flow | Graph):
@@ -160,8 +160,8 @@ def estimate(
         nodes, guesses = _flat(seen, given), []
     else:
         raise BadAgent(
-            f"{type(agent).__name__} is not a flow of Agent and step: what it asks models is known "
-            f"only from its runs. Give Traffic.seen(ledgers)."
+            f"{type(agent).__name__} is not a flow of Agent and step: its model calls are known "
+            f"only from earlier runs. Give Traffic.seen(ledgers)."
         )
     return Estimate(
         nodes={node.node: node for node in nodes},
@@ -187,7 +187,7 @@ def _flat(seen: Seen, prices: Mapping[str, Price]) -> list[NodeEstimate]:
 def _walked(
     graph: Graph, assumed: Assumed, prices: Mapping[str, Price]
 ) -> tuple[list[NodeEstimate], list[str]]:
-    """Every agent of a graph with what it will ask, and what had to be guessed for it."""
+    """Every agent of a graph with its expected calls, and what had to be guessed for them."""
     reached, guesses = reaches(graph, assumed)
     seen, listed = assumed.traffic.learnt, PriceList(prices)
     as_seen = {} if seen is None else reaches(graph, Assumed(Traffic(learnt=seen), graph))[0]
@@ -209,7 +209,7 @@ def _walked(
 
 
 def _elsewhere(node: Node, remote: Remote, visits: float) -> NodeEstimate:
-    """An agent elsewhere: what it asks which models is not known here."""
+    """The estimate of a remote agent: what it asks which models is not known here."""
     unknown = (f"what {remote.name} costs elsewhere",) if visits else ()
     tokens = None if visits else 0.0
     return NodeEstimate(
@@ -232,7 +232,7 @@ def _priced(
     tokens: tuple[float, float] | None,
     rates: list[Rate],
 ) -> NodeEstimate:
-    """A node with so many calls of so many tokens each."""
+    """The estimate of a node with this many calls of this many tokens each."""
     if not calls:
         tokens = (0.0, 0.0)
     return NodeEstimate(

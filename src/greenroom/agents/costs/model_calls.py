@@ -27,7 +27,7 @@ class Asking:
 
     @cached_property
     def seen(self) -> SeenNode | None:
-        """What runs have shown of this node, if it was ever visited."""
+        """What earlier runs have shown about this node, if it was ever visited."""
         learnt = self._assumed.traffic.learnt
         if learnt is None or not learnt.visits.get(self._node.id):
             return None
@@ -48,7 +48,7 @@ class Asking:
 
     @property
     def is_guess(self) -> bool:
-        """Whether nothing is known of how often it asks."""
+        """Whether it is unknown how often it asks."""
         return self._number("calls", self._calls_seen) is None
 
     def models(self, known: Collection[str]) -> Mapping[str, float] | None:
@@ -59,8 +59,8 @@ class Asking:
     def tokens(self) -> tuple[float, float] | None:
         """The tokens that a call reads and writes on average; None if unknown.
 
-        What was given for the first question grows with each further one. What was seen has grown
-        already; it changes only as far as there are more or fewer questions now.
+        Given numbers are for the first question, and grow with each further one. Seen numbers include that
+        growth; they change only as far as there are more or fewer questions now.
         """
         seen = None if self.seen is None else self.seen.tokens_per_call
         written = self._number("tokens_out", None if seen is None else seen[1])
@@ -76,10 +76,10 @@ class Asking:
 
     @cached_property
     def likeness(self) -> float | None:
-        """How many tokens a call takes for each that was seen; None if either is unknown."""
+        """The factor between the tokens of a call now and as seen; None if either is unknown."""
         seen = None if self.seen is None else self.seen.tokens_per_call
         if seen is None:
-            # Replies that tell no tokens may tell a cost; it counts unless tokens are given.
+            # Replies that report no tokens may report a cost; it counts unless tokens are given.
             return 1.0 if self.tokens is None else None
         if self.tokens is None or not sum(seen):
             return 1.0 if self.tokens == seen else None

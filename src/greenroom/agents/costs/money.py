@@ -46,7 +46,7 @@ def dollars(usd: float) -> str:
 
 
 def total(amounts: Iterable[Amount]) -> Amount:
-    """All amounts together; what is missing is named once."""
+    """The sum of the amounts; what is missing is named once."""
     known, unknown = 0.0, dict[str, None]()
     for amount in amounts:
         known += amount.at_least
@@ -55,7 +55,7 @@ def total(amounts: Iterable[Amount]) -> Amount:
 
 
 class Rate(Struct, frozen=True):
-    """What one model costs that answers this share of a node's calls: by the call, or by tokens."""
+    """The rate of one model that answers this share of a node's calls: by the call, or by tokens."""
 
     model: str
     share: float = 1.0
@@ -63,7 +63,7 @@ class Rate(Struct, frozen=True):
     usd_per_call: float | None = None
 
     def cost(self, calls: float, tokens: tuple[float, float] | None, node: str) -> Amount:
-        """The cost of this model's part of so many calls, each with so many tokens."""
+        """The cost of this model's part of `calls` calls, each with these tokens."""
         calls *= self.share
         if not calls:
             return Amount()
@@ -86,7 +86,7 @@ class PriceList:
         self._known: dict[int, Price | None] = {}
 
     def known(self, asked: Model | Candidate) -> Price | None:
-        """What a model costs; each is looked up once, because many nodes ask the same one."""
+        """The price of a model; each is looked up once, because many nodes ask the same one."""
         if id(asked) not in self._known:
             is_candidate = isinstance(asked, Candidate)
             self._known[id(asked)] = asked.price if is_candidate else price_of(asked, self._own)
@@ -98,7 +98,7 @@ class PriceList:
 
 
 def rates_of(agent: Agent, prices: PriceList, asking: Asking) -> tuple[list[Rate], str]:
-    """What an agent's model costs, and what had to be guessed for it, if anything.
+    """The rates of an agent's models, and what had to be guessed for them, if anything.
 
     Prices count as given, as seen, as configured or listed, in this order. A choice of models has a
     rate for each that answers: as often as given or seen, else always the one that it would begin with.
@@ -150,7 +150,7 @@ def _rate(
     if name in prices.given:
         return Rate(name, share, prices.given[name])
     if paid is not None and likeness == 1.0:
-        # What was really paid, with whatever a cache has saved.
+        # What was actually paid, with whatever a cache has saved.
         return Rate(name, share, usd_per_call=paid)
     price = prices.known(asked)
     if price is None and paid is not None and likeness is not None:

@@ -1,4 +1,4 @@
-"""What runs show of an agent's traffic: how often each node was visited, what it asked, and for how much."""
+"""An agent's traffic as runs show it: how often each node was visited, what it asked, and for how much."""
 
 from collections.abc import Iterable
 
@@ -25,13 +25,13 @@ class SeenModel(Struct):
 
 
 class SeenNode(Struct):
-    """What one node asked its models in all runs together."""
+    """The model calls of one node in all runs together."""
 
     agent: str = ""
     models: dict[str, SeenModel] = field(default_factory=dict[str, SeenModel])
     calls: int = 0
     counted: int = 0
-    """How many replies said how many tokens they took; the figures below are of those."""
+    """How many replies reported their tokens; the figures below are for those."""
     tokens_in: int = 0
     tokens_out: int = 0
     places: int = 0
@@ -77,18 +77,18 @@ class Seen(Struct):
 
     runs: int = 0
     turns: int = 0
-    """How often the agent was set going."""
+    """How often the agent was started."""
     visits: dict[str, int] = field(default_factory=dict[str, int])
     nodes: dict[str, SeenNode] = field(default_factory=dict[str, SeenNode])
 
     def share(self, parent: str, child: str) -> float | None:
-        """How often a part was visited for each visit of what it is a part of; None if that never was."""
+        """How often a part was visited for each visit of its parent; None if the parent never was."""
         begun = self.visits.get(parent, 0)
         return self.visits.get(child, 0) / begun if begun else None
 
 
 def learn(ledgers: Iterable[Ledger], voice: Voice = "agent") -> Seen:
-    """What these runs show of one side."""
+    """The traffic that these runs show for one side of the conversation."""
     seen = Seen()
     for ledger in ledgers:
         seen.runs += 1

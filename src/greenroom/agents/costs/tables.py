@@ -1,4 +1,4 @@
-"""Estimates as tables to read, alone and next to what runs really took."""
+"""Estimates as tables to read, alone and compared with real runs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ _NUMBERS_FROM = 2
 
 
 def estimate_table(estimate: "Estimate") -> str:
-    """The estimate by node, in all and per day, with what is unknown or guessed."""
+    """The estimate by node, in total and per day, with what is unknown or guessed."""
     rows = [
         [
             node.node,
@@ -53,7 +53,7 @@ def _tokens(number: float | None) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], numbers_from: int = _NUMBERS_FROM) -> list[str]:
-    """Rows of a table, each as a line; numbers stand to the right."""
+    """Rows of a table, each as a line; numbers are aligned to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines: list[str] = []
     for row in rows:
@@ -66,7 +66,7 @@ def aligned(rows: Sequence[Sequence[str]], numbers_from: int = _NUMBERS_FROM) ->
 
 
 class BesideNode(Struct, frozen=True, kw_only=True):
-    """One node's estimate next to what runs really took, each for one run."""
+    """One node's estimate compared with what runs really cost, each for one run."""
 
     node: str
     calls: float
@@ -85,7 +85,7 @@ class BesideNode(Struct, frozen=True, kw_only=True):
 
 
 class Beside(Struct, frozen=True):
-    """An estimate next to runs: by node, and in all."""
+    """An estimate compared with runs: by node, and in total."""
 
     nodes: Mapping[str, BesideNode]
     total: BesideNode
@@ -129,7 +129,7 @@ def _row(row: BesideNode) -> list[str]:
 
 
 def beside(estimated: "Mapping[str, NodeEstimate]", ledgers: Iterable[Ledger]) -> Beside:
-    """These estimates next to what the agent of these ledgers really took."""
+    """These estimates compared with what the agent of these ledgers really cost."""
     runs, calls, paid = 0, dict[str, int](), dict[str, list[Amount]]()
     for ledger in ledgers:
         runs += 1

@@ -1,4 +1,4 @@
-"""Traffic: what an estimate goes by, as its author assumes it or as runs have shown it."""
+"""Traffic: the basis of an estimate, as its author assumes it or as runs have shown it."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
@@ -14,7 +14,7 @@ from greenroom.ledger.ledger import Ledger
 Numbers = float | Mapping[str, float]
 """One number for all nodes, or one for each: by static id or by a name that only one node has, "*" for the rest."""
 Shares = Mapping[str, Mapping[str, float]]
-"""How often each way is gone, from 0 to 1, by node and by the name of the way."""
+"""How often each branch is taken, from 0 to 1, by node and by the name of the branch."""
 
 _NUMBERS = ("tokens_in", "tokens_out", "tokens_tool", "calls", "rounds", "items")
 _PARTS_OF_ONE = ("fallbacks", "approvals")
@@ -28,12 +28,12 @@ class Traffic:
     """How an agent will be used. What is given for a node by name counts first, then what runs have
     shown (`Traffic.seen`), then what is given for all nodes.
 
-    `turns` is how often the agent is set going in a run. `tokens_in` is what the first question of a
+    `turns` is how often the agent is started in a run. `tokens_in` is what the first question of a
     run reads, `tokens_out` what a reply writes, `tokens_tool` what the answers of tools add before the
     next question; each further question reads all that again. `calls` is how often an agent asks its
-    model in a visit, `rounds` how often a loop goes round, `items` how long the list of a map is.
-    `routes` and `handoffs` say how often each way is gone, `models` how often each model of a choice
-    answers, `fallbacks` how often a try fails, `approvals` how often what has to be approved is run.
+    model in a visit, `rounds` how many rounds a loop runs, `items` how long the list of a map is.
+    `routes` and `handoffs` say how often each branch is taken, `models` how often each model of a choice
+    answers, `fallbacks` how often a part fails, `approvals` how often the user approves.
     """
 
     _: KW_ONLY
@@ -103,7 +103,7 @@ def _mapping(given: Any) -> Mapping[str, object]:
 
 
 class Assumed:
-    """The traffic of one graph: the same, by the ids of its nodes."""
+    """The traffic of one graph, by the ids of its nodes."""
 
     def __init__(self, traffic: Traffic, graph: Graph) -> None:
         self.traffic = traffic
@@ -126,11 +126,11 @@ class Assumed:
         }
 
     def _id(self, field: str, name: str) -> str:
-        """The static id of the node that is meant."""
+        """The static id of the node that a name refers to."""
         if name == ALL:
             return ALL
         found = self._by_name.get(name, [])
-        # An agent with hand-offs stands twice: as the team it leads, and as the agent itself.
+        # An agent with hand-offs is in the graph twice: as the team it leads, and as the agent itself.
         found = [one for one in found if (one in self._teams) == (field == "handoffs")] or found
         if name in found or len(found) == 1:
             return name if name in found else found[0]
@@ -158,7 +158,7 @@ class Assumed:
     ) -> Mapping[str, float] | None:
         """The shares that are given for this very node; what is not named has an equal part of the rest.
 
-        Without `all_gone` the rest goes nowhere. BadInput for what is not known, or does not add up.
+        Without `all_gone` the rest takes no branch. BadInput for unknown names, or shares that do not add up.
         """
         given = self._shares[field].get(node.id)
         if given is None:

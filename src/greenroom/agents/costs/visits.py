@@ -29,15 +29,15 @@ Counts = Literal["share", "rounds"]
 class Rule(Struct, frozen=True):
     """How one kind of flow visits its parts.
 
-    `given` is what the author of the traffic says of this very node, None if nothing; `usual` is what
-    holds if no run has shown it either. `guess` says in words what `usual` assumes, if it is a guess.
+    `given` is what the author of the traffic says about this very node, None if nothing; `usual` is the
+    default if no run has shown it either. `guess` says in words what `usual` assumes, if it is a guess.
     """
 
     given: Callable[[Node, Assumed], Visits | None]
     usual: Callable[[Node, Assumed], Visits]
     guess: Callable[[Node, Assumed], str]
     counts: Counts = "share"
-    """Whether the parts are visited once or not at all (or side by side), or again and again."""
+    """Whether the parts are visited repeatedly, and not just once, not at all or side by side."""
     least: Callable[[Node, Sequence[int]], int] = lambda _, calls: sum(calls)
     """How many calls there are at least, from how many there are at least in each part."""
 
@@ -58,7 +58,7 @@ class Reach(Struct, frozen=True):
         return self.outside * self.rounds * self.inside
 
     def further(self, times: float, counts: Counts) -> "Reach":
-        """How often a part is reached that is visited so many times in each visit of this one."""
+        """How often a part is reached that is visited this many times in each visit of this one."""
         if counts == "rounds":
             return Reach(self.outside, self.rounds * times, self.inside)
         if self.rounds == 1:
@@ -158,7 +158,7 @@ def _so_often(node: Node, number: float) -> Visits:
 
 
 def _one_after_another(node: Node, failing: float) -> Visits:
-    """Each part is tried as often as the one before it fails, which is paid for too."""
+    """Each part is tried as often as the one before it fails; failed tries are paid for too."""
     return {key: failing**tries for tries, key in enumerate(node.children)}
 
 
@@ -167,7 +167,7 @@ def _approved(node: Node, share: float) -> Visits:
 
 
 def _fixed_rounds(flow: Flow) -> float | None:
-    """The rounds of a loop that nothing ends but their number."""
+    """The rounds of a loop that only their number ends."""
     if isinstance(flow, Loop) and flow.until is None and not flow.awaits_input:
         return flow.max_rounds
     return None
