@@ -100,7 +100,9 @@ def _words(command: object) -> tuple[str, ...]:
     words = tuple(cast("Sequence[Any]", command))
     for word in words:
         if not isinstance(word, str) or not word or "\0" in word:
-            raise BadAgent(f"apart(..., command=...) has {word!r}; give strings that are not empty.")
+            raise BadAgent(
+                f"apart(..., command=...) has {word!r}; give strings that are not empty."
+            )
     return words
 
 
@@ -144,9 +146,7 @@ def code_place(fn: Callable[..., object]) -> CodePlace:
         if getattr(fn, "__module__", "") == MAIN
         else "no module"
     )
-    raise LookupError(
-        f"{function_name(fn)!r} is in {where}, where another process cannot find it"
-    )
+    raise LookupError(f"{function_name(fn)!r} is in {where}, where another process cannot find it")
 
 
 def _placed(module: ModuleType, name: str, node: str = "", role: str = "") -> CodePlace:

@@ -29,7 +29,9 @@ def checked_name(name: object, what: str, reserved: tuple[str, ...] = RESERVED) 
             f"{what} is named {name!r}; use letters, digits, _ and -, beginning with a letter."
         )
     if name in reserved:
-        raise BadAgent(f"{what} is named {name!r}, which is a reserved word in paths; choose another.")
+        raise BadAgent(
+            f"{what} is named {name!r}, which is a reserved word in paths; choose another."
+        )
     return name
 
 

@@ -92,7 +92,9 @@ def checked_url(url: object) -> SplitResult:
             f"Give secrets by the name of an environment variable: token='PAYMENTS_TOKEN'."
         )
     if any(sign.isspace() or not sign.isprintable() for sign in str(url)):
-        raise BadAgent(f"{url!r} is not an address of an agent; it contains spaces or invalid characters.")
+        raise BadAgent(
+            f"{url!r} is not an address of an agent; it contains spaces or invalid characters."
+        )
     return parts
 
 
