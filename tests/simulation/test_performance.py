@@ -256,7 +256,7 @@ async def test_who_goes_on_after_a_cut_tool_is_told_first_and_so_is_the_model(st
     cut = perform(agent, "Pay, please", store=store, seconds=0.2)
     with pytest.raises(TimeUp):
         await cut
-    with pytest.raises(InDoubt, match="go on with the conversation by a message"):
+    with pytest.raises(InDoubt, match="continue the conversation with a message"):
         await perform(agent, "Well?", ledger=cut.ledger, store=store)
 
     seen: list[str] = []

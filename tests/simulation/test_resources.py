@@ -183,7 +183,7 @@ def test_a_resource_that_is_not_given_is_missed_before_anything_runs() -> None:
         report = rehearse(ASKS, [CASE], allow_tools=[refund], mocks={"look": 0}, resources=given)
         [result] = report.results
         assert result.status == "error"
-        assert "tool 'refund' may really run and wants the resource 'db'" in str(result.error)
+        assert "tool 'refund' may run for real and needs the resource 'db'" in str(result.error)
         assert result.turns == 0
 
 
@@ -219,7 +219,7 @@ def test_one_that_cannot_be_closed_ends_the_case() -> None:
     report = rehearse(ASKS, [CASE], allow_tools=BOTH, resources={"db": broken})
     [result] = report.results
     assert result.status == "error"
-    assert "'db' broke as it was closed: OSError: still locked" in str(result.error)
+    assert "'db' failed to close: OSError: still locked" in str(result.error)
 
 
 def test_opening_and_closing_stay_inside_the_fence() -> None:

@@ -244,7 +244,7 @@ async def test_a_tool_that_waits_for_its_user_is_refused_inside_a_function() -> 
         return "answered"
 
     ledger = await simulate(Case("c", "Hi"), waiting)
-    assert "hand the agent over itself" in ended(ledger).error  # pyright: ignore[reportOptionalMemberAccess]
+    assert "rehearse that agent by itself" in ended(ledger).error  # pyright: ignore[reportOptionalMemberAccess]
 
 
 async def test_a_metric_that_starts_an_agent_is_refused() -> None:

@@ -353,7 +353,7 @@ def test_a_recording_that_was_cut_says_that_it_may_have_been(place: Path) -> Non
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:4]))
     error = replayed(place, agent)["hello"].error
     assert error is not None
-    assert "it may have been cut" in error.message
+    assert "it may have been interrupted" in error.message
 
 
 def test_many_may_save_the_same_trial_at_once(place: Path) -> None:

@@ -221,7 +221,7 @@ class Endpoint:
             return json.loads(text)
         except ValueError as error:
             raise AgentFailed(
-                f"{self.shown} answered with torn JSON ({error}): {text[:_SHOWN]!r}."
+                f"{self.shown} answered with invalid JSON ({error}): {text[:_SHOWN]!r}."
             ) from error
 
 

@@ -36,7 +36,7 @@ class Candidate:
 
     @property
     def price(self) -> Price | None:
-        """The price it was given, else the one that is known of the model; None if none is."""
+        """The price it was given, else the model's known price; None if there is none."""
         return self.own_price or price_of(self.model)
 
     def holds(self, request: ModelRequest) -> bool:
@@ -87,9 +87,9 @@ def candidate(
 ) -> Candidate:
     """A model for `choose(...)`, or the name of one.
 
-    `quality` orders the candidates, the best having the highest. `when` says of a request whether
-    this candidate is meant for it. `price` is for models whose price is not known, or another one
-    for you: `Price.per_million(0.15, 0.60)`.
+    `quality` orders the candidates; the best has the highest. `when` says whether this candidate is meant
+    for a request. `price` is for models whose price is not known, or is different for you:
+    `Price.per_million(0.15, 0.60)`.
     """
     found = as_model(model, "a candidate")
     where = f"candidate({model_name(found)!r})"
@@ -97,7 +97,7 @@ def candidate(
         raise BadAgent(f"{where} is a choice itself; give its candidates to one choose(...).")
     is_number = isinstance(quality, int | float) and not isinstance(quality, bool)
     if quality is not None and not (is_number and isfinite(quality)):
-        raise BadAgent(f"{where} has quality={quality!r}; give a number, the best the highest.")
+        raise BadAgent(f"{where} has quality={quality!r}; give a number; the best has the highest.")
     if when is not None and (not callable(when) or inspect.iscoroutinefunction(when)):
         raise BadAgent(f"{where} has when={when!r}; give a plain function of the request.")
     if price is not None and not isinstance(price, Price):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -121,7 +121,7 @@ class Chosen:
         return self.candidate.name
 
     async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
-        """The model's answer, at the price that the candidate was given."""
+        """The model's answer, with the candidate's price."""
         # A script counts its own answers, not those of the candidates next to it.
         reply = await self.candidate.model.respond(replace(request, n=self.n), on_delta)
         price, used = self.candidate.own_price, reply.usage
@@ -130,7 +130,7 @@ class Chosen:
         return replace(reply, cost=price.cost(used.input, used.output), prices=price.table)
 
     async def get_ready(self) -> None:
-        """Load and open whatever asking the model takes."""
+        """Load and open whatever is needed to ask the model."""
         get_ready = getattr(self.candidate.model, "get_ready", None)
         if get_ready is not None:
             await get_ready()

@@ -1,4 +1,4 @@
-"""A choice of models: who answers follows from the request and from where the run stands.
+"""A choice of models: the request and the standing of the run decide which one answers.
 
     brain = choose(
         candidate("google:gemini-2.5-flash", quality=1),
@@ -7,7 +7,7 @@
     )
     agent = Agent("clerk", model=brain)
 
-The same ledger gives the same choice, so a run that was cut goes on with the same models.
+The same ledger gives the same choice, so an interrupted run continues with the same models.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ from greenroom.models.standing import Chooser, Standing
 By = Literal["cost", "quality", "budget", "adaptive"]
 UnknownPrices = Literal["refuse", "allow"]
 
-# So little of a budget is left by rounding alone.
+# A rest of a budget as small as this comes from rounding alone.
 _ROUNDING: Final = 1e-9
 
 
@@ -51,7 +51,7 @@ class Choice(Chooser):
         self.promote = promote
         self.unknown_prices: UnknownPrices = unknown_prices
         compares = by != "quality" or budget is not None
-        # Looked up once: a choice must not hang on a price list that changes while the run goes on.
+        # Looked up once: a choice must not depend on a price list that changes during the run.
         self._prices: dict[str, Price | None] = {
             each.name: each.price if compares else each.own_price for each in candidates
         }
@@ -78,7 +78,7 @@ class Choice(Chooser):
         return self._prices.get(name)
 
     def pick(self, request: ModelRequest, standing: Standing) -> Chosen:
-        """The candidate that is to answer; the same for the same request and standing."""
+        """The candidate that should answer; the same for the same request and standing."""
         picked = self._picked(request, standing)
         return Chosen(picked, standing.asked.get(picked.name, 0))
 
@@ -91,7 +91,7 @@ class Choice(Chooser):
         return self._first(meant, standing)
 
     def _first(self, meant: list[Candidate], standing: Standing) -> Candidate:
-        """The one of these that comes first as things stand."""
+        """The first of these candidates for this standing."""
         if self.by == "quality":
             best = max(each.quality or 0.0 for each in meant)
         elif self.by == "adaptive":
@@ -101,7 +101,7 @@ class Choice(Chooser):
         return min((each for each in meant if each.quality == best), key=self._cost)
 
     def _tier(self, meant: list[Candidate], standing: Standing) -> float:
-        """The quality that is due: the lowest at first, one more for each thing that went wrong."""
+        """The quality that is needed: the lowest first, one more for each correction or failure."""
         promotions = standing.corrections + standing.failures
         if self.promote is not None and matches_state(standing.state, self.promote):
             promotions += 1
@@ -131,12 +131,12 @@ class Choice(Chooser):
     def _other(self, why: str) -> Candidate:
         if self.otherwise is None:
             raise NoCandidate(
-                f"{self.name} has no model to ask: {why}. Give otherwise=..., a model for then."
+                f"{self.name} has no model to ask: {why}. Give otherwise=..., a model for that case."
             )
         return self.otherwise
 
     async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
-        """The answer of the model picked for a request of which no run is known."""
+        """The answer of the model that is picked for a request outside of a run."""
         if self.budget is not None or self.by == "adaptive":
             raise BadAgent(
                 f"{self.name} follows the run it is part of, but was asked without one. Give it as "
@@ -160,13 +160,13 @@ class Choice(Chooser):
 
     @property
     def identity(self) -> str:
-        """Changes with what scripted candidates answer, as far as that can be known."""
+        """Changes with the answers of scripted candidates, as far as they can be known."""
         asked = [*self.candidates, *filter(None, [self.otherwise])]
         return repr([str(getattr(each.model, "identity", "")) for each in asked])
 
     @property
     def options(self) -> dict[str, Json]:
-        """What besides its name makes it answer differently."""
+        """What makes it answer differently, in addition to its name."""
         return {**self.facts(), "models": [repr(each.model) for each in self.candidates]}
 
     def __repr__(self) -> str:
@@ -187,8 +187,8 @@ def choose(
     """A model that is one of several, chosen for each request among those whose `when` holds.
 
     "cost": the cheapest. "quality": the best. "budget": the cheapest, as long as the run has spent
-    less than `budget` USD. "adaptive": the least good at first; after every correction, after every
-    failed attempt and while the query `promote` matches the state, the next better one.
+    less than `budget` USD. "adaptive": first the least good; after every correction, after every failed
+    attempt and while the query `promote` matches the state, the next better one.
 
     `otherwise` answers when the budget is spent, which any choice may have, or when no candidate is
     meant for the request; without it that is an error. To compare costs every price must be known,
@@ -248,13 +248,13 @@ def _check_budget(by: By, budget: Any) -> None:
 
 
 def _check_comparable(choice: Choice) -> None:
-    """Refuse candidates that lack what they are chosen by, naming them."""
+    """Refuse candidates without the quality or price that the choice needs, naming them."""
     if choice.by in ("quality", "adaptive"):
         without = [each.name for each in choice.candidates if each.quality is None]
         if without:
             raise BadAgent(
                 f"choose(by={choice.by!r}) does not know how good {', '.join(without)} is; give "
-                f"candidate(..., quality=1), the best the highest."
+                f"candidate(..., quality=1); the best has the highest."
             )
     needs_prices = choice.by in ("cost", "budget") or choice.budget is not None
     unpriced = [each.name for each in choice.candidates if choice.price(each.name) is None]

@@ -1,4 +1,4 @@
-"""What a model is asked and what it answers."""
+"""The protocol of a model: its requests and replies."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,13 +11,13 @@ from greenroom.ledger.messages import Message, ToolCall, Usage
 from greenroom.ledger.plain import Json
 
 OnDelta = Callable[[str], object]
-"""Takes a piece of a reply's text as it comes; see `send_piece`."""
+"""Called with each piece of a reply's text as it comes; see `send_piece`."""
 
 
 async def send_piece(on_delta: OnDelta | None, piece: str) -> None:
-    """Hand a piece of a reply to who listens, if anyone does, and wait as long as they want that.
+    """Pass a piece of a reply to the listener, if there is one, and wait as long as it asks for.
 
-    A model that only calls `on_delta(piece)` is heard as well, but cannot be held up.
+    A model may also just call `on_delta(piece)`, but then it cannot be slowed down.
     """
     if on_delta is not None and piece:
         taken = on_delta(piece)
@@ -26,11 +26,11 @@ async def send_piece(on_delta: OnDelta | None, piece: str) -> None:
 
 
 class ToolSpec(Protocol):
-    """A tool as a model gets to know it."""
+    """A tool as a model sees it."""
 
     @property
     def name(self) -> str:
-        """What the model calls it by."""
+        """The name by which the model calls it."""
         ...
 
     @property
@@ -45,7 +45,7 @@ class ToolSpec(Protocol):
 
 
 class ModelRequest(Struct, frozen=True):
-    """A question to a model: who asks, for which time, with what before it."""
+    """A request to a model: the agent that asks, how often it has asked before, and the messages."""
 
     agent: str
     messages: tuple[Message, ...]
@@ -57,13 +57,13 @@ class ModelRequest(Struct, frozen=True):
     node: str = ""
     n: int = 0
     digest: str = ""
-    """Of the question, by which its answer is found in a ledger again."""
+    """The digest of the question, by which its answer is found in a ledger."""
     seed: int | None = None
-    """The seed of the case, for models that take one."""
+    """The seed of the case, for models that accept one."""
     now: float | None = None
-    """What the clock of the case shows, if the case sets it."""
+    """The time on the case's clock, if the case sets it."""
     answer_tools: tuple[str, ...] = ()
-    """The tools by which a framework wants to be given a structured answer."""
+    """The tools by which a framework expects a structured answer."""
 
     @property
     def last(self) -> str:
@@ -82,15 +82,15 @@ class ModelReply(Struct, frozen=True):
     model: str = ""
     attachments: tuple[Attachment, ...] = ()
     partial: bool = False
-    """Whether it breaks off, at a limit of its provider's."""
+    """Whether it is incomplete, because of a limit of its provider."""
 
 
 class Model(Protocol):
-    """Anything that answers requests. It keeps no position of its own between them."""
+    """Anything that answers requests. It keeps no position between them."""
 
     @property
     def name(self) -> str:
-        """What reports and price lists call it."""
+        """Its name in reports and price lists."""
         ...
 
     async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
@@ -99,10 +99,10 @@ class Model(Protocol):
 
 
 ModelBody = Callable[[ModelRequest, OnDelta | None], Awaitable[ModelReply]]
-"""What really asks the model, once the gate has let a call through."""
+"""The function that asks the real model, once the gate has let a call through."""
 
 
 def model_name(model: object) -> str:
-    """What to call a model in ledgers and reports."""
+    """The name of a model in ledgers and reports."""
     name: object = getattr(model, "name", "") or type(model).__name__
     return name if type(name) is str else str(name)

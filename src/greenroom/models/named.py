@@ -9,7 +9,7 @@ from greenroom.errors import BadAgent, BadInput, BadPlugin
 from greenroom.models.model import Model
 from greenroom.plugins import Plugins
 
-# Other tools' configs name these without a provider, and no other provider has models called so.
+# Other tools' configs name these without a provider, and no other provider has models with such names.
 _FAMILIES = {
     "gpt-": "openai",
     "o1": "openai",
@@ -24,10 +24,10 @@ _COMPATIBLE = " An OpenAI-compatible endpoint is 'openai:…' with base_url=…"
 
 
 class OpenModel(Protocol):
-    """What an entry point of the group `greenroom.models` leads to."""
+    """The function behind an entry point of the group `greenroom.models`."""
 
     def __call__(self, name: str, /, **options: Any) -> Model:
-        """The model its provider calls `name`. It must not connect or load a client yet."""
+        """The provider's model `name`. This must not connect or load a client yet."""
         ...
 
 
@@ -68,10 +68,10 @@ def provider_model(
     api_key: str | None = None,
     **options: object,
 ) -> Model:
-    """The model called `provider:name`, with the options that its provider takes.
+    """The model `provider:name`, with the options that its provider accepts.
 
-    `timeout` is in seconds for one reply. `base_url` leads to a compatible endpoint; `api_key`
-    stands in for the provider's environment variable. More options are the provider's own.
+    `timeout` is in seconds for one reply. `base_url` is the address of a compatible endpoint; `api_key`
+    replaces the provider's environment variable. Further options are the provider's own.
     """
     known: dict[str, Any] = {
         "temperature": temperature,

@@ -1,4 +1,4 @@
-"""A model that goes on without what it cannot take: it gets the name in its place."""
+"""A model that continues without attachments it cannot read: it gets their names instead."""
 
 from msgspec.structs import replace
 
@@ -8,18 +8,18 @@ from greenroom.models.model import Model, ModelReply, ModelRequest, OnDelta, mod
 
 
 class NamingModel:
-    """Shows a model what is attached, and says only what it was where the model refuses it."""
+    """Shows a model the attachments, or only their names if the model refuses them."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
 
     @property
     def name(self) -> str:
-        """The model's own."""
+        """The model's own name."""
         return model_name(self._model)
 
     async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
-        """The model's answer, if need be to the names alone."""
+        """The model's answer; if necessary, to the names alone."""
         try:
             return await self._model.respond(request, on_delta)
         except (RequestRefused, BadAttachment):
@@ -29,7 +29,7 @@ class NamingModel:
         return await self._model.respond(replace(request, messages=named), on_delta)
 
     async def get_ready(self) -> None:
-        """Load and open whatever asking the model takes."""
+        """Load and open whatever is needed to ask the model."""
         get_ready = getattr(self._model, "get_ready", None)
         if get_ready is not None:
             await get_ready()

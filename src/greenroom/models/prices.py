@@ -1,11 +1,11 @@
-"""What tokens cost: by the user's own prices, else by the offline list of `genai-prices`.
+"""The price of tokens: the user's own prices, else the offline list of `genai-prices`.
 
-The user's own stand in `[tool.greenroom.prices]` of the nearest `pyproject.toml`:
+The user's own prices are in `[tool.greenroom.prices]` of the nearest `pyproject.toml`:
 
     [tool.greenroom.prices]
     "openai:our-tuned-one" = { input = 0.30, output = 1.20, per = "million" }
 
-USD for so many tokens; `cached_input` is for tokens read from the provider's cache.
+USD for that many tokens; `cached_input` is for tokens read from the provider's cache.
 """
 
 import warnings
@@ -30,13 +30,13 @@ _FIELDS: Final = frozenset({"input", "output", "cached_input", "per"})
 # Tokens of the question that a listed price is taken from: long ones cost more with some models.
 _SAMPLE: Final = 1000
 
-# USD. Hardly a model costs as much for a thousand tokens; many do for a million.
+# USD. Hardly any model costs as much for a thousand tokens; many do for a million.
 _DEAR_INPUT: Final = 0.1
 _DEAR_OUTPUT: Final = 0.5
 
 
 class Price(Struct, frozen=True):
-    """What tokens cost, in USD per token, and the table that says so."""
+    """The price of tokens, in USD per token, and the price list it comes from."""
 
     input: float
     output: float
@@ -57,11 +57,11 @@ class Price(Struct, frozen=True):
 
     @property
     def blended(self) -> float:
-        """USD for a token where three are read for each that is written, to compare prices by."""
+        """USD for an average token, with three read for each one written, to compare prices."""
         return (3 * self.input + self.output) / 4
 
     def cost(self, input: int, output: int, cached: int = 0) -> float:
-        """USD for so many tokens; `cached` is the part of `input` read from a cache."""
+        """USD for this many tokens; `cached` is the part of `input` read from a cache."""
         return (input - cached) * self.input + cached * self.cached_input + output * self.output
 
 
@@ -131,10 +131,10 @@ def _is_amount(value: Any) -> bool:
 
 
 def price_of(model: Model, own: Mapping[str, Price] | None = None) -> Price | None:
-    """What a model costs before it is asked: one's own price, else the listed one; None if unknown.
+    """The price of a model before it is asked: the user's own price, else the listed one; None if unknown.
 
-    Of a choice of models it is the price of the one that it begins with. Who asks for many gives `own_prices()`
-    along, which is looked for in every folder above otherwise.
+    For a choice of models it is the price of the one that it begins with. If you ask for many, pass
+    `own_prices()`, which is otherwise looked for in every folder above each time.
     """
     if isinstance(model, Chooser):
         return model.usual_price
@@ -158,7 +158,7 @@ def _listed(provider: str, name: str) -> Price | None:
         )
         return float(found.total_price) / _SAMPLE
 
-    # Some are cheaper at night: what a model costs, and so who is asked, must not hang on the hour.
+    # Some are cheaper at night: the price, and so the choice of a model, must not depend on the hour.
     noon = datetime.combine(datetime.now(UTC).date(), time(12), UTC)
     try:
         cached = usd(input_tokens=_SAMPLE, cache_read_tokens=_SAMPLE)

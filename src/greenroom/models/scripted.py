@@ -17,20 +17,20 @@ from greenroom.models.model import ModelReply, ModelRequest, OnDelta, send_piece
 
 Part = str | ToolCall | Attachment
 Line = Part | Sequence[Part] | Mapping[str, Any] | ModelReply | Exception
-"""A text, a call, an attachment, several of these at once, a structured answer, a whole reply, or a failure."""
+"""A string, a call, an attachment, several of these at once, a structured answer, a whole reply, or a failure."""
 Answer = Line | Callable[[ModelRequest], "Line | Awaitable[Line]"]
 
 SCRIPT = "scripted"
-"""Where a price of nothing comes from, if the answer stands in a script."""
+"""The source of the price of zero, if the answer is in a script."""
 _FUNCTION = "scripted by a function"
-"""The same if a function gave the answer, which may give another one the next time."""
+"""The source of the price of zero, if a function gave the answer, which may be another one the next time."""
 
 
 class Scripted:
     """Answers in succession; the n-th request of a node gets the n-th answer.
 
     It holds no position: the request says how many came before, so one object serves many runs at
-    once. `then` is given whenever the script has run out; without it that is an error.
+    once. `then` is the answer after the end of the script; without it that is an error.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Scripted:
 
     @property
     def identity(self) -> str:
-        """Changes with what it answers, as far as that can be known: functions by their source."""
+        """Changes with its answers, as far as they can be known: functions by their source."""
         answers = (*self._answers, self._then)
         return repr([code_identity(a) if callable(a) else repr(a) for a in answers])
 
@@ -116,6 +116,6 @@ def _checked(answer: object) -> Any:
     elif isinstance(answer, _LINE) or callable(answer):
         return cast(Any, answer)
     raise BadAgent(
-        f"a scripted answer cannot be {answer!r}. Give a text, call('tool', ...), attach(...), a list of "
+        f"a scripted answer cannot be {answer!r}. Give a string, call('tool', ...), attach(...), a list of "
         f"these, a mapping for structured output, or a function of the request."
     )

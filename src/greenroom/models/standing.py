@@ -1,4 +1,4 @@
-"""Where a run stands when a model is to be asked, for models that choose by it."""
+"""The standing of a run when a model is about to be asked, for choices of models that depend on it."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 
 class Standing(Struct, frozen=True):
-    """What the ledger tells at the place of a request, so that the same ledger gives the same choice.
+    """What the ledger shows at the place of a request, so that the same ledger gives the same choice.
 
-    What branches next to this one do meanwhile does not count: that depends on which is faster.
+    What parallel branches do meanwhile does not count: that depends on which is faster.
     """
 
     spending: tuple[tuple[int, float], ...] = ()
-    """USD spent so far: outside of all forks, then in each branch that the place lies in.
+    """USD spent so far: outside of all forks, then in each branch that contains the place.
 
-    Before each amount stands how many branches share what was left before them.
+    Each amount is preceded by the number of branches that share what was left before them.
     """
     unpriced: frozenset[str] = frozenset()
     """Models that answered at a price that is not known."""
     corrections: int = 0
-    """How often this node heard that its answer did not fit."""
+    """How often this node was told that its answer did not fit."""
     failures: int = 0
     """How many attempts at this node failed."""
     asked: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -41,7 +41,7 @@ class Standing(Struct, frozen=True):
         return sum(usd for _, usd in self.spending)
 
     def left(self, budget: float) -> float:
-        """What this place may still spend of a budget; branches have equal shares of it."""
+        """What this place may still spend of a budget; branches have equal shares."""
         for branches, usd in self.spending:
             budget = budget / branches - usd
         return budget
@@ -50,12 +50,12 @@ class Standing(Struct, frozen=True):
 class Chooser:
     """A model that lets another one answer, chosen again for each request.
 
-    The World asks it which; a choice that follows the run cannot be asked without one.
+    The World asks it which one; a choice that depends on the run cannot be asked without a run.
     """
 
     @property
     def name(self) -> str:
-        """What it is called where no model has been chosen yet."""
+        """Its name while no model has been chosen yet."""
         raise NotImplementedError
 
     @property
@@ -69,13 +69,13 @@ class Chooser:
         return None
 
     def facts(self) -> dict[str, Json]:
-        """What it chooses from, and how, for the snapshot of an agent."""
+        """Its candidates and how it chooses, for the snapshot of an agent."""
         raise NotImplementedError
 
     def pick(self, request: ModelRequest, standing: Standing) -> Model:
-        """The model that is to answer; the same for the same request and standing."""
+        """The model that should answer; the same for the same request and standing."""
         raise NotImplementedError
 
     async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
-        """The answer of the model picked for a request of which no run is known."""
+        """The answer of the model that is picked for a request outside of a run."""
         return await self.pick(request, Standing()).respond(request, on_delta)

@@ -1,4 +1,4 @@
-"""The World: one seam for every effect, the live one, middleware, and how calls are written down."""
+"""The World: one seam for every effect, the live one, middleware, and how calls are recorded."""
 
 from typing import TYPE_CHECKING
 
@@ -67,7 +67,7 @@ __all__ = [
     "tool_approval",
 ]
 
-# Most runs do without these.
+# Most runs do not need these.
 __getattr__, __dir__ = lazy(
     __name__,
     {

@@ -1,11 +1,11 @@
-"""Answers given again when the very same question is asked: kept on disk, or found in a ledger.
+"""Answers that are reused when the very same question is asked: kept on disk, or found in a ledger.
 
     cache = AnswerCache(".greenroom/judges")
     world = CachedWorld(world, cache)
 
 The key is a digest of the whole request and of how often it was asked before, so that five votes
-stay five. Each answer is a file of its own that appears at once or not at all, so any number of
-processes may share a folder. A file that is torn, foreign or altered counts as absent.
+stay five. Each answer is its own file, written atomically, so any number of processes may share a
+folder. A file that is incomplete, foreign or altered counts as absent.
 """
 
 import json
@@ -49,7 +49,7 @@ class AnswerCache:
 
     @classmethod
     def of(cls, given: "AnswerCache | str | Path | None") -> "AnswerCache | None":
-        """The cache that is given, or in the folder that is; None stays none."""
+        """The given cache, or the one in the given folder; None stays None."""
         return cls(given) if isinstance(given, str | Path) else given
 
     def get(self, key: str) -> ModelReply | None:
@@ -65,7 +65,7 @@ class AnswerCache:
             if not isinstance(text, str) or not isinstance(model, str):
                 return None
             if kept.get("seal") != _seal(key, text, model):
-                return None  # it was edited by hand
+                return None  # it was edited
             return ModelReply(text, (), None, None, "", model)
         except (BadFile, StoreFailed, ValueError, RecursionError):
             return None
@@ -76,13 +76,13 @@ class AnswerCache:
         That does no harm: it is asked for again.
         """
         if without_secrets(reply.text) != reply.text or reply.attachments:
-            return False  # judges quote what they read; an entry is a text
+            return False  # judges quote what they read, and an entry is stored as plain text
         place = self._place(key)
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             seal = _seal(key, reply.text, reply.model)
             data = {"format": _FORMAT, "key": key, "text": reply.text, "model": reply.model}
-            # Write a file at once: readers see all of it or nothing.
+            # Written atomically: readers see the whole file or nothing.
             text = json.dumps({**data, "seal": seal})
             draft = place.with_name(f"{place.stem}.{os.getpid()}.{get_ident()}.tmp")
             try:
@@ -119,11 +119,11 @@ class AnswerCache:
 
 
 class CachedWorld(Around):
-    """A world whose models are asked once: what was answered before is given again.
+    """A world whose models are asked once: earlier answers are reused.
 
     Only replies that pass `accepts` are kept, and those found are asked for again unless they pass
-    it too. `key` is for one question that may need several requests; without it each request has a
-    key of its own.
+    it too. `key` is for one question that may need several requests; without it each request has its
+    own key.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class CachedWorld(Around):
         return reply
 
     def knows(self, request: ModelRequest) -> bool:
-        """Whether an answer to this is kept."""
+        """Whether the answer to this request may be kept."""
         return self._found(request) is not None
 
     def _found(self, request: ModelRequest) -> ModelReply | None:
@@ -166,12 +166,12 @@ class CachedWorld(Around):
         return self._key or key_of(request, request.n)
 
     def _is_accepted(self, reply: ModelReply) -> bool:
-        # A wish to call tools belongs to one run; given in another it would be out of place.
+        # Tool calls belong to one run; a reply with calls must not be reused in another.
         return not reply.calls and (self._accepts is None or self._accepts(reply))
 
 
 class RememberingWorld(Around):
-    """A world that goes on after a cut: it answers from its own ledger first.
+    """A world that continues after an interruption: it answers from its own ledger first.
 
     The same question is answered as often as it was answered there. The digest of each question is
     recorded, by which its answer is found again. `trial` names the trial that is asked about.
@@ -185,7 +185,7 @@ class RememberingWorld(Around):
     async def call_model(
         self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
     ) -> ModelReply:
-        """The answer that was given before the cut; else the world inside is asked."""
+        """The answer from before the interruption; else the world inside is asked."""
         digest = key_of(request, 0)
         known = self._answers[digest].popleft() if self._answers.get(digest) else None
         if known is None:
@@ -204,7 +204,7 @@ def trial_of(world: World) -> str:
 
 
 def answers_in(ledger: Ledger) -> dict[str, deque[ModelReplied]]:
-    """What was answered to each question that has a digest, in order."""
+    """The answers to each question that has a digest, in order."""
     asked: dict[tuple[str, str, int], str] = {}
     found: dict[str, deque[ModelReplied]] = defaultdict(deque)
     for event in ledger:
@@ -223,15 +223,15 @@ def answers_of(world: World) -> AnswerCache | None:
 
 
 def uncached(world: World) -> World:
-    """The world without its cache, to get every answer again."""
+    """The world without its cache, so that every question is asked again."""
     return world.inner if isinstance(world, CachedWorld) else world
 
 
 def key_of(request: ModelRequest, number: int, extra: str = "") -> str:
-    """The digest of all that an answer depends on.
+    """The digest of everything that an answer depends on.
 
-    `number` tells apart askings of one question that should each have an answer of their own;
-    `extra` is what the request does not say, such as the model's options.
+    `number` distinguishes repetitions of one question that should each have their own answer; `extra` is
+    what the request does not contain, such as the model's options.
     """
     tools = [[tool.name, tool.description, tool.parameters] for tool in request.tools]
     whole: list[object] = [
@@ -253,12 +253,12 @@ def key_of(request: ModelRequest, number: int, extra: str = "") -> str:
 def _message_data(message: Message) -> Json:
     data = as_object(plain(message))
     if not message.attachments:
-        del data["attachments"]  # as it was before there were any
+        del data["attachments"]  # so that keys from before attachments existed stay valid
     return data
 
 
 def _again(reply: ModelReply) -> ModelBody:
-    """The kept reply; given again it takes no tokens and no money."""
+    """The kept reply; reusing it costs no tokens and no money."""
 
     async def body(_: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
         await send_piece(on_delta, reply.text)
@@ -268,7 +268,7 @@ def _again(reply: ModelReply) -> ModelBody:
 
 
 def _seal(key: str, text: str, model: str) -> str:
-    """The digest of an entry: one that was edited by hand has another."""
+    """The digest of an entry, by which an edited one is recognised."""
     return sha256(json.dumps([key, text, model]).encode()).hexdigest()
 
 

@@ -1,8 +1,8 @@
-"""What is known of the work that runs here: its place in the ledger, and what answers its calls.
+"""What is known about the code that runs here: its place in the ledger, and what answers its calls.
 
-A framework's agent may come alive anywhere: inside a plain function, a step, a tool, a mock, a
-callback, a thread. Wherever it does, its calls are answered by the host of the case they belong to.
-Lower rooms only ask; the fence says how the host is found.
+A framework's agent may be started anywhere: inside a plain function, a step, a tool, a mock, a
+callback, a thread. Wherever it is, its calls are answered by the host of the case they belong to.
+Lower rooms only ask for the host; the fence provides the function that finds it.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class ContextSetting(Generic[T]):
-    """Holds a variable of this context at a value."""
+    """Sets a context variable for a while."""
 
     __slots__ = ("_token", "_value", "_variable")
 
@@ -30,7 +30,7 @@ class ContextSetting(Generic[T]):
         self._token = self._variable.set(self._value)
 
     def __exit__(self, *_: object) -> None:
-        # A coroutine that was thrown away ends in another context, where there is nothing to undo.
+        # A coroutine that was discarded ends in another context, where there is nothing to reset.
         with suppress(ValueError):
             self._variable.reset(self._token)
 
@@ -39,7 +39,7 @@ class ContextSetting(Generic[T]):
 
 _PLACE: ContextVar[str] = ContextVar("greenroom_place", default="")
 _ASKED: ContextVar[str | None] = ContextVar("greenroom_asked", default=None)
-"""The place whose model is being asked."""
+"""The path whose model is being asked."""
 
 
 def place_here() -> str:
@@ -48,19 +48,19 @@ def place_here() -> str:
 
 
 def placed(path: str) -> "ContextSetting[str]":
-    """Let what runs in this context stand at `path` in the ledger."""
+    """Record what runs in this context at `path` in the ledger."""
     return ContextSetting(_PLACE, path)
 
 
 def asking() -> "ContextSetting[str | None]":
-    """Let what runs in this context be a model at work on its answer."""
+    """Mark this context as a model that is computing its answer."""
     return ContextSetting(_ASKED, _PLACE.get())
 
 
 def is_asked() -> bool:
-    """Whether a model is at work here, so that whatever it asks in turn is part of its answer.
+    """Whether a model is computing its answer here, so that whatever it asks in turn is part of that answer.
 
-    A tool that it calls stands at a place of its own, where models are asked again.
+    A tool that it calls has its own path, where model calls count again.
     """
     return _ASKED.get() == _PLACE.get()
 
@@ -74,26 +74,26 @@ class Host(Protocol):
     async def call_model(
         self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
     ) -> ModelReply:
-        """The model's answer; path, number and digest of the request are the host's to fill in."""
+        """The model's answer; the host fills in path, number and digest of the request."""
         ...
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned:
-        """The tool's answer; number and, if it must, the id are the host's to fill in.
+        """The tool's answer; the host fills in the number and, if necessary, the id.
 
-        The request's path is the calling agent's name, or "": the host says where that stands.
+        The request's path is the calling agent's name, or "": the host turns it into a path of the ledger.
         """
         ...
 
     def refuse(self, error: GreenroomError) -> GreenroomError:
-        """Let this error end the trial, even if it is swallowed; returned to be raised."""
+        """Make this error end the trial, even if it is swallowed; returns it to be raised."""
         ...
 
     def new_id(self, *parts: object) -> str:
-        """An id that is the same whenever the same run comes to the same place."""
+        """An id that is the same whenever the same run gets to the same place."""
         ...
 
     def begin(self, place: str) -> None:
-        """Work at this place begins, maybe again; what it asks again was answered before."""
+        """Note that work at this place begins, perhaps again; repeated questions get their recorded answers."""
         ...
 
     @property
@@ -109,7 +109,7 @@ _finders: list[tuple[FindHost, RefuseStray]] = []
 
 
 def tool_host(origin: object, name: str) -> Host | None:
-    """The host that answers this tool call; None: no rehearsal has a say here, and the tool may run.
+    """The host that answers this tool call; None: no rehearsal applies here, and the tool may run.
 
     Raises a `Refusal` where tools must not be called: in metrics and hooks, and in work of no case
     while a rehearsal is open.
@@ -124,7 +124,7 @@ def tool_host(origin: object, name: str) -> Host | None:
 def model_host() -> Host | None:
     """The host that answers a model call made here; None: the model is asked as it is.
 
-    Of models that ask each other only the outermost has a host: one question, one answer.
+    When models ask each other, only the outermost has a host: one question, one answer.
     """
     if is_asked():
         return None
@@ -135,7 +135,7 @@ def model_host() -> Host | None:
 
 
 def find_hosts_by(find: FindHost, refuse: RefuseStray) -> None:
-    """Say how the host of the running work is found, and what refuses tool calls without one."""
+    """Set the function that finds the host of the running work, and the one that refuses tool calls without a host."""
     if (find, refuse) not in _finders:
         _finders.append((find, refuse))
 
@@ -144,7 +144,7 @@ def find_hosts_by(find: FindHost, refuse: RefuseStray) -> None:
 
 Guard = Callable[[object, str], None]
 Route = Callable[[Any, tuple[Any, ...], dict[str, Any]], object]
-"""Takes a tool and the arguments it was called with, and gives what the call returns."""
+"""A function of a tool and its arguments that returns the result of the call."""
 
 _route: ContextVar[Route | None] = ContextVar("greenroom_body_route", default=None)
 
@@ -153,7 +153,7 @@ _everywhere: list[Guard] = []
 
 
 def check_direct_call(origin: object, name: str) -> None:
-    """Let the guard of this context, else every guard there is, object to a body called past the World."""
+    """Let the guard of this context, or else every guard, refuse a body that is called without the World."""
     guard = _guard.get()
     if guard is not None:
         guard(origin, name)
@@ -173,7 +173,7 @@ def guarded(guard: Guard) -> "ContextSetting[Guard | None]":
 
 
 def route_of_calls() -> Route | None:
-    """What answers tools that are called directly in this context, if anything does."""
+    """The route that answers tools that are called directly in this context, if there is one."""
     return _route.get()
 
 
@@ -183,7 +183,7 @@ def answered_by(route: Route | None) -> "ContextSetting[Route | None]":
 
 
 def watch_everywhere(guard: Guard) -> None:
-    """Ask `guard` in every context that has none of its own, threads without context included."""
+    """Ask `guard` in every context without its own guard, including threads without context."""
     if guard not in _everywhere:
         _everywhere.append(guard)
 
@@ -194,10 +194,10 @@ _STORED: ContextVar[str] = ContextVar("greenroom_stored_run", default="")
 
 
 def stored_run() -> str:
-    """The run of the store that the trial under way belongs to; empty if nothing is stored."""
+    """The run of the store that the current trial belongs to; empty if nothing is stored."""
     return _STORED.get()
 
 
 def stored_as(run_id: str) -> "ContextSetting[str]":
-    """Let what runs in this context be a trial of this run of the store."""
+    """Count what runs in this context as a trial of this run of the store."""
     return ContextSetting(_STORED, run_id)

@@ -1,7 +1,7 @@
-"""What a model is asked, as the ledger keeps it: by reference to what it holds already.
+"""Requests to models as the ledger keeps them: by reference to what it holds already.
 
 Each question refers to the one before it, at the same place or in the node's last run, so that a
-conversation of any length is written down once and not once more with every question.
+conversation of any length is recorded once, not again with every question.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,20 +28,20 @@ _ROLES = frozenset(get_args(Role))
 
 
 class _Asked(Struct, frozen=True, gc=False):
-    """A question that was put, kept next to the ledger so that the next one can refer to it."""
+    """A question that was asked, kept next to the ledger so that the next one can refer to it."""
 
     path: str
     n: int
     messages: tuple[Message, ...]
     instructions: str
     offered: Sequence[object]
-    """The tools as they were given, to be known again at a glance."""
+    """The tools as they were given, to recognise the same ones quickly."""
     tools: tuple[OfferedTool, ...]
     output_schema: Json
 
 
 def captured(world: World, request: ModelRequest) -> Question:
-    """The question as it is written down."""
+    """The question as it is recorded."""
     index = world.ledger.indexes[world.voice]
     path, n, messages = request.path, request.n, request.messages
     before = _before(world, index, request) if index.questions else None
@@ -79,8 +79,8 @@ def as_input(request: ModelRequest) -> ModelInput:
 def _before(world: World, index: VoiceIndex, request: ModelRequest) -> _Asked | None:
     """The question to refer to: the last one here, else that of the node's last run, if any.
 
-    A run that was cut and continued comes to the same one: a question that is asked again is no
-    question before itself, and what runs alongside it at the same time is none either.
+    A resumed run finds the same one: a question that is asked again does not count as its own
+    predecessor, and neither does what runs in parallel with it.
     """
     path = request.path
     if path in index.questions:
@@ -98,7 +98,7 @@ def _before(world: World, index: VoiceIndex, request: ModelRequest) -> _Asked | 
 
 
 def _at(world: World, index: VoiceIndex, path: str, n: int | None) -> _Asked | None:
-    """The last question at a path; with `n` the last that is another than that one."""
+    """The last question at a path; with `n`, the last one that does not have this number."""
     known: _Asked | None = index.requests.get(path)
     if known is not None and (n is None or known.n < n):
         return known
@@ -120,7 +120,7 @@ def _at(world: World, index: VoiceIndex, path: str, n: int | None) -> _Asked | N
 def _after(
     index: VoiceIndex, messages: tuple[Message, ...], before: _Asked
 ) -> tuple[Message | str, ...]:
-    """The messages of a question as far as those of the one before and its reply do not say them."""
+    """The messages of a question, without those of the question before and its reply."""
     known, count = before.messages, len(before.messages)
     if messages[:count] == known:
         found, rest = [f"kept:0-{count}"] if count else [], messages[count:]
@@ -137,7 +137,7 @@ def _after(
 
 
 def _referring(index: VoiceIndex, messages: tuple[Message, ...]) -> tuple[Message | str, ...]:
-    """The messages, those that the ledger holds by reference."""
+    """The messages, with references for those that the ledger holds."""
     return tuple([_reference(index, message) or _written_out(message) for message in messages])
 
 
@@ -146,7 +146,7 @@ def _kept_runs(
 ) -> Iterator[tuple[str, Message]]:
     """Runs of messages that the question before has in the same order; the others one by one.
 
-    So a history that loses its beginning, or begins otherwise every time, is not written out again.
+    So a history that loses its beginning, or begins differently every time, is not recorded again in full.
     """
     here, there, count = 0, 0, len(messages)
     while here < count:
@@ -178,7 +178,7 @@ def _reference(index: VoiceIndex, message: Message) -> str:
 
 
 def _written_out(message: Message) -> Message:
-    """The message itself, fit to be read again: a function may have asked in words of its own."""
+    """The message itself, in a form that can be read back: a function may use roles of its own."""
     role, text = message.role, message.text
     if role not in _ROLES:
         role, text = "user", f"{role}: {text}"
@@ -193,7 +193,7 @@ def _written_out(message: Message) -> Message:
 def _offered(tool: ToolSpec) -> OfferedTool:
     takes: str = getattr(tool, "takes", "")
     if takes:
-        # Its schema follows from it, and would have to be made for the record alone.
+        # Its schema can be derived from it, and would be computed only for the record.
         return OfferedTool(tool.name, tool.description, None, takes)
     return OfferedTool(tool.name, tool.description, _json(tool.parameters))
 
@@ -202,5 +202,5 @@ def _json(value: Mapping[str, object]) -> Json:
     try:
         return plain(value)
     except BadValue as error:
-        # A model may be asked in more than JSON, and no question may fail for its record.
+        # A request may hold more than JSON, and no question may fail because of its record.
         return {"not JSON": str(error)}

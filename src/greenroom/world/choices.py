@@ -1,4 +1,4 @@
-"""Which model is asked: the agent's own, one of its choice by what the ledger tells, or the one in its place."""
+"""Which model is asked: the agent's own, one that its choice picks by the ledger, or the one that replaces all."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from greenroom.world.world import World
 
 
 def chosen(world: World, request: ModelRequest, body: ModelBody) -> tuple[ModelRequest, ModelBody]:
-    """The request and its body as they are; else those of the model that a choice picks, or that answers in place of all."""
+    """The request and its body: as given, or those of the model that a choice picks or that replaces all models."""
     instead = getattr(world, "model", None)
     if instead is not None:
         request, body = replace(request, model=model_name(instead)), instead.respond
@@ -30,7 +30,7 @@ def chosen(world: World, request: ModelRequest, body: ModelBody) -> tuple[ModelR
 
 
 def standing_at(world: World, request: ModelRequest) -> Standing:
-    """Where the run stands as it is known at the place of a request, before it is asked."""
+    """The standing of the run as known at the place of a request, before it is asked."""
     ledger, path, node = world.ledger, request.path, request.node
     index = ledger.indexes[world.voice]
     replies = [reply for reply in index.replied if index.is_known(reply.path, path)]
@@ -40,7 +40,7 @@ def standing_at(world: World, request: ModelRequest) -> Standing:
     called = {
         (call.path, call.n): call.model
         for call in ledger.of(ModelCalled, voice=world.voice)
-        # After a cut the question that is open was asked before, and is asked again.
+        # After an interruption the open question was asked before, and is asked again.
         if call.path in places and call.node == node and call.n < request.n
     }
     return Standing(
@@ -62,12 +62,12 @@ def _spending(
     for reply in replies:
         inside = (b for b in reversed(branches) if not b or reply.path.startswith(f"{b}/"))
         spent[next(inside)].append(reply.cost or 0.0)
-    # An exact sum: in which order branches were answered must not show in its last digit.
+    # An exact sum: its last digit must not depend on the order in which branches were answered.
     return tuple((_siblings(ledger, index, b), fsum(usd)) for b, usd in spent.items())
 
 
 def _siblings(ledger: Ledger, index: VoiceIndex, branch: str) -> int:
-    """How many branches the fork of a branch has, itself included; 1 where that is not known."""
+    """How many branches the fork of a branch has, including itself; 1 if that is not known."""
     fork = index.started.get(fork_of(branch)) if branch else None
     if fork is None:
         return 1

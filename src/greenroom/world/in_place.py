@@ -1,7 +1,7 @@
-"""A model that answers in place of all models of an agent, whichever of its parts asks.
+"""A model that replaces all models of an agent, whichever of its parts asks.
 
-It answers in the order in which the run asks, so that one script tells a whole conversation, hand-overs
-included.
+It answers in the order in which the run asks, so that one script holds a whole conversation, including
+hand-offs.
 """
 
 from msgspec import DecodeError
@@ -16,8 +16,8 @@ from greenroom.world.world import World
 
 
 def in_place(world: World, request: ModelRequest, respond: ModelBody) -> ModelBody:
-    """What asks the model for this question of the run, before it is recorded."""
-    # How many questions of the run came before; one that is asked again after a cut keeps its number.
+    """The function that asks the model this question of the run, before it is recorded."""
+    # How many questions of the run came before; one that is asked again after an interruption keeps its number.
     called = world.ledger.of(ModelCalled, voice=world.voice)
     before = list(dict.fromkeys((event.path, event.node, event.n) for event in called))
     mine = (request.path, request.node, request.n)
@@ -30,7 +30,7 @@ def in_place(world: World, request: ModelRequest, respond: ModelBody) -> ModelBo
 
 
 def _with_answer_tool(reply: ModelReply, request: ModelRequest) -> ModelReply:
-    """The reply; data for a framework that wants its answer by a tool call becomes that call."""
+    """The reply; for a framework that expects a structured answer as a tool call, data becomes that call."""
     if reply.calls or not request.answer_tools:
         return reply
     try:
@@ -45,7 +45,7 @@ def _with_answer_tool(reply: ModelReply, request: ModelRequest) -> ModelReply:
 
 
 def _arguments(tool: ToolSpec, data: Json) -> dict[str, Json] | None:
-    """The data as arguments of this tool; None if they are none."""
+    """The data as arguments of this tool; None if they do not fit."""
     known: Json = tool.parameters.get("properties")
     names = set(known) if is_object(known) else set[str]()
     if is_object(data) and set(data) <= names:

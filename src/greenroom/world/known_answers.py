@@ -1,4 +1,4 @@
-"""What was answered in earlier trials, given again wherever the same is asked: models and tools only for the rest."""
+"""Answers of earlier trials, reused wherever the same is asked: models and tools are asked only for the rest."""
 
 import json
 from collections import Counter, defaultdict
@@ -23,9 +23,9 @@ from greenroom.world.world import Returned, ToolRequest, World
 
 
 class KnownAnswers:
-    """The answers of several trials, by question: the n-th time one is asked, the n-th answer.
+    """The answers of several trials, by question: the n-th time a question is asked, it gets its n-th answer.
 
-    What has no answer yet is asked, unless `before_asking` raises.
+    A question without an answer is asked, unless `before_asking` raises.
     """
 
     asks_live = True
@@ -39,7 +39,7 @@ class KnownAnswers:
         self._ledger = Ledger()
 
     def begin(self) -> None:
-        """Begin another trial, in which nothing was asked yet."""
+        """Begin another trial, in which nothing has been asked yet."""
         self._asked.clear()
 
     def learn(self, ledger: Ledger) -> None:
@@ -67,7 +67,7 @@ class KnownAnswers:
     async def reply(
         self, world: World, request: ModelRequest, on_delta: OnDelta | None = None
     ) -> ModelReply | None:
-        """The known reply, written down as replayed; None if the model is to be asked."""
+        """The known reply, recorded as replayed; None if the model must be asked."""
         keys = [
             (world.voice, key_of_question(request.agent, given))
             for given in inputs_of(world, request)
@@ -81,7 +81,7 @@ class KnownAnswers:
         return None
 
     def returned(self, world: World, request: ToolRequest) -> Returned | None:
-        """The known end of a call of a real tool, written down as replayed; None if it is to run."""
+        """The known end of a real tool's call, recorded as replayed; None if the tool must run."""
         key = _key_of_call(request.tool, request.args)
         known, n = self._calls.get(key, ()), self._asked[key]
         self._asked[key] += 1

@@ -1,4 +1,4 @@
-"""Work that was asked to stop and goes on. What it was part of does not wait for it."""
+"""Work that was asked to stop and continues. What it was part of does not wait for it."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,7 @@ _closers: Final[list[Callable[["asyncio.Task[Any]"], None]]] = []
 
 
 def abandon(task: "asyncio.Task[Any]") -> None:
-    """Leave a task behind that swallows its cancellation; who knows how to end it by force does."""
+    """Abandon a task that swallows its cancellation; the registered function ends it by force, if there is one."""
     _ABANDONED.add(task)
     task.add_done_callback(look_at)
     for close in _closers:
@@ -31,6 +31,6 @@ def abandoned_tasks(loop: asyncio.AbstractEventLoop) -> list["asyncio.Task[Any]"
 
 
 def close_by(close: Callable[["asyncio.Task[Any]"], None]) -> None:
-    """Say how abandoned work is ended by force."""
+    """Register the function that ends abandoned work by force."""
     if close not in _closers:
         _closers.append(close)

@@ -28,7 +28,7 @@ _RECORDING = RLock()
 
 
 class WorldOptions(TypedDict, total=False):
-    """What a world of its own kind hands on to `LiveWorld`."""
+    """The options that subclasses pass on to `LiveWorld`."""
 
     voice: Voice
     run_id: str
@@ -41,9 +41,9 @@ class LiveWorld:
     """Does everything for real and records it."""
 
     model: Model | None = None
-    """Answers in place of all models of the agent."""
+    """The model that replaces all models of the agent."""
     captures: bool = False
-    """Whether what models are asked is recorded with it; those who hold a conversation say so."""
+    """Whether requests to models are recorded; the code that holds the conversation sets it."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class LiveWorld:
         self.resources = resources or Resources()
         self.middleware: RunMiddleware | None = None
         self.redact: Callable[[Event], Event] | None = None
-        """Makes of an event the one that is recorded, where middleware changes texts."""
+        """Returns the event to record, with the text changed by middleware."""
         self._clock = clock or _SYSTEM_CLOCK
         self.on_event = on_event
 
@@ -93,7 +93,7 @@ class LiveWorld:
         return await answer_tool(self, request, body, "live")
 
     def _refuse_doubt(self, request: ToolRequest) -> None:
-        """Refuse a live tool that was cut half-way: it may have acted, and twice is worse than not at all.
+        """Refuse a live tool that was interrupted half-way: it may have acted, and twice is worse than not at all.
 
         The tools of user agents are fenced: they run again.
         """
@@ -103,18 +103,18 @@ class LiveWorld:
             return
         if before.seq < max(self.ledger.loaded_count, index.resumed_at):
             raise InDoubt(
-                f"tool {request.tool!r} was called before the cut with {dict(request.args)!r} and "
+                f"tool {request.tool!r} was called before the interruption with {dict(request.args)!r} and "
                 f"its return is not recorded, so it is not known whether it acted. Look at the real "
-                f"system; then start the run again, or go on with the conversation by a message."
+                f"system; then start the run again, or continue the conversation with a message."
             )
 
     def record(self, event: E) -> E:
-        """Record an event of this voice; work that was stopped can record nothing, and is cancelled once more."""
+        """Record an event of this voice; stopped work cannot record anything, and is cancelled once more."""
         if event.voice != self.voice:
             event = structs.replace(event, voice=self.voice)
         if self.redact is not None:
             event = cast("E", self.redact(event))
-        # An agent inside a function may work in threads and loops of its own.
+        # An agent inside a function may work in its own threads and loops.
         with _RECORDING:
             if self.ledger.indexes[self.voice].is_closed(event.path):
                 raise CancelledError(f"{event.path} was stopped before; nothing is recorded there")
@@ -129,14 +129,14 @@ class LiveWorld:
 
     def new_id(self, *parts: object) -> str:
         """Twelve hex digits that follow from the voice and the place in the run."""
-        # The same from version to version: a framework's calls are found again by their ids.
+        # Must not change between versions: a framework's calls are found again by their ids.
         text = "\x1f".join(map(str, (self.voice, *parts)))
         return blake2b(text.encode(errors="surrogatepass"), digest_size=6).hexdigest()
 
 
 def cannot_wait(request: ToolRequest) -> str:
-    """Why a call is refused that only a user could answer, where no user can be asked."""
+    """Why a call that only a user could answer is refused where no user can be asked."""
     return (
         f"tool {request.tool!r} waits for its user, but its agent runs inside a function, a step or "
-        f"a tool, where no user can be asked. Mock it, or hand the agent over itself."
+        f"a tool, where no user can be asked. Mock it, or rehearse that agent by itself."
     )

@@ -1,4 +1,4 @@
-"""Where another process finds an object of this one again: a module, and a name in it."""
+"""Where another process finds an object of this one: a module, and a name in it."""
 
 import sys
 from collections.abc import Iterator
@@ -11,11 +11,11 @@ from greenroom.errors import BadFile
 
 MAIN = "__main__"
 _SHARED = (tuple, frozenset, str, bytes, int, float, type(None))
-"""Equal values of these may be one object, whose names in other modules say nothing."""
+"""Types whose equal values may be one object, so that a name in a module does not identify it."""
 
 
 def reference_to(thing: object) -> str:
-    """`path:attr` of this very object in a module; "" if it lives in none that can be imported."""
+    """`path:attr` of this very object in a module; "" if it is in none that can be imported."""
     if isinstance(thing, _SHARED):
         return ""
     named = named_in(thing) or next(_named_by_others(thing), None)
@@ -23,7 +23,7 @@ def reference_to(thing: object) -> str:
 
 
 def named_in(thing: object) -> tuple[ModuleType, str] | None:
-    """The module that made an object, and its name there; None if it is not found so."""
+    """The module that made an object, and its name there; None if it is not found that way."""
     home, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
     module = sys.modules.get(home) if isinstance(home, str) else None
     if module is None or home == MAIN or not isinstance(name, str):
@@ -41,22 +41,22 @@ def _named_by_others(thing: object) -> Iterator[tuple[ModuleType, str]]:
 
 
 def values_in_modules() -> Iterator[tuple[ModuleType, str, object]]:
-    """Everything that stands at the top of a module which another process could import."""
+    """Everything at the top of modules that another process could import."""
     for name, module in list(sys.modules.items()):
-        # Things that stand in for modules may load something when they are asked.
+        # Objects that replace modules may load something when an attribute is read.
         if name != MAIN and type(module) is ModuleType:
             for attr, value in list(vars(module).items()):
                 yield module, attr, value
 
 
 def file_of(module: ModuleType) -> str:
-    """The Python file that a module was made of; "" if of none."""
+    """The Python file of a module; "" if it has none."""
     file = vars(module).get("__file__")
     return file if isinstance(file, str) and file.endswith(".py") else ""
 
 
 def loaded_from(file: str) -> list[str]:
-    """Name and file of the module that this process made of a Python file; empty if of none."""
+    """Name and file of the module that this process loaded from a Python file; empty if from none."""
     for name, module in list(sys.modules.items()):
         if name != MAIN and type(module) is ModuleType and file_of(module) == file:
             return [name, file]
@@ -64,9 +64,9 @@ def loaded_from(file: str) -> list[str]:
 
 
 def load_as(name: str, file: str) -> ModuleType:
-    """The module of a file by the name it has in another process: digests know modules by name.
+    """Load a file as the module name it has in another process, since digests contain module names.
 
-    Where there is no such file, as in a container, the name has to do.
+    If there is no such file, as in a container, the module is imported by its name.
     """
     if name in sys.modules:
         return sys.modules[name]
@@ -80,7 +80,7 @@ def load_as(name: str, file: str) -> ModuleType:
 
 
 def executed(path: Path, name: str) -> ModuleType:
-    """The module that running a file by this name makes; one that fails is forgotten."""
+    """Run a file as a module of this name; one that fails is removed again."""
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise BadFile(f"{path.name} cannot be imported.")

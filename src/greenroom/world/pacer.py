@@ -1,10 +1,10 @@
-"""Retries, and a shared pace: everyone in this process who asks a model keeps to its rate limit.
+"""Retries, and a shared pace: all calls to a model in this process keep to its rate limit.
 
 A model's "too many requests" holds for all calls to it. The next ones wait as long as it asks, and
 then go one after another at even gaps:
 
 - After the first refusal the gap is a guess, on the short side: a second refusal costs one more wait,
-  too long a gap costs time with every call. It shrinks quickly.
+  but too long a gap costs time with every call. It shrinks quickly.
 - After each later refusal the gap is measured from the calls that passed since the one before.
   It shrinks slowly, until the model refuses again or there is no gap left.
 
@@ -12,7 +12,7 @@ The limit of a model that was never asked is unknown, so its first calls do not 
 costs 0.7 s at most. Where it is known, by `keep_rates`, calls come no faster than that. Models on this
 machine, such as scripted ones, have no pace unless they are given a rate.
 
-In a worker process paces are those of its parent, which is asked for every turn: `ask_for_turns`.
+A worker process asks its parent, which keeps the pace, for every turn: `ask_for_turns`.
 """
 
 import asyncio
@@ -37,18 +37,18 @@ LONGEST_WAIT: Final = 300.0
 
 _FIRST_BACKOFF: Final = 0.5
 _LONGEST_BACKOFF: Final = 30.0
-# Other processes were given the same time to wait; so much longer may ours be, to spread them out.
+# Other processes got the same time to wait; ours may be longer by up to this share, to spread them out.
 _SPREAD: Final = 0.1
 
-# A gap is the seconds between the beginnings of two calls; one below the least is none.
+# A gap is the seconds between the beginnings of two calls; one below the least counts as no gap.
 _LEAST_GAP: Final = 0.002
 _LONGEST_GAP: Final = 5.0
-# The gap after the first refusal: a model that asks for a long wait is a slow one. It is never long, for
-# a time in which no call was made says nothing of a model's pace.
+# The gap after the first refusal: a model that asks for a long wait is a slow one. It is never long, since
+# a time without calls says nothing about a model's pace.
 _LEAST_GUESS: Final = 0.016
 _LONGEST_GUESS: Final = 1.0
 _GUESSES_IN_A_WAIT: Final = 60
-# The first calls to a model: so many at once, then at a gap that shrinks with each of them.
+# The first calls to a model: this many at once, then at a gap that shrinks with each of them.
 _AT_ONCE: Final = 8
 _OPENING_GAP: Final = 0.02
 _OPENING_SHRINK: Final = 0.97
@@ -67,7 +67,7 @@ _MOST_CALLS_KEPT: Final = 1000
 _LATE: Final = 0.1
 
 RETRIED: Final = "model_asked_again"
-# pydantic-ai's name for a model that is a function of the user's, which runs on this machine.
+# pydantic-ai's name for a model that is a function of the user, which runs on this machine.
 _FUNCTION: Final = "function:"
 
 
@@ -76,7 +76,7 @@ TimeLeft = Callable[[], float]
 
 
 class Turns(Protocol):
-    """Who says when a model may be asked next."""
+    """Decides when a model may be asked next."""
 
     is_opening: bool
     """Whether the model was never asked before."""
@@ -90,7 +90,7 @@ class Turns(Protocol):
         ...
 
     def refused(self, begun: float, wait: float) -> None:
-        """No call begins for `wait` seconds; `begun` is when the refused one did."""
+        """Let no call begin for `wait` seconds; `begun` is when the refused one did."""
         ...
 
 
@@ -108,13 +108,13 @@ class Pace:
         self._free_at = self._next_at = 0.0
         self._rates: list[float] = []
         self._due_at = -inf
-        # Of the last storm, which is a refusal and those of the calls that were on their way then:
+        # The last storm, which is a refusal and those of the calls that were in flight then:
         self._storm_at = -inf
         self._widest = 0.0
         self._shrinks_in = (0.0, 0.0)
         self._begun = deque[float](maxlen=_MOST_CALLS_KEPT)
         self._replies = 0
-        # Of the first storm: the calls that passed before it, in how many seconds, and the others.
+        # The first storm: the calls that passed before it, in how many seconds, and the others.
         self._storms = 0
         self._passed_first = 0
         self._opening = 0.0
@@ -129,14 +129,14 @@ class Pace:
         return 0.0
 
     def keep(self, rate: float) -> None:
-        """Let no more calls begin than so many a minute."""
+        """Let no more than this many calls begin in a minute."""
         with self._lock:
             self._rates.append(rate)
-            if self.is_opening:  # what is known need not be found out
+            if self.is_opening:  # the rate is known, so it need not be found out
                 self._gap, self._at_once, self._next_at, self.is_opening = 0.0, 0, 0.0, False
 
     def forget(self, rate: float) -> None:
-        """Let go of a rate that was to be kept."""
+        """Stop keeping a rate."""
         with self._lock:
             self._rates.remove(rate)
 
@@ -170,7 +170,7 @@ class Pace:
                 self._shrink(self._widest * exp(-(done**2)))
 
     def refused(self, begun: float, wait: float) -> None:
-        """No call begins for `wait` seconds; `begun` is when the refused one did."""
+        """Let no call begin for `wait` seconds; `begun` is when the refused one did."""
         with self._lock:
             now = self._now()
             self._free_at = max(self._free_at, now + wait)
@@ -189,7 +189,7 @@ class Pace:
     def _guess(self, now: float, wait: float) -> float:
         """The gap after the first refusal: how much the model lets pass at once is unknown."""
         self._shrinks_in = _REPLIES_IF_GUESSED, _SECONDS
-        # As if all others on their way were to pass; `_count_first` takes off those that do not.
+        # As if all others in flight would pass; `_count_first` subtracts those that do not.
         self._passed_first = max(len(self._begun) - 1, 0)
         self._refused_first = 1
         self._opening = now - self._begun[0] if self._begun else 0.0
@@ -197,17 +197,17 @@ class Pace:
         return min(gap, 2 * self._opening / self._replies) if self._replies else gap
 
     def _count_first(self) -> None:
-        """Another of the first calls was refused: what is left of them has passed."""
+        """Subtract another refused call from the first calls: the rest has passed."""
         self._passed_first = max(self._passed_first - 1, 0)
         self._refused_first += 1
-        # The calls that began at once say nothing of a pace, those after them do.
+        # The calls that began at once say nothing about the pace, those after them do.
         if self._refused_first >= _AT_ONCE:
             shown = min(self._opening / (self._passed_first + 1), _LONGEST_GUESS)
             self._gap = self._widest = max(self._gap, shown)
 
     def _measure(self, refused: float, wait: float) -> float:
         """The gap that the calls since the last storm show, of which none was refused."""
-        # Whether those on their way will be refused is not known yet.
+        # Whether those in flight will be refused is not known yet.
         begun = [at for at in self._begun if at <= refused][: self._replies]
         is_sure = len(begun) > _SURE
         if is_sure:
@@ -250,14 +250,14 @@ def pace_of(model: str, *, is_opening: bool = True) -> Turns:
 
 
 def ask_for_turns(way: Callable[[str], Turns]) -> None:
-    """From now on the turns of every model are given as `way` makes them: by another process."""
+    """From now on take the turns of every model as `way` provides them: from another process."""
     _ways.append(way)
     paces.clear()
 
 
 @contextmanager
 def keep_rates(rates: Rates) -> Generator[None]:
-    """Inside, these models are asked no more often than that."""
+    """Inside, ask these models no more often than their rates."""
     before = set(paces)
     kept = [
         (pace, rate) for model, rate in rates.items() if isinstance(pace := pace_of(model), Pace)
@@ -293,13 +293,13 @@ async def persist(
 ) -> tuple[ModelReply, float]:
     """Ask in turn, and again after a failure that may pass.
 
-    `broke` is how a first attempt failed, `begun` when that began. Gives the reply and when the call
-    that got it began, both by the performance counter. A failure is raised once it has been retried
-    as often as it is worth, and at once when the wait would outlast the run.
+    `broke` is how a first attempt failed, `begun` when it began. Returns the reply and when the call that
+    got it began, by the performance counter. A failure is raised after all its retries, and at once if the
+    wait would outlast the run.
     """
     pace = pace_of(request.model, is_opening=broke is None)
     if pace.is_opening:
-        # A client that is loaded first would hold up its first calls, and then let them all go at once.
+        # Loading a client in the first call would hold up its calls, and then let them all go at once.
         get_ready = getattr(getattr(body, "__self__", None), "get_ready", None)
         if get_ready is not None:
             await get_ready()
@@ -349,14 +349,14 @@ async def _back_off(
 
 
 def _time_left(world: World) -> float:
-    """How long a call may wait: until the run ends, and not beyond the longest wait there is."""
+    """How long a call may wait: until the run ends, but not beyond the longest wait."""
     if world.deadline is None:
         return LONGEST_WAIT
     return min(LONGEST_WAIT, world.deadline - asyncio.get_running_loop().time())
 
 
 def _check_time(world: World, request: ModelRequest, wait: float, broke: ModelBroke | None) -> None:
-    """Give up at once when the wait would outlast the run, or the longest wait there is."""
+    """Give up at once if the wait would outlast the run, or the longest wait."""
     left = _time_left(world)
     if wait <= left:
         return

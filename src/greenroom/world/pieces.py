@@ -1,7 +1,7 @@
-"""Pieces of a reply on their way from the model to who takes them.
+"""Pieces of a reply on their way from the model to their reader.
 
-Who gives a piece need not wait until it is taken. Who does is held up while too many wait, and so is
-the stream of the provider behind it.
+A writer need not wait until a piece is taken. One that does is held up while too many pieces wait, and so
+is the stream of the provider behind it.
 """
 
 from asyncio import Event, Future, ensure_future, gather
@@ -22,7 +22,9 @@ class Pieces(Generic[T]):
 
     def __init__(self, hold: int | None = None) -> None:
         if hold is not None and (type(hold) is not int or hold < 1):
-            raise BadInput(f"hold={hold!r} holds nothing; give a number from 1, or None.")
+            raise BadInput(
+                f"hold={hold!r} is not a number of pieces; give a number from 1, or None."
+            )
         self._hold = hold
         self._waiting = deque[T]()
         self._is_over = False
@@ -43,12 +45,12 @@ class Pieces(Generic[T]):
             await self._has_room.wait()
 
     def end(self) -> None:
-        """No more will come; what waits can still be taken."""
+        """End the stream: no more pieces will come; those that wait can still be taken."""
         self._is_over = True
         self._has_some.set()
 
     def leave(self) -> None:
-        """No more will be taken: there is room for all that comes."""
+        """Stop reading: pieces that still come are dropped, and nothing waits for them."""
         self._is_left = True
         self._waiting.clear()
         self._has_room.set()
@@ -68,12 +70,12 @@ class Pieces(Generic[T]):
 
     def __iter__(self) -> "Pieces[T]":
         raise BadAgent(
-            "`chunks` come as they are written: take them by `async for`, in an async step."
+            "`chunks` arrive as they are written: read them with `async for`, in an async step."
         )
 
 
 class Taken:
-    """May be awaited until a piece is taken by all who were given it; what they do is done anyway."""
+    """Can be awaited until all readers have taken a piece; they do so even if it is not awaited."""
 
     __slots__ = ("_waits",)
 
@@ -87,7 +89,7 @@ class Taken:
 
     @property
     def running(self) -> list["Future[Any]"]:
-        """What is under way already."""
+        """The readers' work that has started already."""
         return [wait for wait in self._waits if isinstance(wait, Future)]
 
     def __await__(self) -> Generator[Any, None, None]:
@@ -102,7 +104,7 @@ class Taken:
 
 
 class Delivery:
-    """Hands on the pieces of one reply, and knows when the first of them came."""
+    """Passes on the pieces of one reply, and knows when the first of them came."""
 
     __slots__ = ("_first_at", "_on_delta", "_running")
 
@@ -119,16 +121,16 @@ class Delivery:
         return taken
 
     async def finish(self) -> None:
-        """Wait for those who were given a piece and whom the model has not waited for."""
+        """Wait for readers that got a piece and that the model has not waited for."""
         if self._running:
             await gather(*self._running)
 
     def first_after(self, begun: float) -> float | None:
-        """Seconds from the question to its first words; None if they came to an earlier attempt."""
+        """Seconds from the question to its first words; None if they belong to an earlier attempt."""
         at = self._first_at
         return None if at is None or at < begun else at - begun
 
 
 def _is_well(one: "Future[Any]") -> bool:
-    """Whether it has ended, and no error of it is left to be raised."""
+    """Whether it has ended, and has no error that must be raised."""
     return one.done() and not one.cancelled() and one.exception() is None

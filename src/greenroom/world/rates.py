@@ -12,7 +12,7 @@ _RATE: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(?:/(\w+))?", re.ASCII)
 
 
 def read_rate(given: object) -> float | None:
-    """Calls a minute, from `8000/min`, `20/s`, `500/h` or a number; None if it is none of these."""
+    """Calls a minute, from `8000/min`, `20/s`, `500/h` or a number; None if it is not one of these."""
     if isinstance(given, int | float) and not isinstance(given, bool):
         return float(given) if 0 < given < 10**9 else None
     found = _RATE.fullmatch(given) if isinstance(given, str) else None

@@ -45,7 +45,7 @@ class ToolError(Exception):
 
 
 class AnswerLost(ToolError):
-    """A tool did what it was asked to, but its answer never came: these changes of the state stand."""
+    """A tool did what it was asked to, but its answer never came: these changes of the state remain."""
 
     def __init__(self, tool: str, changes: Changes) -> None:
         super().__init__(f"{tool}: the connection was lost before an answer came")
@@ -53,7 +53,7 @@ class AnswerLost(ToolError):
 
 
 class RecordedFailure(Exception):
-    """A node's or model's failure found in the ledger, raised again by its own name."""
+    """A node's or model's failure found in the ledger, raised again under its original name."""
 
     def __init__(self, error: str, error_type: str) -> None:
         super().__init__(error)
@@ -61,8 +61,8 @@ class RecordedFailure(Exception):
 
 
 def raised_before(error: str, error_type: str, ours: str | None = None) -> Exception:
-    """A failure found in the ledger as it was raised: one of ours stays one, and is not retried."""
-    # An author's own errors may be called like ours, or be made of them.
+    """A failure found in the ledger, as it was raised: an error of Greenroom stays one, and is not retried."""
+    # An author's own errors may have the names of ours, or inherit from them.
     name = error_type if ours is None else ours
     kind: object = getattr(errors, name, None)
     if not isinstance(kind, type) or not issubclass(kind, GreenroomError):
@@ -76,7 +76,7 @@ def raised_before(error: str, error_type: str, ours: str | None = None) -> Excep
 
 
 def ours(error: BaseException) -> str:
-    """The name of the error of Greenroom's that this is or descends from; "" if none."""
+    """The name of the Greenroom error that this is or inherits from; "" if none."""
     if isinstance(error, FailedBefore):
         return error.ours
     if not isinstance(error, GreenroomError):
@@ -156,7 +156,7 @@ def record_reply(
     seconds: float,
     first: float | None = None,
 ) -> ModelReply:
-    """Record a reply, with an id on every call; the reply as it was recorded."""
+    """Record a reply, with an id on every call; returns the reply as recorded."""
     reply = _with_call_ids(world, request, reply)
     event = world.record(
         ModelReplied(
@@ -180,7 +180,7 @@ def record_reply(
 
 
 def given_again(end: ModelReplied, prices: str | None = None) -> ModelReply:
-    """A recorded reply as the model gave it; what it cost may be known from elsewhere."""
+    """A recorded reply as the model gave it; its cost may come from elsewhere."""
     return ModelReply(
         end.text,
         end.calls,
@@ -196,7 +196,7 @@ def given_again(end: ModelReplied, prices: str | None = None) -> ModelReply:
 async def ask_in_turn(
     world: World, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None, source: Source
 ) -> tuple[ModelReply, float]:
-    """The reply, and when the question that got it was asked; at the model's pace if it has one."""
+    """Ask at the model's pace, if it has one; returns the reply and when its question was asked."""
     if source == "live" and is_paced(request.model):
         return await persist(world, request, body, on_delta)
     begun = perf_counter()
@@ -209,8 +209,8 @@ async def ask_in_turn(
 def _with_call_ids(world: World, request: ModelRequest, reply: ModelReply) -> ModelReply:
     """The reply with copied arguments and an id on every call.
 
-    A provider's own id is kept unless it was given before: some count from zero in every reply, and
-    two calls of one id would be taken for one.
+    A provider's own id is kept unless it was used before: some count from zero in every reply, and two
+    calls with one id would be mistaken for one.
     """
     if not reply.calls:
         return reply
@@ -225,7 +225,7 @@ def _with_call_ids(world: World, request: ModelRequest, reply: ModelReply) -> Mo
 
 
 def begin_call(world: World, request: ToolRequest) -> None:
-    """Record that a tool is called; a call issued again after a cut is recorded once."""
+    """Record that a tool is called; a call that is repeated after an interruption is recorded once."""
     if not request.again and not was_called(world.ledger, world.voice, request):
         world.record(
             ToolCalled(
@@ -246,12 +246,12 @@ def was_called(ledger: Ledger, voice: Voice, request: ToolRequest) -> bool:
     if before is None:
         return False
     if request.yields and index.end_of(before) is None and before.tool == request.tool:
-        return True  # what the user is to answer is asked for again until they have
+        return True  # a call that the user must answer is repeated until they have
     return index.is_same_call(before, request.tool, request.args, ledger.loaded_count)
 
 
 def answer_constant(world: World, request: ToolRequest, value: Json, source: Source) -> Returned:
-    """Record a call and the constant value that it gets."""
+    """Record a call and the constant value that it returns."""
     begin_call(world, request)
     event = world.record(
         ToolReturned(
@@ -276,7 +276,7 @@ async def answer_tool(
     hooks: RunMiddleware | None = getattr(world, "middleware", None)
     index = world.ledger.indexes[world.voice]
     called = index.called[request.id]
-    # A call sees the state as it was when it began; one that was approved meanwhile, as it is now.
+    # A call sees the state as it was when it began; one that waited for an approval, as it is now.
     seen_at = None if index.yields and index.is_waiting(called) else called.seq
     lent: Resources | None = getattr(world, "resources", None) if source == "live" else None
     context = Context(
@@ -290,10 +290,10 @@ async def answer_tool(
             value = opened(body, world)(context)
             if type(value) not in JSON_TYPES and inspect.isawaitable(value):
                 value = await value
-        context.changes()  # what it did to typed values is checked here, where it can fail
+        context.changes()  # changes to typed values are checked here, where the call can still fail
     except GreenroomError:
         raise
-    except Exception as error:  # noqa: BLE001 - a tool's failure is the agent's to see
+    except Exception as error:  # noqa: BLE001 - the agent should see a tool's failure
         seconds = perf_counter() - begun
         if hooks is not None and (instead := await hooks.on_tool_error(request, error)) is not None:
             return instead
@@ -313,7 +313,7 @@ def _returned(
     seconds: float,
 ) -> Returned:
     value, asks = unwrapped(value)
-    # The agent's side asks no other side: the changes it asks for are its own.
+    # The changes that the agent's side asks for are to its own state.
     own, asks = (asks, ()) if world.voice == "agent" else ((), asks)
     changes = (*context.changes(), *own)
     if changes:
@@ -339,7 +339,7 @@ def _returned(
 def fail_call(
     world: World, request: ToolRequest, error: Exception, source: Source, seconds: float = 0.0
 ) -> Returned:
-    """Record that a call failed in a way the agent gets to see."""
+    """Record that a call failed in a way that the agent sees."""
     text = str(error) if isinstance(error, ToolError) else f"{type(error).__name__}: {error}"
     event = world.record(
         ToolFailed(
@@ -375,7 +375,7 @@ def describe_error(error: BaseException) -> "ErrorFields":
 
 
 class ErrorFields(TypedDict):
-    """The fields by which events tell of an error."""
+    """The fields of events that describe an error."""
 
     error: str
     error_type: str

@@ -1,4 +1,4 @@
-"""What a ledger can answer in place of models and tools: the same question as often as it was asked."""
+"""A ledger's answers in place of models and tools: each question as often as it was asked."""
 
 import asyncio
 import json
@@ -43,7 +43,7 @@ from greenroom.world.world import Around, Returned, ToolRequest, World
 
 
 class RecordedQuestion(Struct, eq=False):
-    """A question to a model as it was asked and answered, and whether it was asked again."""
+    """A recorded question to a model with its answer, and whether it was asked again."""
 
     called: ModelCalled
     request: ModelInput
@@ -52,20 +52,20 @@ class RecordedQuestion(Struct, eq=False):
 
 
 class RecordedCall(Struct, eq=False):
-    """A call of a tool as it was made, and whether it was made again."""
+    """A recorded call of a tool, and whether it was made again."""
 
     called: ToolCalled | ToolBlocked
     end: ToolReturned | ToolFailed | None
     inside: tuple[Event, ...] = ()
-    """What agents did that ran inside the tool or its mock."""
+    """The events of agents that ran inside the tool or its mock."""
     is_used: bool = False
 
 
 class Recording:
     """The questions and calls in the ledger of a trial, each to be answered once more.
 
-    A question that is not recorded is drift, unless `asks_live`: then the model is asked. What `done` holds
-    of a trial that goes on after a cut was answered before.
+    A question that is not recorded is drift, unless `asks_live`: then the model is asked. `done` is the part
+    of a resumed trial whose questions were answered before.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Recording:
             for called, request in model_inputs(ledger, voice):
                 end = ends.get(called.seq)
                 place: tuple[Voice, str] = (voice, called.path)
-                # A question that was cut was asked again, or has no answer.
+                # An interrupted question was asked again, or has no answer.
                 if request is not None and end is not None:
                     asked = RecordedQuestion(called, request, end)
                     self._questions.setdefault(place, []).append(asked)
@@ -98,7 +98,7 @@ class Recording:
             self._skip(done)
 
     def _skip(self, done: Ledger) -> None:
-        """Count as asked again what an earlier process asked before the trial was cut."""
+        """Count what an earlier process asked before the interruption as asked again."""
         for voice in done.voices:
             asked = {(event.path, event.n) for event in done.index_of(voice).replied}
             asked |= {(event.path, event.n) for event in done.of(ModelFailed, voice=voice)}
@@ -116,9 +116,9 @@ class Recording:
     async def reply(
         self, world: World, request: ModelRequest, on_delta: OnDelta | None = None
     ) -> ModelReply | None:
-        """The recorded reply, written down as replayed; None if the model is to be asked.
+        """The recorded reply, recorded here as replayed; None if the model must be asked.
 
-        Middleware is not asked again: what it made of the reply was recorded.
+        Middleware is not called again: the reply was recorded as middleware had changed it.
         """
         given = inputs_of(world, request)
         asked = self.question(request, given, world.voice)
@@ -135,7 +135,7 @@ class Recording:
     def question(
         self, request: ModelRequest, given: Sequence[ModelInput], voice: Voice = "agent"
     ) -> RecordedQuestion | None:
-        """The same question at the same place that was not asked again yet."""
+        """The recorded question at this place that equals the request and was not asked again yet."""
         left = [a for a in self._questions.get((voice, request.path), ()) if not a.is_used]
         keys = [key_of_question(request.agent, one) for one in given] if left else []
         return next(
@@ -150,7 +150,7 @@ class Recording:
         return any(key_of_question(request.agent, one) in known for one in given)
 
     def returned(self, world: World, request: ToolRequest) -> Returned | None:
-        """The recorded end of a call, written down as replayed; None if the tool is to run."""
+        """The recorded end of a call, recorded here as replayed; None if the tool must run."""
         found = self.call(request)
         if found is not None and found.end is not None:
             found.is_used = True
@@ -160,7 +160,7 @@ class Recording:
         raise drifted(self.drift_of_call(request))
 
     def call(self, request: ToolRequest) -> RecordedCall | None:
-        """The same call that was not made again yet: by its id, else at the same place."""
+        """The recorded call that equals this one and was not made again yet: by its id, else by its place."""
         args = plain(dict(request.args))
         alike = [
             call
@@ -179,7 +179,11 @@ class Recording:
         """How a question differs from what was recorded, in words."""
         left = [a for a in self._questions.get((voice, request.path), ()) if not a.is_used]
         if not left:
-            cut = "" if ended(self.ledger) else " The recording has no end: it may have been cut."
+            cut = (
+                ""
+                if ended(self.ledger)
+                else " The recording has no end: it may have been interrupted."
+            )
             return (
                 f"agent {request.agent!r} asks its model once more at {request.path}, which is not "
                 f"recorded; the last message is {request.last[:80]!r}.{cut}"
@@ -201,7 +205,7 @@ class Recording:
         return f"the call {now} at {request.path} is not recorded."
 
     def unasked(self) -> ReplayDrifted | None:
-        """The drift of an agent that has not asked all that was recorded; None where that is not a drift."""
+        """The drift of an agent that has not asked everything that was recorded; None if that is not a drift."""
         if self.asks_live:
             return None
         asked = (asked for questions in self._questions.values() for asked in questions)
@@ -220,9 +224,9 @@ class Recording:
 
 
 def drifted(words: str) -> ReplayDrifted:
-    """The error that says how a trial goes another way than was recorded."""
+    """The error that says how a trial differs from the recorded one."""
     return ReplayDrifted(
-        f"the agent does something else than was recorded: {words} Replay the agent that was recorded, "
+        f"the agent does something other than what was recorded: {words} Replay the agent that was recorded, "
         f"record it again, or give on_drift='live' to let its models answer from there on."
     )
 
@@ -237,10 +241,10 @@ async def repeat_reply(
 ) -> ModelReply:
     """Answer as the model did, or fail as it did, and record that as replayed.
 
-    With `numbered` the question has the number under which it was recorded.
+    With `numbered` the question keeps the number with which it was recorded.
     """
     called, end = asked.called, asked.end
-    # As it was sent to a model: a choice of models is not made again.
+    # The request as it was sent to a model: a choice of models is not made again.
     request = replace(request, model=called.model, digest=called.digest)
     if numbered:
         request = replace(request, n=called.n)
@@ -250,7 +254,7 @@ async def repeat_reply(
         record_model_failure(world, request, error)
         raise error
     await send_piece(on_delta, end.text)
-    # What it used and cost is part of the answer: an agent may act on it.
+    # Tokens and cost are part of the answer: an agent may act on them.
     reply = given_again(end)
     return record_reply(world, request, reply, "replayed", end.seconds, end.first)
 
@@ -261,7 +265,7 @@ def repeat_call(
     """End a call as it ended, and record that as replayed."""
     begin_call(world, request)
     for event in found.inside:
-        # A model that answered for the tool did so on the side of the simulation.
+        # A model that simulated the tool answered on the user's side.
         side: World = world if event.voice == world.voice else getattr(world, "user_world", world)
         is_reply = isinstance(event, ModelReplied)
         side.record(copied(structs.replace(event, source="replayed") if is_reply else event))
@@ -276,10 +280,10 @@ def repeat_call(
 
 
 def as_ended(recorded: Ledger) -> Exception:
-    """What ended the recorded run while a call was under way."""
+    """The error that ended the recorded trial while a call was in progress."""
     end = ended(recorded)
     if end is None or end.reason != "error":
-        return FailedBefore("the recorded run was cut here", "TimeoutError", "system")
+        return FailedBefore("the recorded trial was stopped here", "TimeoutError", "system")
     return FailedBefore(end.error, end.error_type, end.phase or "system")
 
 
@@ -290,14 +294,14 @@ class RecordedJudges(Around):
         super().__init__(inner)
         self._asks_live = asks_live
         self._answers = answers_in(recorded)
-        for digest, known in answers_in(inner.ledger).items():  # before a cut
+        for digest, known in answers_in(inner.ledger).items():  # answered before an interruption
             for _ in zip(known, [*self._answers.get(digest, ())], strict=False):
                 self._answers[digest].popleft()
 
     async def call_model(
         self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
     ) -> ModelReply:
-        """The recorded answer to the same question; else drift, or the judge is asked."""
+        """The recorded answer to this question; else drift, or the judge is asked."""
         known = self._answers.get(request.digest)
         if known:
             end = known.popleft()
@@ -333,7 +337,7 @@ def inputs_of(world: World, request: ModelRequest) -> list[ModelInput]:
 
 
 def key_of_question(agent: str, request: ModelInput) -> str:
-    """All that an answer depends on; the ids of calls are not words to a model."""
+    """Everything that an answer depends on; the ids of calls do not matter to a model."""
     messages = [
         (m.role, m.text, [(c.tool, dict(c.args)) for c in m.calls], m.tool, m.attachments)
         for m in request.messages

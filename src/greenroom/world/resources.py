@@ -1,7 +1,7 @@
-"""Resources: what a tool's body works with besides its arguments, such as a connection.
+"""Resources: what a tool's body needs in addition to its arguments, such as a connection.
 
-No model sees them. One is opened when a body that wants it really runs, once for all bodies of a
-run, and closed when the run is over.
+No model sees them. One is opened when a body that needs it runs for real, once for all bodies of a
+trial, and closed when the trial is over.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ _Leave = Callable[[], Awaitable[object]]
 
 
 class _GivenUp(Exception):
-    """The one who was opening a resource was stopped; another may try."""
+    """The call that was opening a resource was stopped; another may try."""
 
 
 class Resources:
-    """The resources of one run, opened when they are first wanted."""
+    """The resources of one trial, opened when they are first needed."""
 
     def __init__(self, factories: Factories | None = None) -> None:
         self._factories: Factories = factories or {}
@@ -44,15 +44,15 @@ class Resources:
         """Refuse to run a tool whose resources were not given."""
         for name in names:
             if name not in self._factories:
-                known = f"; given are {sorted(self._factories)}" if self._factories else ""
+                known = f" (given: {sorted(self._factories)})" if self._factories else ""
                 raise BadInput(
-                    f"tool {tool!r} may really run and wants the resource {name!r}, which was not "
+                    f"tool {tool!r} may run for real and needs the resource {name!r}, which was not "
                     f"given{known}. Say how it is opened: resources={{{name!r}: open_{name}}}; or "
                     f"mock the tool."
                 )
 
     async def open(self, name: str, tool: str) -> Any:
-        """The resource, opened if it is not open yet; other calls that want it meanwhile wait."""
+        """The resource, opened if it is not open yet; other calls that need it meanwhile wait."""
         self.check((name,), tool)
         while True:
             with self._lock:
@@ -60,7 +60,7 @@ class Resources:
                 mine = None
                 if held is None:
                     mine = self._opened[name] = Future()
-                    mine.set_running_or_notify_cancel()  # a waiter that is stopped stops no other
+                    mine.set_running_or_notify_cancel()  # so that a waiter that is cancelled does not cancel the others
             if mine is not None:
                 return await self._open_first(name, tool, mine)
             assert held is not None
@@ -100,7 +100,7 @@ class Resources:
             made = await factory()
         else:
             made = await in_thread(factory)
-        # Pools and connections may be awaited or entered; entered, they are left again.
+        # Pools and connections may be awaited or entered; if entered, they are exited at the end.
         if inspect.isawaitable(made) and not hasattr(made, "__aenter__"):
             made = await made
         return await self._enter(name, made)
@@ -113,7 +113,7 @@ class Resources:
         if hasattr(made, "__enter__"):
             value = await in_thread(made.__enter__)
             if value is made:
-                # A connection of sqlite3, left, has only ended its transaction.
+                # Exiting a sqlite3 connection only ends its transaction, so it is closed too.
                 self._leave_by_closing(name, made)
             self._to_leave.append((name, lambda: in_thread(made.__exit__, None, None, None)))
             return value
@@ -134,19 +134,17 @@ class Resources:
 
     @property
     def is_open(self) -> bool:
-        """Whether something is to be closed."""
+        """Whether any resource must be closed."""
         return bool(self._to_leave)
 
     async def close(self) -> None:
-        """Close what was opened, the last one first; RunBroke if something cannot be closed."""
+        """Close what was opened, the last one first; RunBroke if one cannot be closed."""
         problems: list[str] = []
         while self._to_leave:
             name, leave = self._to_leave.pop()
             try:
                 await leave()
             except Exception as error:  # noqa: BLE001 - the others are closed all the same
-                problems.append(
-                    f"the resource {name!r} broke as it was closed: {summarize_error(error)}"
-                )
+                problems.append(f"the resource {name!r} failed to close: {summarize_error(error)}")
         if problems:
             raise RunBroke("; ".join(problems))

@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 
 class Scope(MutableMapping[str, Any]):
-    """One scope. Values handed out are copies; what is done to them counts when the call ends.
+    """One scope. Values that are read are copies; changes to them count when the call ends.
 
-    They are JSON of whatever type the author put there; a schema types them.
+    They are JSON of whatever type the author stored; a schema gives them types.
     """
 
     __slots__ = ("_found", "_held", "_lent", "_name", "_read", "_views", "_written")
@@ -29,11 +29,11 @@ class Scope(MutableMapping[str, Any]):
 
     @property
     def name(self) -> str:
-        """What the scope is called."""
+        """The name of the scope."""
         return self._name
 
     def __getattr__(self, name: str) -> NoReturn:
-        # What Python looks for itself, also before there is a name.
+        # Python looks these up itself, even before the scope has a name.
         raise AttributeError(name) if name.startswith("_") else _no_attribute(self, name)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -47,7 +47,7 @@ class Scope(MutableMapping[str, Any]):
         if key in self._written:
             raise KeyError(key)  # deleted in this very call
         self._read.add(key)
-        # What was found is kept apart: others may change the state before this call ends.
+        # The value as found is kept apart: others may change the state before this call ends.
         self._found[key] = plain(self._held[key])
         value = self._lent[key] = plain(self._held[key])
         return value
@@ -59,7 +59,7 @@ class Scope(MutableMapping[str, Any]):
         self._written[key] = Change(self.name, (key,), "set", copy)
 
     def setdefault(self, key: str, default: object = None) -> Any:
-        """The value at `key`, put there first if there is none; what is done to it counts."""
+        """The value at `key`, put there first if there is none; changes to it count."""
         if key not in self:
             self[key] = default
         return self[key]
@@ -83,7 +83,7 @@ class Scope(MutableMapping[str, Any]):
         return f"{self.name}{dict(self)!r}"
 
     def renew(self, held: dict[str, Json]) -> None:
-        """Show this from now on, where nothing was read or written yet."""
+        """Show these values from now on, except where something was read or written already."""
         self._held = held
 
     def has_read(self, key: str) -> bool:
@@ -93,17 +93,17 @@ class Scope(MutableMapping[str, Any]):
     def lend(
         self, key: str, value: T, as_json: Callable[[T], Json], checked: Callable[[T], Json]
     ) -> T:
-        """Hand out an object made from what is at `key`; altered in place, it is checked and kept."""
+        """Return an object made from the value at `key`; changed in place, it is checked and kept."""
         self._views[key] = (value, as_json, as_json(value), checked)
         return value
 
     def lent(self, key: str) -> Any:
-        """The object that was handed out for `key`, or MISSING."""
+        """The object that was returned for `key`, or MISSING."""
         found = self._views.get(key)
         return MISSING if found is None else found[0]
 
     def changes(self) -> list[Change]:
-        """What was written, plus what was altered inside values that were handed out."""
+        """What was written, plus what was changed inside values that were read."""
         for key, (value, as_json, before, checked) in self._views.items():
             if not same(before, as_json(value)):
                 now = self._lent[key] = checked(value)
@@ -130,7 +130,7 @@ class Scopes:
         self._open: dict[str, Scope] = {}
 
     def renew(self, fold: State) -> None:
-        """Let the scopes show this state where nothing was read or written yet."""
+        """Let the scopes show this state, except where something was read or written already."""
         self._fold = fold
         for name, scope in self._open.items():
             scope.renew(fold.get(name, {}))

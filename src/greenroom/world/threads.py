@@ -1,7 +1,7 @@
-"""Synchronous work that may hang, kept off the event loop in a thread of its own.
+"""Synchronous work that may hang, kept off the event loop in its own thread.
 
-`asyncio.to_thread` will not do: the loop waits for its workers when it closes, so one hanging tool
-would hang the whole run.
+`asyncio.to_thread` does not work here: the loop waits for its workers when it closes, so one hanging
+tool would hang the whole run.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _STEP = 0.05
 
 
 class Interruption(BaseException):
-    """Raised from outside into whatever code runs. No `Exception`, so that it is not caught by habit."""
+    """Raised from outside in whatever code runs. Not an `Exception`, so that it is not caught by accident."""
 
 
 class Expired(Interruption):
@@ -31,11 +31,11 @@ class Expired(Interruption):
 
 
 class Overdue(Exception):
-    """A function took longer than it may, and was cut or left behind."""
+    """A function took longer than it may, and was interrupted or left behind."""
 
 
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a blocking function in a daemon thread of its own, in a copy of this context.
+    """Run a blocking function in its own daemon thread, in a copy of this context.
 
     When the caller is cancelled, the thread is left behind and, a tenth of a second later, stopped
     by `Expired`. It never keeps the interpreter from ending.
@@ -45,7 +45,7 @@ async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
     try:
         return await call.future
     except asyncio.CancelledError:
-        # A moment to clean up first: `Expired` may break off any line of it.
+        # A moment to clean up first: `Expired` may interrupt it at any line.
         timer = Timer(_GRACE, call.stop)
         timer.daemon = True
         timer.start()
@@ -53,10 +53,10 @@ async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
 
 
 def call_blocking(make: Callable[["Here"], Coroutine[Any, Any, T]]) -> T:
-    """What a coroutine gives, for a caller that cannot await it.
+    """The result of a coroutine, for a caller that cannot await it.
 
-    It is handed a way to run functions in the caller's own thread, where clients and connections
-    belong. On a thread whose event loop the caller blocks, the coroutine gets a loop next to it.
+    It gets a function that runs functions in the caller's own thread, where clients and connections belong.
+    If the caller blocks the event loop of its thread, the coroutine runs on another loop.
     """
     try:
         asyncio.get_running_loop()
@@ -66,7 +66,7 @@ def call_blocking(make: Callable[["Here"], Coroutine[Any, Any, T]]) -> T:
 
 
 Here = Callable[..., Awaitable[Any]]
-"""Runs a function in the thread of the code that waits, and gives what it returns."""
+"""Runs a function in the thread of the code that waits, and returns its result."""
 
 
 async def _in_place(function: Callable[..., T], /, *args: object, **kwargs: object) -> T:
@@ -74,7 +74,7 @@ async def _in_place(function: Callable[..., T], /, *args: object, **kwargs: obje
 
 
 class _Beside(Generic[T]):
-    """A coroutine on a loop in a thread of its own, and its caller, which runs functions for it."""
+    """A coroutine on a loop in its own thread, and its caller, which runs functions for it."""
 
     def __init__(self, make: Callable[[Here], Coroutine[Any, Any, T]]) -> None:
         self._make = make
@@ -114,7 +114,7 @@ class _Beside(Generic[T]):
 
 
 class _ThreadCall(Generic[T]):
-    """One call in a thread of its own, and the future of its result."""
+    """One call in its own thread, and the future of its result."""
 
     def __init__(self, call: Callable[[], T]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -126,13 +126,13 @@ class _ThreadCall(Generic[T]):
 
     def run(self) -> None:
         """The life of the thread."""
-        # A stop that comes when the call is over may strike anywhere up to the last line.
+        # A stop that comes when the call is over may be raised anywhere up to the last line.
         with suppress(Expired):
             self._thread = get_ident()
             settle = self._settlement()
             with self._ending:
                 self._thread = None
-            with suppress(RuntimeError):  # the loop has closed, and nothing waits any more
+            with suppress(RuntimeError):  # the loop has closed, and nothing waits for the result
                 self._loop.call_soon_threadsafe(settle)
 
     def stop(self) -> None:
@@ -161,10 +161,10 @@ class _ThreadCall(Generic[T]):
 
 
 def call_within(seconds: float, function: Callable[[], T]) -> T:
-    """Call a blocking function in a daemon thread of its own and wait; `Overdue` after so long.
+    """Call a blocking function in its own daemon thread and wait; `Overdue` after the time limit.
 
-    For where a function that blocks could not be broken in its caller's thread. Nothing else happens
-    in the caller's thread meanwhile, as if it had called the function itself.
+    For places where a blocking function could not be interrupted in its caller's thread. Nothing else
+    happens in the caller's thread meanwhile, as if it had called the function itself.
     """
     outcome: Future[T] = Future()
     thread = Thread(
@@ -200,15 +200,15 @@ def plant(thread: int) -> None:
     """Raise `Expired` in another thread, between two steps of its Python code."""
     import ctypes  # slow to load, and hardly ever needed
 
-    # Private to CPython, and the only way to break off code in another thread.
+    # Private to CPython, and the only way to interrupt code in another thread.
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Expired))
 
 
 def leak(thing: object) -> None:
     """Keep an object for as long as the process lives.
 
-    Python closes a coroutine that it forgets, at the latest when the interpreter ends. One that
-    swallows that as well, in a loop, would keep the interpreter from ending.
+    Python closes a coroutine that it collects, at the latest when the interpreter ends. One that swallows
+    that as well, in a loop, would keep the interpreter from ending.
     """
     import ctypes  # slow to load, and hardly ever needed
 

@@ -1,7 +1,7 @@
-"""Calls made at once that change one place of the state.
+"""Calls made at the same time that change one place of the state.
 
-Each call reads the state as it was when it was called, changes are applied in the order of the
-calls whichever ends first, and where two of them meet it is written down.
+Each call reads the state as it was when it was called, changes are applied in the order of the calls
+whichever ends first, and where two of them change the same place that is recorded.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ class Update(Struct, frozen=True):
 
 
 def settle(world: World, called: ToolCalled, context: Context, changes: Changes) -> Changes:
-    """What stands where calls of one reply changed one place; nothing if this call is the last."""
+    """The values at places that several calls of one reply changed; nothing if this call is the last."""
     index = world.ledger.index_of(world.voice)
     replies = (r for r in reversed(index.replied) if any(c.id == called.call_id for c in r.calls))
     reply = next(replies, None)  # the one that asked for this call, if any did
@@ -47,21 +47,21 @@ def settle(world: World, called: ToolCalled, context: Context, changes: Changes)
 def _others(
     index: VoiceIndex, called: ToolCalled, reply: ModelReplied | None, begun: int
 ) -> Iterator[Update]:
-    """What calls alongside this one, ended since then, changed."""
+    """The changes of calls in parallel with this one that have ended since then."""
     branch = branch_of(called.path)
     asked = () if reply is None else {call.id for call in reply.calls}
     for other in index.issued:
         end = index.end_of(other)
         if not isinstance(end, ToolReturned) or not end.changes or end.seq < begun:
             continue
-        # What a call did inside itself is its own doing.
+        # Changes that were made inside a call belong to that call.
         beside = other.path == called.path or other.call_id in asked
         if other.seq != called.seq and beside and branch_of(other.path) == branch:
             yield Update(other, end.changes, end.seq)
 
 
 def _meeting(one: Update, other: Update) -> set[Place]:
-    """The places that both change: the outer one where one lies inside the other."""
+    """The places that both change: the outer one if one is inside the other."""
     return {
         (mine.scope, min(mine.path, theirs.path, key=len))
         for mine in one.changes
@@ -71,13 +71,13 @@ def _meeting(one: Update, other: Update) -> set[Place]:
 
 
 def _is_lost(place: Place, other: Update, mine: Update, context: Context) -> bool:
-    """Whether one of two calls overwrote what the other did, unseen."""
+    """Whether one of two calls overwrote the other's change without having seen it."""
     ops = {change.op for update in (other, mine) for change in _at(update, place)}
     if ops == {"append"}:
         return False
     was_read = context.has_read(place[0], place[1][0])
     if other.ended_at < mine.called.seq and was_read:
-        return False  # one after the other, and this one knew
+        return False  # one after the other, and this one had seen the change
     if was_read:
         return True
     return not same(_wishes(other, place), _wishes(mine, place))
@@ -93,7 +93,7 @@ def _at(update: Update, place: Place) -> list[Change]:
 
 
 def _record(world: World, path: str, place: Place, updates: list[Update], since: int) -> None:
-    """Write down that calls changed one place; once, also when the last of them is made again."""
+    """Record that calls changed one place; once, even if the last of them is made again."""
     scope, key = place[0], ".".join(place[1])
     if world.ledger.index_of(world.voice).conflicted.get((path, scope, key), -1) > since:
         return
@@ -102,7 +102,7 @@ def _record(world: World, path: str, place: Place, updates: list[Update], since:
 
 
 def _order(reply: ModelReplied | None) -> Callable[[Update], tuple[int, int]]:
-    """By the order in which the model asked for the calls, else in which they were made."""
+    """Sort by the order in which the model asked for the calls, else in which they were made."""
     asked = {} if reply is None else {call.id: n for n, call in enumerate(reply.calls)}
 
     def place(update: Update) -> tuple[int, int]:

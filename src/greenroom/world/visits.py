@@ -1,8 +1,8 @@
 """The calls of agents that run inside something else, answered by the World of their case.
 
 Such an agent is not a node of any graph: its place is under what runs it, a function, a step or a tool.
-Its calls are recognised by what they ask, not by when they come. So work that is begun again after a
-pause or a cut gets the answers it got before, and no tool acts twice.
+Its calls are recognised by what they ask, not by when they come. So work that begins again after a
+pause or an interruption gets the answers it got before, and no tool acts twice.
 """
 
 import json
@@ -23,7 +23,7 @@ from greenroom.world.call_context import place_here
 from greenroom.world.records import given_again, raised_before
 from greenroom.world.world import Returned, ToolBody, ToolRequest, World
 
-# What would read as a step of a path, or as a branch.
+# Characters that have a meaning in paths.
 _PATH_SIGNS = re.compile(r"[^\w-]+")
 
 
@@ -33,7 +33,7 @@ class Visits:
     def __init__(self, world: World) -> None:
         self.world = world
         self.broke: GreenroomError | None = None
-        """The first error of ours; it decides how the trial ends, even if it was swallowed."""
+        """The first error of Greenroom; it decides how the trial ends, even if it was swallowed."""
         self._place = ""
         self._asked: dict[str, list[tuple[str, int]]] = {}
         for event in world.ledger.of(ModelCalled, voice=world.voice):
@@ -43,7 +43,7 @@ class Visits:
         self._lock = Lock()
 
     def begin(self, place: str) -> None:
-        """Work at this place begins, maybe again; what it asks again was answered before."""
+        """Note that work at this place begins, perhaps again; repeated questions get their recorded answers."""
         with self._lock:
             # Work that has lost its context, as in some threads, counts as here too.
             self._place = place
@@ -100,16 +100,16 @@ class Visits:
         return outcome
 
     def refuse(self, error: GreenroomError) -> GreenroomError:
-        """Let this error end the trial, even if it is swallowed; returned to be raised."""
+        """Make this error end the trial, even if it is swallowed; returns it to be raised."""
         self.broke = self.broke or error
         return error
 
     def new_id(self, *parts: object) -> str:
-        """An id that is the same whenever the same run comes to the same place."""
+        """An id that is the same whenever the same run gets to the same place."""
         return self.world.new_id(*parts)
 
     def _go_on(self) -> None:
-        """After an error of ours nothing is asked any more: the trial is over."""
+        """Refuse further questions after an error of Greenroom: the trial is over."""
         if self.broke is not None:
             raise self.broke
 
@@ -121,7 +121,7 @@ class Visits:
         return f"{place}/{_PATH_SIGNS.sub('_', node)}" if node else place
 
     def _count(self, *key: str) -> int:
-        """How often the same was asked at the same place since work began there."""
+        """How often the same question was asked at the same place since work began there."""
         self._seen[key] += 1
         return self._seen[key] - 1
 
@@ -137,7 +137,7 @@ class Visits:
         return replace(request, digest=digest, n=n), is_new
 
     def _reply_before(self, path: str, n: int) -> ModelReply | None:
-        """How a question ended when it was asked before; None if it was cut."""
+        """How a question ended when it was asked before; None if it was interrupted."""
         steps = self.world.ledger.index_of(self.world.voice).steps.get(path, ())
         ends = (step for step in reversed(steps) if isinstance(step, ModelReplied | ModelFailed))
         match next((end for end in ends if end.n == n), None):

@@ -30,7 +30,7 @@ class ToolRequest(Struct, frozen=True):
     yields: bool = False
     read_only: bool = False
     origin: Any = None
-    """The author's own object behind the tool, to recognise it when handed over as its mock."""
+    """The author's own object behind the tool, to recognise it if it is given as its own mock."""
     n: int = 0
     """How many calls of this tool came before; the World fills it in."""
     visits: bool = False
@@ -42,7 +42,7 @@ class ToolRequest(Struct, frozen=True):
     ends: bool = False
     """Whether what it returns is the agent's answer, so that the agent is not asked again."""
     pauses: tuple[type[Exception], ...] = ()
-    """What the framework raises to pause here: no failure of the tool's, nor of its mock's."""
+    """The exceptions that the framework raises to pause here: not a failure of the tool or its mock."""
 
 
 class AgentTurn(Struct, frozen=True):
@@ -54,7 +54,7 @@ class AgentTurn(Struct, frozen=True):
 
 
 class FixedBody:
-    """A body that sends a framework's own request, whatever request it is given."""
+    """A body that sends a framework's own request, whatever request it receives."""
 
     __slots__ = ("_body",)
 
@@ -67,7 +67,7 @@ class FixedBody:
 
 
 class CallPaused(BaseException):
-    """A body or a mock that asks the user something: its call is not over, and no error."""
+    """Raised by a body or a mock that asks the user something: its call is not over, and has not failed."""
 
     def __init__(self, pause: Exception) -> None:
         self.pause = pause
@@ -86,11 +86,11 @@ class Pending(Struct, frozen=True):
 
     call_id: str
     approval: str = ""
-    """The id of the wait, where the user only says whether the tool may be called."""
+    """The id of the wait, if the user only says whether the tool may be called."""
 
 
 class Context:
-    """What a tool, step or mock may know: call id, tool name, run id, scoped state, `now()`; and `note(...)`."""
+    """The context of a tool, step or mock: call id, tool name, run id, scoped state, `now()` and `note(...)`."""
 
     def __init__(
         self,
@@ -117,9 +117,9 @@ class Context:
         self.input = input
         self.output = output
         self.chunks = chunks
-        """The input of a step in pieces, as they come; None anywhere else."""
+        """The input of a step in pieces, as they come; None everywhere else."""
         self.resources = resources
-        """What the run lends to the body of a tool that really runs; None anywhere else."""
+        """The run's resources for the body of a tool that runs for real; None everywhere else."""
 
     @property
     def state(self) -> Scopes:
@@ -133,9 +133,9 @@ class Context:
         return self._scopes
 
     def held(self) -> State:
-        """The state; a call sees it as it was when it was called, with what it does itself.
+        """The state; a call sees it as it was when it was called, with its own changes.
 
-        What calls alongside it do meanwhile would depend on which of them is faster.
+        The changes of parallel calls are not shown: they would depend on which call is faster.
         """
         ledger, voice, branch = self._world.ledger, self._world.voice, branch_of(self._path)
         begun = self._begun
@@ -151,17 +151,17 @@ class Context:
         return state
 
     def has_read(self, scope: str, key: str) -> bool:
-        """Whether this call looked at what stood there."""
+        """Whether this call read the value there."""
         return self._scopes is not None and self._scopes.has_read(scope, key)
 
     @property
     def run_id(self) -> str:
-        """Which run this is."""
+        """The id of the run."""
         return self._world.run_id
 
     @property
     def seed(self) -> int | None:
-        """The seed of the case, for what throws dice; None if it has none."""
+        """The seed of the case, for random numbers; None if it has none."""
         return getattr(self._world, "seed", None)
 
     def now(self) -> float:
@@ -169,13 +169,13 @@ class Context:
         return self._world.now()
 
     def note(self, name: str, data: Json = None) -> None:
-        """Write a fact of your own into the ledger; it is a step of the trajectory, of type `custom`."""
+        """Write your own note into the ledger; it is a step of the trajectory, of type `custom`."""
         if not isinstance(name, str) or not name.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadValue(f"ctx.note({name!r}, ...) has no name; give a text.")
+            raise BadValue(f"ctx.note({name!r}, ...) has no name; give a string.")
         path = f"{self._path}/call:{self.call_id}" if self.call_id else self._path
         noted = Noted(path=path, name=name, data=plain(data, f"ctx.note({name!r}, ...)"))
         if self._notes is None:
-            # What was cut half-way runs again, and says again what the ledger has from the first time.
+            # Work that was interrupted runs again, and repeats notes that the ledger has already.
             known = self._world.ledger.of(Noted, voice=self._world.voice)
             self._notes = [(event.name, event.data) for event in known if event.path == path]
         if self._notes[:1] == [(noted.name, noted.data)]:
@@ -185,20 +185,20 @@ class Context:
         self._world.record(noted)
 
     def changes(self) -> tuple[Change, ...]:
-        """What was done to the state so far."""
+        """The changes to the state so far."""
         own = self._scopes.changes() if self._scopes is not None else ()
         return (*self._adopted, *own) if self._adopted else own
 
     def adopt(self, changes: tuple[Change, ...]) -> None:
-        """Take what code that ran elsewhere did to the state as done by this call."""
+        """Count changes to the state by code that ran in another process as changes of this call."""
         self._adopted = changes
 
 
 class SealedBody:
     """A tool's real body on its way to the innermost World, which alone may open it.
 
-    A World around that one, such as middleware, may answer a call or hand it on, but not run the
-    tool past the gate.
+    A World around that one, such as middleware, may answer a call or pass it on, but cannot run the tool
+    without the gate.
     """
 
     def __init__(self, body: "OpenBody") -> None:
@@ -206,13 +206,13 @@ class SealedBody:
 
     def __call__(self, *_: object) -> object:
         raise ToolRefused(
-            "a sealed tool body was called; only the innermost World opens it. Hand the call on to "
+            "a sealed tool body was called; only the innermost World opens it. Pass the call on to "
             "the World inside instead."
         )
 
 
 def opened(body: "ToolBody", world: "World") -> "OpenBody":
-    """The body as `world` may run it: the innermost World, which stands around no other."""
+    """The body, opened for `world`: the innermost World, which wraps no other."""
     if isinstance(body, SealedBody) and not hasattr(world, "inner"):
         return body._body  # pyright: ignore[reportPrivateUsage]
     return body
@@ -228,7 +228,7 @@ class World(Protocol):
 
     @property
     def ledger(self) -> Ledger:
-        """What has happened in this run."""
+        """The ledger of this run."""
         ...
 
     @property
@@ -238,12 +238,12 @@ class World(Protocol):
 
     @property
     def run_id(self) -> str:
-        """What the run is called."""
+        """The id of the run."""
         ...
 
     @property
     def deadline(self) -> float | None:
-        """When this run will be cut, by the event loop's clock."""
+        """When this run will time out, by the event loop's clock."""
         ...
 
     async def call_model(
@@ -265,12 +265,12 @@ class World(Protocol):
         ...
 
     def new_id(self, *parts: object) -> str:
-        """An id that is the same whenever the same run comes to the same place."""
+        """An id that is the same whenever the same run gets to the same place."""
         ...
 
 
 class Around:
-    """A world around another: what it does not do itself is done by the one inside."""
+    """A world around another: what it does not handle itself, the one inside does."""
 
     def __init__(self, inner: World) -> None:
         self.inner = inner
@@ -335,7 +335,7 @@ class SystemClock:
 
 
 class FixedClock(Struct, frozen=True):
-    """A time that stands still, so that a run can be repeated to the letter."""
+    """A clock that does not advance, so that a run can be repeated exactly."""
 
     at: float
 

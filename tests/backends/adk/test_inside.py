@@ -254,7 +254,7 @@ async def test_a_long_running_tool_inside_a_function_needs_a_mock():
     )
     refused = await result_of(around(inner), case())
     assert refused.error is not None
-    assert "hand the agent over itself" in refused.error.message
+    assert "rehearse that agent by itself" in refused.error.message
     mocked = await result_of(around(inner), case(mocks={"book": {"status": "booked"}}))
     assert mocked.status == "passed", mocked.error
 

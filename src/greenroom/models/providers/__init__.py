@@ -1,7 +1,7 @@
 """The providers that can be named: `openai:gpt-4o-mini`, `google:gemini-2.5-flash` and the like.
 
-A provider is one file, and an entry point of the group `greenroom.models`. Loading this costs nothing:
-the packages behind it are imported when a model is first asked.
+A provider is one file, and an entry point of the group `greenroom.models`. Importing it is cheap: the
+packages behind it are imported when a model is first asked.
 """
 
 from greenroom.models.providers.anthropic_api import anthropic

@@ -29,9 +29,9 @@ _loaded: Final[dict[str, Any]] = {}
 class Provider:
     """A company or server that has models: its package, and the variables for its key and address.
 
-    `connect` makes a client for a model, with this key and these connections; it may import the
-    package. `home` is the address if none is given; without one the package knows it. Where
-    `takes_own_files` is not set, what a model has attached itself is shown to it as its user's.
+    `connect` makes a client for a model, with this key and these connections; it may import the package.
+    `home` is the default address; without one the package knows it. If `takes_own_files` is not set, what
+    a model itself has attached is shown to it as the user's.
     """
 
     name: str
@@ -45,12 +45,12 @@ class Provider:
     takes_own_files: bool = False
 
     def __call__(self, name: str, /, **options: Any) -> "ProviderModel":
-        """The model this provider calls `name`; BadAgent or MissingExtra if there can be none."""
+        """The provider's model `name`; BadAgent or MissingExtra if it cannot be made."""
         full = f"{self.name}:{name}"
         unknown = sorted(options.keys() - _OPTIONS)
         if unknown:
             raise BadAgent(
-                f"the model {full!r} has the options {unknown}, which it does not know. "
+                f"the model {full!r} has the unknown options {unknown}. "
                 f"Known: {', '.join(sorted(_OPTIONS))}."
             )
         for package in ("pydantic_ai", "genai_prices", self.package):
@@ -66,9 +66,9 @@ class Provider:
 class ProviderModel:
     """A model at a provider. Until it is asked there is no client, no connection, and no key read.
 
-    `retries` is how often a question is asked again after a failure that may pass, `structured` how
-    a reply in a schema is asked for (by the provider's own means where it has any, else in words),
-    `priced_as` the model whose price counts when `base_url` leads to a stand-in for it.
+    `retries` is how often a question is asked again after a failure that may pass, `structured` how a reply
+    in a schema is requested (by the provider's own means if it has any, else in words), `priced_as` the
+    model whose price counts when `base_url` leads to a replacement for it.
     """
 
     provider: Provider
@@ -87,10 +87,12 @@ class ProviderModel:
         keep_secret("api_key", self.api_key)
         if self.seed is not None and not self.provider.takes_seed:
             raise BadAgent(
-                f"{self!r} has a seed, but {self.provider.name} takes none; leave it out."
+                f"{self!r} has a seed, but {self.provider.name} does not accept one; leave it out."
             )
         if not self.timeout > 0:
-            raise BadAgent(f"{self!r} has timeout={self.timeout!r}; give seconds above zero.")
+            raise BadAgent(
+                f"{self!r} has timeout={self.timeout!r}; give a number of seconds above 0."
+            )
         if type(self.retries) is not int or self.retries < 0:
             raise BadAgent(f"{self!r} has retries={self.retries!r}; give a whole number from 0.")
         if self.structured not in ("native", "prompted"):
@@ -100,18 +102,18 @@ class ProviderModel:
 
     @property
     def name(self) -> str:
-        """What it is called in ledgers, reports and price lists."""
+        """Its name in ledgers, reports and price lists."""
         return f"{self.provider.name}:{self.called}"
 
     def url(self) -> str:
-        """Where it is asked, or nothing when its provider's package knows."""
+        """The address where it is asked; empty if its provider's package knows it."""
         variable = self.provider.address
         configured = os.environ.get(variable, "") if variable else ""
         return self.base_url or configured or self.provider.home
 
     @property
     def listed_as(self) -> tuple[str, str]:
-        """The provider and name to look its price up by; an endpoint of one's own has none."""
+        """The provider and name to look up its price by; a custom endpoint has none."""
         provider, _, name = self.priced_as.partition(":")
         if name:
             return provider, name
@@ -126,7 +128,7 @@ class ProviderModel:
             keep_secret("api_key", found)
             return self.api_key or found
         if self.url():
-            return "none"  # a local server often wants no key, but clients insist on one
+            return "none"  # a local server often needs no key, but clients insist on one
         raise KeyRefused(
             f"the model {self.name!r} needs an API key, but {' and '.join(variables)} "
             f"{'is' if len(variables) == 1 else 'are'} not set. Set {variables[0]}, or give "
@@ -138,7 +140,7 @@ class ProviderModel:
         return await (await _layer()).ask(self, request, on_delta)
 
     async def get_ready(self) -> None:
-        """Load and open whatever asking takes, so that no call lingers on its way out."""
+        """Load and open whatever is needed to ask, so that no call is delayed by that."""
         await (await _layer()).client_of(self, self.key())
 
     def __repr__(self) -> str:
@@ -153,8 +155,8 @@ _OPTIONS: Final = frozenset(part.name for part in fields(ProviderModel)) - {"pro
 
 async def _layer() -> Any:
     if _LAYER not in _loaded:
-        # It takes a second or two, which must not hold up other cases. Calls that come meanwhile wait
-        # for it too: `sys.modules` would show them a module that is half loaded.
+        # Loading takes a second or two, which must not hold up other cases. Calls that come meanwhile wait
+        # too: `sys.modules` would show them a half-loaded module.
         _loaded[_LAYER] = await asyncio.to_thread(import_module, _LAYER)
     return _loaded[_LAYER]
 

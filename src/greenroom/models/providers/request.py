@@ -29,14 +29,14 @@ from greenroom.models.providers.translation import (
     reply_of,
 )
 
-# What clients raise when they are sent JSON of another shape than they know.
+# What clients raise when they receive JSON of a shape that they do not know.
 _CHOKED: Final = (AttributeError, KeyError, TypeError)
 
 
 async def ask(
     model: ProviderModel, request: ModelRequest, on_delta: OnDelta | None = None
 ) -> ModelReply:
-    """The model's reply with what it used and cost; a failure comes as a `ModelBroke`."""
+    """The model's reply with its tokens and cost; a failure is raised as a `ModelBroke`."""
     own = own_prices()  # a broken price list is an error before anything is paid for
     key = model.key()
     deltas = _Deltas(on_delta)
@@ -58,7 +58,7 @@ async def ask(
             raise  # `on_delta` may have raised it
         raise failure_of(error, model, key, again=deltas.retries(model)) from error
     except (RuntimeError, AssertionError, UnicodeError) as error:
-        # So says a client that its provider cannot be given what is attached.
+        # With this error a client says that its provider does not accept what is attached.
         attached = {str(one) for message in request.messages for one in message.attachments}
         if not attached or deltas.has_sent:
             raise
@@ -95,7 +95,7 @@ async def _streamed(
 
 
 def _settings(model: ProviderModel, request: ModelRequest) -> ModelSettings:
-    # The clients' own retries would hide refusals from the shared pacer, and wait past the deadline.
+    # The clients' own retries would hide refusals from the shared pacer, and wait beyond the deadline.
     settings = ModelSettings(timeout=model.timeout, request_timeout=model.timeout, max_retries=0)
     if model.temperature is not None:
         settings["temperature"] = model.temperature
@@ -108,7 +108,7 @@ def _settings(model: ProviderModel, request: ModelRequest) -> ModelSettings:
 
 
 class _Deltas:
-    """Sends on a reply as it comes, and knows whether anything was sent yet."""
+    """Passes on a reply as it comes, and knows whether anything was sent yet."""
 
     def __init__(self, on_delta: OnDelta | None) -> None:
         self._on_delta = on_delta
@@ -119,14 +119,14 @@ class _Deltas:
         await send_piece(self._on_delta, text)
 
     def retries(self, model: ProviderModel) -> int:
-        """How often to ask again: words that were sent cannot be taken back."""
+        """How often to ask again: never after words were sent, which cannot be taken back."""
         return 0 if self.has_sent else model.retries
 
 
 def priced(
     reply: ModelReply, model: ProviderModel, response: ModelResponse, own: Mapping[str, Price]
 ) -> ModelReply:
-    """The reply with its cost in USD and the table it comes from; an unknown price stays None."""
+    """The reply with its cost in USD and the price list it comes from; an unknown price stays None."""
     used = response.usage
     if reply.usage is None:
         return reply
@@ -141,7 +141,7 @@ def priced(
 
 
 def _listed(model: ProviderModel, response: ModelResponse) -> float | None:
-    """The listed price; an endpoint of one's own has none, whatever its models are called."""
+    """The listed price; a custom endpoint has none, whatever its models are called."""
     provider, _, name = model.priced_as.partition(":")
     try:
         if name:
@@ -166,8 +166,8 @@ class _Pool:
     def __init__(self) -> None:
         self.connections = create_async_httpx2_client()
         self.clients: dict[tuple[str, ...], Model] = {}
-        # A loop ends its asynchronous generators, and this one closes the connections; it must be
-        # held until then.
+        # A loop closes its asynchronous generators when it ends, and this one closes the connections, so it
+        # must be kept alive until then.
         self.keeper = self._keep()
 
     async def _keep(self) -> AsyncGenerator[None]:

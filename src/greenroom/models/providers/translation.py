@@ -1,4 +1,4 @@
-"""Questions of ours as pydantic-ai's model layer takes them; its replies and failures as ours."""
+"""Requests translated for pydantic-ai's model layer, and its replies and failures translated back."""
 
 import re
 from collections.abc import Mapping
@@ -41,14 +41,14 @@ from greenroom.models.providers.model import ProviderModel
 
 _FENCED: Final = re.compile(r"\s*```[\w-]*\n(?P<inside>.*?)\n?```\s*", re.DOTALL)
 
-# Some providers take no question without a user's message, so all get the same one.
+# Some providers do not accept a request without a user's message, so all get the same one.
 _BEGIN: Final = "(The user has not said anything yet. Speak first.)"
 _GO_ON: Final = "(The user is waiting for more. Go on.)"
 _YOURS: Final = "(You have attached this:)"
 
 
 def messages_of(model: ProviderModel, request: ModelRequest) -> list[theirs.ModelMessage]:
-    """The conversation; what is not the model's own word becomes requests to it."""
+    """The conversation as messages; everything that the model did not say itself becomes a request to it."""
     found: list[theirs.ModelMessage] = []
     asked: list[theirs.ModelRequestPart] = []
     own: list[theirs.BinaryContent] = []
@@ -105,24 +105,24 @@ def parameters_of(
     if schema is None:
         return given
     given.output_mode = "native" if _is_native(model, client, request, schema) else "prompted"
-    # A name that every provider takes.
+    # A name that every provider accepts.
     title = re.sub(r"\W+", "_", str(schema.get("title") or "answer"), flags=re.ASCII)[:60]
     given.output_object = OutputObjectDefinition(dict(schema), name=title)
     return given
 
 
 def reply_of(model: ProviderModel, response: theirs.ModelResponse, *, prompted: bool) -> ModelReply:
-    """The reply as ours, not yet priced; its model is what the provider says answered."""
+    """The reply as a ModelReply, not yet priced; its model is the one that the provider reports."""
     text = response.text or ""
     if prompted and (fenced := _FENCED.fullmatch(text)):
-        # Models wrap JSON into a Markdown fence when they are asked for it in words.
+        # Models wrap JSON in a Markdown fence when they are asked for it in words.
         text = fenced["inside"]
     used = response.usage
     known = used.has_values() and not used.unmeasured_requests
     return ModelReply(
         text=text,
-        # Arguments that are not JSON stay visible under a name of their own: the agent's tool refuses
-        # them and its model sees that, as in production.
+        # Arguments that are not JSON stay visible under a special name: the agent's tool refuses them and
+        # its model sees that, as in production.
         calls=tuple(
             ToolCall(part.tool_name, part.args_as_dict(), part.tool_call_id)
             for part in response.tool_calls
@@ -159,7 +159,7 @@ def _files(message: Message) -> list[theirs.BinaryContent]:
 def _is_native(
     model: ProviderModel, client: Model, request: ModelRequest, schema: Mapping[str, object]
 ) -> bool:
-    """Whether the provider itself can hold the model to this schema."""
+    """Whether the provider itself can enforce this schema."""
     profile = cast("Mapping[str, Any]", client.profile)
     with_tools = profile.get("google_supports_tool_combination", model.provider.name != "google")
     return (
@@ -176,7 +176,7 @@ _SHOWN = 400
 
 
 def failure_of(error: Exception, model: ProviderModel, key: str, *, again: int) -> ModelBroke:
-    """The failure as one of ours; `again` is how often it is worth asking again if it may pass."""
+    """The failure as a Greenroom error; `again` is how often to ask again if it may pass."""
     who = _who(model)
     why = _why(error, key)
     match error:
@@ -205,7 +205,7 @@ def failure_of(error: Exception, model: ProviderModel, key: str, *, again: int) 
         case ModelUnavailableError() | ModelServerError():
             after = error.retry_after
             return ModelUnreachable(
-                f"{who} is in trouble{_status(error)}: {why}", again=again, retry_after=after
+                f"{who} has a server error{_status(error)}: {why}", again=again, retry_after=after
             )
         case ModelConnectionError():
             return ModelUnreachable(f"the connection to {who} failed: {why}", again=again)
@@ -218,11 +218,11 @@ def failure_of(error: Exception, model: ProviderModel, key: str, *, again: int) 
 def check_whole(
     model: ProviderModel, response: theirs.ModelResponse, *, streamed: bool, again: int
 ) -> None:
-    """Refuse a reply that its provider never said was over, or would not let out."""
+    """Refuse a reply that is incomplete, or that the provider's filter blocked."""
     if response.finish_reason == "content_filter" and not response.parts:
         raise RequestRefused(f"{_who(model)} withheld its reply: the provider's filter blocked it.")
     is_over = bool((response.provider_details or {}).get("finish_reason"))
-    # Some servers never say it; there the end of the JSON has to do.
+    # Some servers never report the end; there complete JSON counts as the end.
     has_end = not streamed and bool(response.parts) and response.finish_reason is not None
     if not is_over and not has_end:
         raise GarbledReply(
@@ -240,14 +240,14 @@ def _status(error: Exception) -> str:
 
 
 def _why(error: Exception, key: str) -> str:
-    """What the provider said, without the key, should it have repeated it."""
+    """The provider's message, without the key if it repeats it."""
     body = error.body if isinstance(error, ModelAPIError) else None
     text = _message(body) or str(error) or type(error).__name__
     return text.replace(key, "…")[:_SHOWN]
 
 
 def _message(body: object) -> str:
-    """The words in an error's body, wherever providers put them."""
+    """The message in an error's body, wherever the provider puts it."""
     if isinstance(body, Mapping):
         inner = cast("Mapping[str, Any]", body)
         return _message(inner.get("error")) or str(inner.get("message") or "")

@@ -13,7 +13,7 @@ def tool_approval(*tools: str, when: Callable[[ToolRequest], bool] | None = None
     """Asks the user before one of these tools is called, if `when(call)` holds.
 
     The user answers true or false, or {"approved": false, "reason": "..."}, under the name of the
-    tool. What was denied is an error that the agent sees. Only agents of Greenroom can wait here.
+    tool. A denied call is an error that the agent sees. Only Greenroom's own agents can wait here.
     """
     return ToolApproval(tools, when)
 
@@ -26,12 +26,12 @@ class ToolApproval(Middleware):
 
     def __init__(self, tools: tuple[str, ...], when: Callable[[ToolRequest], bool] | None) -> None:
         if not tools or not all(isinstance(tool, str) for tool in tools):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadInput('tool_approval() names no tool; tool_approval("refund") does.')
+            raise BadInput('tool_approval() names no tool; write tool_approval("refund").')
         self.approves = frozenset(tools)
         self._when = when
 
     async def before_tool(self, call: ToolRequest) -> Json | Returned | Pending:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Go on if the user said yes, give an error if they said no, else ask."""
+        """Continue if the user said yes, return an error if they said no, else ask."""
         if call.tool not in self.approves or (self._when is not None and not self._when(call)):
             return None
         if call.visits:
@@ -48,5 +48,5 @@ class ToolApproval(Middleware):
 
 
 def approval_id(call_id: str) -> str:
-    """The id of the wait for an approval; not the call's own, for it is not the call's answer."""
+    """The id of the wait for an approval; not the call's own id, since the approval is not the call's answer."""
     return f"approve-{call_id}"

@@ -1,4 +1,4 @@
-"""How middleware comes around the World of a run."""
+"""How middleware is attached to the World of a run."""
 
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
@@ -18,9 +18,9 @@ def attach_to(
     backend: str,
     fenced: Callable[[Event], AbstractContextManager[object]] = nullcontext,
 ) -> RunMiddleware | None:
-    """Put middleware around a world; its backend calls the hooks that are `heard`.
+    """Put middleware around a world; its backend calls the hooks in `heard`.
 
-    A rehearsal begins and ends outside of its fence; hooks hear of that inside `fenced`.
+    A rehearsal begins and ends outside of its fence; the hooks for these events run inside `fenced`.
     """
     stack = MiddlewareStack.of(given)
     if stack is None:
@@ -43,14 +43,14 @@ def attach_to(
 
 
 def observe_user(world: LiveWorld, agents: RunMiddleware) -> None:
-    """Let those look at what a simulated user asks that look at users; they hear its events anyway."""
+    """Let middleware that observes users see the model calls of a simulated user; it gets the events anyway."""
     observers = agents.stack.observers()
     if observers is not None:
         world.middleware = RunMiddleware(observers, world, agents.backend)
 
 
 def observe_judges(world: LiveWorld, stack: MiddlewareStack, judged: Ledger) -> None:
-    """Let those look at what judges ask that look at judges; nothing is recorded that `redact` hides."""
+    """Let middleware that observes judges see their model calls; nothing is recorded that `redact` hides."""
     world.redact = redaction_by(RunMiddleware(stack, world, "", judged))
     observers = stack.observers()
     if observers is None:

@@ -1,4 +1,4 @@
-"""The height of attempts: around each time that a model is really asked, inside the pacer."""
+"""Middleware around attempts: around each real call of a model, inside the pacer."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from greenroom.world.middleware.run import RunMiddleware
 
 Ask = Callable[[ModelRequest], Awaitable[ModelReply]]
-"""Makes one attempt to ask the model, or what stands around it further in."""
+"""Makes one attempt to ask the model, through the middleware further inside."""
 Opening = Callable[[], AbstractContextManager[object]]
 
 
@@ -34,10 +34,10 @@ class Attempts:
             if asked is not request and asked != request and isinstance(self._body, FixedBody):
                 raise MiddlewareFailed(
                     "middleware changed a request, but the agent's framework sends its own to the "
-                    "model, as it was. Change it with the means of the framework, or use an agent "
+                    "model unchanged. Change it with the means of the framework, or use an agent "
                     "of Greenroom."
                 )
-            # What the model does in turn is not work of a hook.
+            # What the model does in turn does not count as work of a hook.
             with self._opening(), asking(), outside_hooks():
                 return await self._body(asked, on_delta)
 
@@ -70,7 +70,7 @@ class Attempts:
         return attempt
 
     async def get_ready(self) -> None:
-        """Load the model's client, if it has one to load."""
+        """Load the model's client, if it has one."""
         get_ready = getattr(getattr(self._body, "__self__", None), "get_ready", None)
         if get_ready is not None:
             with self._opening():

@@ -1,4 +1,4 @@
-"""A model that keeps failing is left alone for a while."""
+"""A model that keeps failing is not asked for a while."""
 
 from collections.abc import Callable
 from threading import Lock
@@ -18,8 +18,8 @@ def breaker(
 ) -> "Breaker":
     """Refuses to ask a model for `rest` seconds once it has failed `after` times in a row.
 
-    Then one question is let through: its reply closes the circuit, its failure opens it again. It
-    counts for all trials of this process; a trial that was refused has that in its ledger.
+    Then one question is let through: its reply closes the circuit, its failure opens it again. The circuit
+    is shared by all trials of this process; a refusal is recorded in the trial's ledger.
     """
     return Breaker(after, rest, clock)
 
@@ -52,7 +52,7 @@ class Breaker(Middleware):
         try:
             reply = await ask(request)
         except Exception as error:
-            # An error of ours says nothing of the model.
+            # An error of Greenroom says nothing about the model.
             if not isinstance(error, GreenroomError) or isinstance(error, ModelBroke):
                 with self._lock:
                     circuit.failures += 1
@@ -69,7 +69,7 @@ class Breaker(Middleware):
             if circuit.failures < self._after:
                 return circuit
             if circuit.open_until <= now:
-                circuit.open_until = now + self._rest  # one may try; the others wait on
+                circuit.open_until = now + self._rest  # one may try; the others keep waiting
                 return circuit
             raise CircuitOpen(
                 f"the model {model!r} failed {circuit.failures} times in a row and is not asked for "

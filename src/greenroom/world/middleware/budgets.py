@@ -1,4 +1,4 @@
-"""What a trial may spend, and who spent it."""
+"""What a trial may spend, and which agents and models spent it."""
 
 from collections.abc import Callable, Mapping
 
@@ -14,10 +14,10 @@ from greenroom.world.middleware.protocol import Middleware
 
 
 def budget(*, tokens: int | None = None, usd: float | None = None) -> "Budget":
-    """Lets a trial ask its models until it has used so many tokens, or so much money.
+    """Lets a trial ask its models until it has used this many tokens, or this much money.
 
-    The question that reaches the limit is answered; the next one ends the trial. Where a price is
-    unknown no amount can be kept to, so a budget in USD ends the trial there.
+    The question that reaches the limit is answered; the next one ends the trial. If a price is unknown,
+    a budget in USD cannot be enforced, so it ends the trial.
     """
     return Budget(tokens, usd)
 
@@ -44,7 +44,7 @@ class Budget(Middleware):
             if spent.usage is None:
                 raise OverBudget(
                     f"a model did not say how many tokens it used, so {self._tokens} tokens cannot "
-                    f"be enforced. Take a model that does, or leave budget(tokens=...) out."
+                    f"be enforced. Use a model that does, or leave budget(tokens=...) out."
                 )
             used = spent.usage.total
             if used >= self._tokens:
@@ -78,25 +78,25 @@ Attribution = Mapping[tuple[str, str], Spent]
 
 
 def cost_attribution(report: Callable[[str, Attribution], object]) -> "CostAttribution":
-    """Says at the end of each trial who spent what: `report(trial, {(agent, model): spent})`.
+    """Reports at the end of each trial what each agent spent: `report(trial, {(agent, model): spent})`.
 
-    A trial is called by its case, from the second one on with its number: "refund", "refund#2".
+    A trial has the name of its case, from the second one on with its number: "refund", "refund#2".
     """
     return CostAttribution(report)
 
 
 class CostAttribution(Middleware):
-    """Who spent what, from the ledger."""
+    """What each agent spent on each model, from the ledger."""
 
     name = "cost_attribution"
 
     def __init__(self, report: Callable[[str, Attribution], object]) -> None:
         if not callable(report):
-            raise BadInput(f"cost_attribution({report!r}) should be given a function.")
+            raise BadInput(f"cost_attribution({report!r}) needs a function.")
         self._report = report
 
     async def after_run(self) -> None:
-        """Add up what the ledger tells."""
+        """Add up the costs in the ledger."""
         run, found = current_run(), dict[tuple[str, str], Spent]()
         first = started(run.ledger)
         number = "" if first is None or first.trial == 1 else f"#{first.trial}"

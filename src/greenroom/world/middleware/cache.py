@@ -1,4 +1,4 @@
-"""Replies that are given again when an agent asks the very same question."""
+"""Replies that are reused when an agent asks the very same question."""
 
 from pathlib import Path
 from typing import ClassVar
@@ -12,7 +12,7 @@ PLACE = ".greenroom/replies"
 
 
 def cache(folder: str | Path = PLACE) -> "Cache":
-    """Keeps replies in a folder, and gives them to the same question without asking the model.
+    """Keeps replies in a folder, and answers the same question from there without asking the model.
 
     Such replies are labelled `cached`, and cost nothing. Replies that call tools, break off or have files
     attached are not kept. Options of a model, such as its temperature, are not part of a question: empty the
@@ -44,7 +44,7 @@ class Cache(Middleware):
 
 
 def _key(request: ModelRequest) -> str:
-    """What the reply depends on; a case with a seed or a clock asks each model another question."""
+    """The key of a reply; a case with a seed or a clock has keys of its own."""
     case = [] if request.seed is None else [f"seed {request.seed}"]
     case += [] if request.now is None else [f"now {request.now}"]
     return key_of(request, request.n, ", ".join(case))

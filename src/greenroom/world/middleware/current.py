@@ -21,18 +21,18 @@ class Run(Struct, frozen=True):
 
     _world: World
     backend: str = ""
-    """What runs its agent: "native", "google-adk"."""
+    """The backend of its agent: "native", "google-adk"."""
     judged: Ledger | None = None
-    """What happened in the trial that is being measured, while judges are at work."""
+    """The ledger of the trial that is being measured, while judges are running."""
 
     @property
     def ledger(self) -> Ledger:
-        """What has happened in it."""
+        """Its ledger: what has happened so far."""
         return self._world.ledger
 
     @property
     def run_id(self) -> str:
-        """What it is called."""
+        """Its id."""
         return self._world.run_id
 
     @property
@@ -42,7 +42,7 @@ class Run(Struct, frozen=True):
 
     @property
     def voice(self) -> Voice | Literal["judge"]:
-        """Who is at work: the agent, its simulated user, or a judge."""
+        """Whose calls these are: the agent's, its simulated user's, or a judge's."""
         return self._world.voice if self.judged is None else "judge"
 
     def now(self) -> float:
@@ -58,7 +58,7 @@ _RUN: Final = ContextVar["Run | None"]("greenroom_middleware_run", default=None)
 
 
 def current_run() -> Run:
-    """The run whose hook or context manager is at work here."""
+    """The run whose hook or context manager is running here."""
     run = _RUN.get()
     if run is None:
         raise BadInput("current_run() was called outside of a run; call it in a hook.")
@@ -66,13 +66,13 @@ def current_run() -> Run:
 
 
 def run_var() -> "ContextVar[Run | None]":
-    """Where the run stands while a hook is at work."""
+    """The context variable that holds the run while a hook is running."""
     return _RUN
 
 
 @contextmanager
 def outside_hooks() -> Generator[None]:
-    """Work that a hook waits for, but does not do itself."""
+    """Mark work that a hook waits for, but does not do itself."""
     token = _RUN.set(None)
     try:
         yield

@@ -1,4 +1,4 @@
-"""What middleware is called, in errors and in notes, and what its authors read."""
+"""The names of middleware in errors and notes, and the errors that its authors see."""
 
 from greenroom.errors import MiddlewareFailed
 from greenroom.ledger.origin import summarize_error

@@ -1,4 +1,4 @@
-"""Personal data, kept from models and from what they say."""
+"""Personal data, hidden from models and removed from their replies."""
 
 import re
 from collections.abc import Mapping
@@ -19,22 +19,22 @@ RULES: Final[Mapping[str, str]] = {
     "phone": r"(?<![\w.])\+\d{1,3}(?:[ ./-]?\(?\d{1,4}\)?){2,5}\b",
     "ssn": r"\b\d{3}-\d{2}-\d{4}\b",
 }
-"""What is hidden unless other rules are given: a pattern by the name that stands in its place."""
+"""The default rules: a pattern for each name that replaces what it finds."""
 
 
 def pii_filter(rules: Mapping[str, str] = RULES, *, ledger: bool = False) -> "PiiFilter":
     """Hides what these patterns find, as `[email]`, in questions to models and in their replies.
 
-    The model does not get to see it, and the ledger has no reply that contains it; what the user said
-    and tools returned is in the ledger as it was. With `ledger=True` it is not there either: what was
-    said, asked, called and returned, the case and the state are recorded without it, and the agent
-    hears what is recorded. Pieces of a reply are held until it is whole.
+    The model does not see it, and the ledger has no reply that contains it; what the user said and tools
+    returned is in the ledger unchanged. With `ledger=True` it is not there either: messages, requests,
+    calls, results, the case and the state are recorded without it, and the agent gets them as they are
+    recorded. Pieces of a reply are held back until it is whole.
     """
     return PiiFilter(rules, ledger)
 
 
 class PiiFilter(Middleware):
-    """Patterns by the names that stand in their place."""
+    """Patterns by the names that replace what they find."""
 
     name = "pii_filter"
     needs = ("around_attempt",)
@@ -51,7 +51,7 @@ class PiiFilter(Middleware):
             self.redact = self.hide
 
     async def around_attempt(self, request: ModelRequest, ask: Ask) -> ModelReply:
-        """Ask without personal data, and take it out of the reply."""
+        """Ask without personal data, and remove it from the reply."""
         shown = replace(
             request,
             instructions=self.hide(request.instructions),
@@ -62,7 +62,7 @@ class PiiFilter(Middleware):
         return reply if text == reply.text else replace(reply, text=text)
 
     def hide(self, text: str) -> str:
-        """The text with names in the place of what the patterns find."""
+        """The text with names in place of what the patterns find."""
         for name, pattern in self._rules.items():
             text = pattern.sub(f"[{name}]", text)
         return text

@@ -1,7 +1,7 @@
-"""Middleware: what an author may put around a run, and where it learns of the run.
+"""Middleware: the author's code around model and tool calls, and how it gets to know its run.
 
-One object serves every trial, side by side. It keeps nothing of a run but what the ledger tells, so
-that a run which was cut goes on as if it never had been: `current_run().ledger`.
+One object serves many trials at once. It keeps no state of a run; it reads it from the ledger,
+`current_run().ledger`, so that an interrupted run continues as if nothing had happened.
 """
 
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
@@ -17,7 +17,7 @@ Around = AbstractContextManager[Any] | AbstractAsyncContextManager[Any]
 
 
 class Middleware:
-    """Hooks around what an agent does; a subclass defines those it needs.
+    """Hooks around an agent's model and tool calls; a subclass defines those it needs.
 
     Each hook is asked in the order in which middleware is given. The first answer that is not None
     counts, and the others are not asked. A hook that raises ends the trial as an error of phase
@@ -25,17 +25,17 @@ class Middleware:
     """
 
     name: ClassVar[str] = ""
-    """What errors and notes call it; without one, the name of its class."""
+    """Its name in errors and notes; the name of its class if empty."""
     source: ClassVar[Source] = "middleware"
-    """What its answers are labelled with in the ledger."""
+    """The label of its answers in the ledger."""
     holds_pieces: ClassVar[bool] = False
     """Whether the pieces of a reply wait until the whole reply has passed its hooks."""
     needs: ClassVar[tuple[str, ...]] = ()
-    """Hooks without which it would be no use: a backend that does not call them is refused."""
+    """Hooks that it needs: a backend that does not call them is refused."""
     observes: ClassVar[bool] = False
-    """Whether `around_call` also stands around what simulated users and judges ask models."""
+    """Whether `around_call` also wraps the model calls of simulated users and judges."""
     plugin: Any = None
-    """An object that hears of results, as those given in `plugins=` do; None if there is none."""
+    """An object that receives results, like those in `plugins=`; None if there is none."""
 
     def around_run(self) -> Around | None:
         """A context manager that is held while the trial runs, in the task that runs it."""
@@ -47,22 +47,22 @@ class Middleware:
         """A context manager that is held while a model or tool is asked, in the task that asks."""
 
     async def on_user_message(self, text: str) -> str | None:
-        """Before the agent hears a message of its user; an answer is what it hears instead."""
+        """Before the agent gets a message of its user; an answer replaces the message."""
 
     async def before_run(self) -> Json:
         """Before the agent first works; an answer is its reply to the first message."""
 
     async def after_run(self) -> None:
-        """When the conversation is over; nothing can be changed any more."""
+        """When the conversation is over and nothing can be changed."""
 
     async def on_event(self, event: Event) -> None:
-        """After each event was recorded. It may look, but not wait: facts are not edited."""
+        """After each event was recorded. It may look, but must not wait: recorded events are not edited."""
 
     async def before_agent(self, agent: AgentTurn) -> Json:
         """Before an agent first asks its model; an answer is its output."""
 
     async def after_agent(self, agent: AgentTurn, output: Json) -> Json:
-        """When an agent has its output; an answer stands in its place."""
+        """When an agent has its output; an answer replaces it."""
 
     async def before_model(self, request: ModelRequest) -> ModelReply | str | None:
         """Before a question to a model; an answer is its reply, and the model is not asked."""
@@ -70,7 +70,7 @@ class Middleware:
     async def after_model(
         self, request: ModelRequest, reply: ModelReply
     ) -> ModelReply | str | None:
-        """When a model has replied, before that is recorded; an answer stands in its place."""
+        """When a model has replied, before that is recorded; an answer replaces the reply."""
 
     async def on_model_error(
         self, request: ModelRequest, error: Exception
@@ -80,23 +80,23 @@ class Middleware:
     async def around_attempt(self, request: ModelRequest, ask: Ask) -> ModelReply:
         """Around each attempt to ask a model: `ask(request)` makes one.
 
-        Middleware that defines this stands inside all that does not.
+        Middleware that defines this is inside all middleware that does not.
         """
         return await ask(request)
 
     async def before_tool(self, call: ToolRequest) -> Json | Returned:
-        """Before a tool is called; an answer is what it returns, and neither mock nor tool is asked."""
+        """Before a tool is called; an answer is its result, and neither mock nor tool is called."""
 
     async def after_tool(self, call: ToolRequest, result: Json) -> Json:
-        """When a tool has returned, before that is recorded; an answer stands in its place."""
+        """When a tool has returned, before that is recorded; an answer replaces the result."""
 
     async def on_tool_error(self, call: ToolRequest, error: Exception) -> Json:
-        """When a tool has failed; an answer is what it returns, as if nothing had happened."""
+        """When a tool has failed; an answer is its result, as if nothing had happened."""
 
     def redact(self, text: str) -> str:
-        """Each text on its way into the ledger; what it gives is recorded in its place.
+        """Called with each string on its way into the ledger; what it returns is recorded instead.
 
-        Agents, models and tools hear what is recorded. It is asked of everyone, one after the other.
+        Agents, models and tools get what is recorded. All middleware is called, one after the other.
         """
         return text
 
@@ -128,7 +128,7 @@ HOOKS: Final = (
 
 
 def hook_of(middleware: object, hook: str) -> Any:
-    """The hook as the author wrote it; None where it does nothing."""
+    """The hook as the author wrote it; None if it is not defined."""
     found = getattr(middleware, hook, None)
     if not callable(found):
         return None

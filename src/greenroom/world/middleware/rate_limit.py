@@ -1,4 +1,4 @@
-"""No more questions a minute than a model may be asked."""
+"""A limit on how often a model is asked in a minute."""
 
 import asyncio
 from collections import defaultdict
@@ -13,12 +13,12 @@ from greenroom.world.middleware.protocol import Middleware
 
 
 def rate_limit(per_minute: float) -> "RateLimit":
-    """Lets each model be asked so often a minute, at even gaps, by all trials of this process."""
+    """Lets each model be asked this often a minute, at even intervals, by all trials of this process."""
     return RateLimit(per_minute)
 
 
 class RateLimit(Middleware):
-    """A gap between two questions to one model."""
+    """The interval between two questions to one model."""
 
     name = "rate_limit"
     needs = ("around_attempt",)

@@ -11,8 +11,8 @@ from greenroom.world.middleware.protocol import Middleware
 def recorder(folder: str | Path) -> "Recorder":
     """Saves the ledger of each trial in a folder when its conversation is over.
 
-    They are called CASE.TRIAL.jsonl, so the folder can be replayed (`replay=`, `--replay`); that of a live
-    conversation has the conversation's id. Secrets are left out.
+    The files are named CASE.TRIAL.jsonl, so the folder can be replayed (`replay=`, `--replay`); the file of a
+    live conversation has the conversation's id. Secrets are left out.
     """
     return Recorder(Path(folder))
 
@@ -26,7 +26,7 @@ class Recorder(Middleware):
         self._folder = folder
 
     async def after_run(self) -> None:
-        """Write down what the ledger has."""
+        """Save the ledger."""
         run, first = current_run(), started(current_run().ledger)
         trial = first.trial if first is not None and first.case else None
         run.ledger.save(self._folder / f"{file_name(run.run_id, trial)}.jsonl", redact=True)

@@ -1,4 +1,4 @@
-"""Texts that are changed on their way into the ledger, wherever they stand in an event."""
+"""Strings that middleware changes on their way into the ledger, wherever they are in an event."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from greenroom.world.middleware.run import RunMiddleware
 
 NOT_RECORDED: Final = "[not recorded]"
-"""Stands for a text where `redact` failed."""
+"""Replaces a string for which `redact` failed."""
 Redact = Callable[[str], str]
 
-# By these the events of a run find each other, and tools, nodes and models their names.
+# These fields link the events of a run, or name tools, nodes and models.
 _KEPT: Final = frozenset(
     (
         *("path", "voice", "run_id", "digest", "agent", "node", "model", "tool", "call_id"),
@@ -28,7 +28,7 @@ _KEPT: Final = frozenset(
 
 
 def redaction_by(hooks: "RunMiddleware") -> Callable[[Event], Event] | None:
-    """What makes of an event the one that is recorded; None if no middleware changes texts."""
+    """A function that returns the event to record; None if no middleware changes strings."""
     listeners = hooks.listeners("redact")
     if not listeners:
         return None
@@ -38,18 +38,18 @@ def redaction_by(hooks: "RunMiddleware") -> Callable[[Event], Event] | None:
             try:
                 given: object = method(text)
                 if not isinstance(given, str):
-                    raise TypeError(f"it gave {type(given).__name__}, and not a text")
+                    raise TypeError(f"it returned {type(given).__name__}, not a string")
                 text = given
             except Exception as error:  # noqa: BLE001 - the author's code
                 hooks.broke = hooks.broke or failed(member, "redact", error)
-                # What could not be looked at is not recorded; why the run ends is.
+                # A string that could not be checked is not recorded; the reason why the run ends is.
                 return text if text == str(hooks.broke) else NOT_RECORDED
         return text
 
     def recorded(event: Event) -> Event:
         found = _redacted(event, redact, isinstance(event, Remembered))
         if isinstance(event, RunStarted) and is_object(event.case):
-            # The case is still called what it is called.
+            # The case keeps its id.
             case: Json = {**found.case, "id": event.case.get("id")}
             found = structs.replace(found, case=case)
         return found
@@ -58,18 +58,18 @@ def redaction_by(hooks: "RunMiddleware") -> Callable[[Event], Event] | None:
 
 
 def _redacted(value: object, redact: Redact, keeps_ids: bool) -> Any:
-    """The same value with other texts in it; itself, if they are the same."""
+    """The value with its strings changed; the value itself if none changes."""
     match value:
         case str():
             return redact(value)
         case bool() | float() | None:
             return value
         case int():
-            # A number is a text in what models read.
+            # A model reads a number as text.
             text = str(value)
             return value if (hidden := redact(text)) == text else hidden
         case Attachment():
-            # Its bytes are found by its digest, whatever that looks like.
+            # The digest must not change: the attachment's bytes are found by it.
             return structs.replace(value, name=redact(value.name))
         case Struct():
             return _record(value, redact, keeps_ids)
@@ -91,7 +91,7 @@ def _record(value: Struct, redact: Redact, keeps_ids: bool) -> Struct:
         if name in _KEPT or type(given) in (int, float, bool):
             continue
         if isinstance(value, Question) and name == "messages":
-            # A text among them is not text but a reference.
+            # A string among them is not text but a reference.
             messages = cast("tuple[Any, ...]", given)
             new = tuple(
                 [m if isinstance(m, str) else _redacted(m, redact, keeps_ids) for m in messages]
@@ -106,7 +106,7 @@ def _record(value: Struct, redact: Redact, keeps_ids: bool) -> Struct:
 def _mapping(value: Mapping[Any, object], redact: Redact, keeps_ids: bool) -> dict[object, object]:
     found: dict[Any, Any] = {}
     for key, inner in value.items():
-        # The ids of a framework are its own; what a tool takes as an id may be anybody's.
+        # The ids of a framework are kept; what a tool takes as an id may be personal data.
         if keeps_ids and str(key).lower().endswith("id"):
             found[key] = inner
             continue

@@ -16,10 +16,10 @@ from greenroom.world.pacer import RETRIED
 def retry(
     times: int = 2, *, wait: float = 0.5, on: tuple[type[Exception], ...] = (Exception,)
 ) -> "Retry":
-    """Asks a model up to `times` more after an error, and waits twice as long each time.
+    """Asks a model up to `times` more times after an error, and waits twice as long each time.
 
-    It replaces the retries that a model has of its own. Each is noted in the ledger, and a resumed run
-    counts those from before the cut.
+    It replaces the model's own retries. Each retry is noted in the ledger, and a resumed run counts
+    those from before the interruption.
     """
     return Retry(times, wait, on)
 
@@ -49,7 +49,7 @@ class Retry(Middleware):
                     raise
                 before = _noted(request)
                 if isinstance(error, ModelBroke):
-                    error.again = 0  # this is what asks again
+                    error.again = 0  # the retries are made here, not by the pacer
                 if before >= self._times:
                     raise
                 data = {"model": request.model, "n": request.n, "attempt": before + 1}
@@ -58,13 +58,13 @@ class Retry(Middleware):
                 await asyncio.sleep(self._wait * 2**before)
 
     def _passes(self, error: Exception) -> bool:
-        """Whether it may pass: an error of ours is not a model's."""
+        """Whether the error may pass: an error of Greenroom is not the model's."""
         is_ours = isinstance(error, GreenroomError) and not isinstance(error, ModelBroke)
         return isinstance(error, self._on) and not is_ours
 
 
 def _noted(request: ModelRequest) -> int:
-    """How often this question was asked again so far."""
+    """How often this question was asked again so far, by the ledger."""
     return sum(
         note.name == RETRIED
         and note.path == request.path

@@ -1,4 +1,4 @@
-"""The middleware of one run: how hooks are called, and how their answers are written down."""
+"""The middleware of one run: how hooks are called, and how their answers are recorded."""
 
 import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class RunMiddleware:
-    """What stands around one run."""
+    """The middleware of one run, and what is known about it there."""
 
     def __init__(
         self, stack: MiddlewareStack, world: World, backend: str, judged: Ledger | None = None
@@ -50,10 +50,10 @@ class RunMiddleware:
         self._run = Run(world, backend, judged)
         self.backend = backend
         self.broke: GreenroomError | None = None
-        """What a hook raised that only looks on."""
+        """What an `on_event` hook raised."""
 
     def listeners(self, hook: str) -> Sequence[Listener]:
-        """Who has this hook, outermost first."""
+        """The members that define this hook, outermost first."""
         return self.stack.listeners.get(hook, ())
 
     # Calling hooks
@@ -66,7 +66,7 @@ class RunMiddleware:
         *given: object,
         own: Sequence[Exception] = (),
     ) -> Any:
-        """What a hook answers; what it raises is an error of its own, unless it is one of `own`."""
+        """A hook's answer; what it raises becomes MiddlewareFailed, unless it is one of `own`."""
         token = run_var().set(self._run)
         try:
             answer = method(*given)
@@ -81,7 +81,7 @@ class RunMiddleware:
             run_var().reset(token)
 
     async def first(self, hook: str, *given: object) -> tuple[Any, Any] | None:
-        """The first answer that is not None, and who gave it."""
+        """The first answer that is not None, and the member that gave it."""
         self.check()
         for member, method in self.listeners(hook):
             answer = await self.call(member, hook, method, *given)
@@ -90,22 +90,22 @@ class RunMiddleware:
         return None
 
     def _refuse_inside(self, what: str) -> None:
-        """Refuse what a hook asks or calls itself: it would be asked about that, and so on."""
+        """Refuse a model or tool call made inside a hook: the hook would be called for it in turn, without end."""
         if run_var().get() is self._run:
             refused = HookRefused(
                 f"middleware {what} itself in a hook, which was refused. Give an answer in its place, "
-                f"or None to go on."
+                f"or None to continue."
             )
             self.broke = self.broke or refused
             raise refused
 
     def check(self) -> None:
-        """Raise what a hook raised that only looked on."""
+        """Raise what an `on_event` hook raised."""
         if self.broke is not None:
             raise self.broke
 
     def on_event(self, event: Event) -> None:
-        """Let everyone look at an event; what they raise ends the run at its next step."""
+        """Call every `on_event` hook; what one raises ends the run at its next step."""
         for member, method in self.listeners("on_event"):
             token = run_var().set(self._run)
             try:
@@ -121,7 +121,7 @@ class RunMiddleware:
     async def around(
         self, hook: Literal["around_run", "around_turn", "around_call"], *given: object
     ) -> AsyncGenerator[None]:
-        """Hold everyone's context manager, the outermost first."""
+        """Enter every member's context manager, the outermost first."""
         held: list[tuple[object, object]] = []
         error: BaseException | None = None
         try:
@@ -150,7 +150,7 @@ class RunMiddleware:
     async def _leave(
         self, member: Any, hook: str, manager: Any, error: BaseException | None
     ) -> None:
-        # What happened inside stays what happened: a context manager cannot swallow it.
+        # A context manager cannot swallow an error that was raised inside it.
         leave: Any = getattr(manager, "__aexit__", None) or manager.__exit__
         raised = (None, None, None) if error is None else (type(error), error, error.__traceback__)
         own = [error] if isinstance(error, Exception) else []
@@ -170,12 +170,12 @@ class RunMiddleware:
         source: Source,
         opening: Opening,
     ) -> ModelReply:
-        """Ask `body` with everything around it, and record the question and its answer."""
+        """Ask `body` through all middleware, and record the question and its answer."""
         asked = self._answer_model(request, body, on_delta, source, opening)
         return await self.held(request, asked)
 
     async def held(self, request: ModelRequest | ToolRequest, answer: Coroutine[Any, Any, T]) -> T:
-        """What is answered, with what stands around a call held meanwhile."""
+        """The answer, inside the `around_call` hooks."""
         if not self.listeners("around_call"):
             return await answer
         seen = _without_body(request) if isinstance(request, ToolRequest) else request
@@ -183,7 +183,7 @@ class RunMiddleware:
             async with self.around("around_call", seen):
                 return await answer
         finally:
-            answer.close()  # where it was not even begun
+            answer.close()  # in case it was never started
 
     async def _answer_model(
         self,
@@ -195,8 +195,8 @@ class RunMiddleware:
     ) -> ModelReply:
         """Ask `body` with hooks before, around and after it.
 
-        What hooks make of a failure or a reply is recorded in its place: a run that is cut goes on
-        from what was recorded, as if there were no middleware.
+        A failure or reply is recorded as hooks changed it: a resumed run continues from what was
+        recorded, as if there were no middleware.
         """
         world, given = self._world, await self.before_model(request)
         record_question(world, request)
@@ -231,7 +231,7 @@ class RunMiddleware:
         return record_reply(world, request, reply, source, perf_counter() - begun)
 
     async def before_model(self, request: ModelRequest) -> tuple[ModelReply, Source] | None:
-        """A reply in the model's place, and what it is labelled with."""
+        """A reply in the model's place, and its label."""
         self._refuse_inside(f"asked the model {request.model!r}")
         found = await self.first("before_model", request)
         if found is None:
@@ -239,14 +239,14 @@ class RunMiddleware:
         return self.reply(found[0], "before_model", found[1]), _source_of(found[0])
 
     async def after_model(self, request: ModelRequest, reply: ModelReply) -> ModelReply:
-        """The reply, or what stands in its place; what it cost stays what it cost."""
+        """The reply, or the one that replaces it; its cost stays the same."""
         found = await self.first("after_model", request, reply)
         return reply if found is None else self.reply(found[0], "after_model", found[1], [reply])
 
     async def _in_spite_of(
         self, request: ModelRequest, error: Exception
     ) -> tuple[ModelReply, Source] | None:
-        """A reply though the model failed; an error that is not the model's stands."""
+        """A reply although the model failed; an error that is not the model's is raised again."""
         if isinstance(error, GreenroomError) and not isinstance(error, ModelBroke):
             return None
         found = await self.first("on_model_error", request, error)
@@ -266,7 +266,7 @@ class RunMiddleware:
         if not isinstance(answer, ModelReply):
             raise MiddlewareFailed(
                 f"middleware {name_of(member)!r} answered {answer!r} in {hook}; give a ModelReply "
-                f"or a text, or None to go on."
+                f"or a string, or None to continue."
             )
         if real:
             paid = real[0]
@@ -279,7 +279,7 @@ class RunMiddleware:
     # Tools
 
     async def before_tool(self, request: ToolRequest) -> Returned | Pending | None:
-        """What answers in the tool's place, written down; None: it is called."""
+        """An answer in the tool's place, recorded; None if the tool must be called."""
         self._refuse_inside(f"called the tool {request.tool!r}")
         found = await self.first("before_tool", _without_body(request))
         if found is None:
@@ -295,7 +295,7 @@ class RunMiddleware:
         return answer_constant(self._world, request, _answer_of(member, value), source)
 
     async def after_tool(self, request: ToolRequest, value: object) -> Any:
-        """What a tool gave, or what stands in its place; the changes it asked for stay."""
+        """The result of a tool, or the one that replaces it; its changes to the state stay."""
         if not self.listeners("after_tool"):
             return value
         result, asks = unwrapped(value)
@@ -307,7 +307,7 @@ class RunMiddleware:
         return WithStateChange(answer, asks) if asks else answer
 
     async def on_tool_error(self, request: ToolRequest, error: Exception) -> Returned | None:
-        """What a failed tool returns in spite of its error, written down."""
+        """A result in place of a failed tool's error, recorded."""
         found = await self.first("on_tool_error", _without_body(request), error)
         if found is None:
             return None
@@ -320,12 +320,12 @@ class RunMiddleware:
         return await self._answer("before_agent", agent.path, agent)
 
     async def after_agent(self, agent: AgentTurn, output: Json) -> Json:
-        """The agent's output, or what stands in its place."""
+        """The agent's output, or the one that replaces it."""
         found = await self._answer("after_agent", agent.path, agent, output)
         return output if found is None else found[0]
 
     async def heard(self, text: str) -> str:
-        """What the agent hears of a message of its user."""
+        """A message of the user as the agent gets it."""
         found = await self.first("on_user_message", text)
         if found is None:
             return text
@@ -333,23 +333,23 @@ class RunMiddleware:
         if not isinstance(answer, str) or not answer.strip():
             raise MiddlewareFailed(
                 f"middleware {name_of(member)!r} answered {answer!r} in on_user_message; give the "
-                f"text that the agent is to hear, or None."
+                f"string that the agent should get, or None."
             )
         self._note(member, "on_user_message", "")
         return answer
 
     async def before_run(self, path: str) -> tuple[Json] | None:
-        """The agent's reply to the first message, in its place."""
+        """A reply to the first message, in the agent's place."""
         return await self._answer("before_run", path)
 
     async def after_run(self) -> None:
-        """Let everyone know that the conversation is over."""
+        """Call every `after_run` hook: the conversation is over."""
         for member, method in self.listeners("after_run"):
             await self.call(member, "after_run", method)
         self.check()
 
     async def close(self) -> None:
-        """Let everyone close what they hold."""
+        """Close all middleware."""
         await self.stack.close()
 
     async def _answer(self, hook: str, path: str, *given: object) -> tuple[Json] | None:
@@ -361,7 +361,7 @@ class RunMiddleware:
         return (_answer_of(member, answer),)
 
     def _note(self, member: object, hook: str, path: str) -> None:
-        """Write down who answered; once, however often the run is resumed."""
+        """Record which member answered; once, however often the run is resumed."""
         data: Json = {"middleware": name_of(member), "hook": hook}
         notes = self._world.ledger.of(Noted, voice=self._world.voice) if path else ()
         if not any(note.path == path and note.data == data for note in notes):
@@ -369,13 +369,13 @@ class RunMiddleware:
 
 
 def _without_body(request: ToolRequest) -> ToolRequest:
-    """The call as hooks see it: without the tool behind it, and with arguments of their own."""
+    """The call as hooks see it: without the tool behind it, and with a copy of the arguments."""
     args: object = plain(dict(request.args), "arguments")
     return replace(request, origin=None, args=args)
 
 
 def _answer_of(member: object, answer: object) -> Json:
-    """What middleware answers for a tool or an agent; where that is not JSON, the error names it."""
+    """Middleware's answer for a tool or an agent; if it is not JSON, the error names the middleware."""
     return plain(answer, f"the answer of middleware {name_of(member)!r}")
 
 
@@ -384,7 +384,7 @@ def _source_of(member: object) -> Source:
 
 
 def _finish(answer: object) -> None:
-    """Run a hook that only looks on to its end; one that waits is refused."""
+    """Run an `on_event` hook to its end; one that waits is refused."""
     if not inspect.isawaitable(answer):
         return
     steps = answer.__await__()

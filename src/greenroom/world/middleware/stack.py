@@ -10,14 +10,14 @@ from greenroom.world.middleware.names import failed, name_of
 from greenroom.world.middleware.protocol import HOOKS, hook_of
 
 CLOSING: Final = 10.0
-"""Seconds in which each of them must be closed."""
+"""Seconds that each of them gets to close."""
 
 
 class MiddlewareStack:
     """Middleware from the outside in: around the World first, then around each attempt.
 
-    The World is asked each question once; what stands around attempts may see it several times. Retries
-    outside of what records would leave a failure in the ledger at which a resumed run ends.
+    The World gets each question once; middleware around attempts may see it several times. Retries outside
+    of the recording would leave a failure in the ledger, at which a resumed run would end.
     """
 
     def __init__(self, given: Iterable[Any]) -> None:
@@ -31,7 +31,7 @@ class MiddlewareStack:
         _check_order(self.members)
         self.holds_pieces = any(getattr(one, "holds_pieces", False) for one in self.members)
         self.plugins = [one.plugin for one in self.members if getattr(one, "plugin", None)]
-        """What hears of results."""
+        """The plug-ins of middleware, which receive results."""
         self.approved = frozenset(
             name for one in self.members for name in getattr(one, "approves", ())
         )
@@ -44,14 +44,14 @@ class MiddlewareStack:
 
     @classmethod
     def of(cls, given: "Iterable[object] | MiddlewareStack") -> "MiddlewareStack | None":
-        """The stack that these make; None for none at all."""
+        """A stack of these; None if there are none."""
         if isinstance(given, MiddlewareStack):
             return given
         members = tuple(given)
         return cls(members) if members else None
 
     def observers(self) -> "MiddlewareStack | None":
-        """Those that look at what users and judges ask, too; they have no say in it."""
+        """The middleware that also observes the model calls of users and judges, without changing them."""
         members = [one for one in self.members if getattr(one, "observes", False)]
         if not members:
             return None
@@ -60,7 +60,7 @@ class MiddlewareStack:
         return found
 
     async def close(self) -> None:
-        """Let everyone close what they hold, in time; the first that cannot is named at the end."""
+        """Close all middleware within the time limit; the first that fails is named at the end."""
         broke: GreenroomError | None = None
         for member, method in self.listeners.get("close", ()):
             limit = asyncio.timeout(CLOSING)
@@ -78,7 +78,7 @@ class MiddlewareStack:
             raise broke
 
     def check_heard(self, heard: Iterable[str], backend: str) -> None:
-        """Refuse middleware that would be no use, because its hooks are never called."""
+        """Refuse middleware whose hooks would never be called."""
         known = set(heard)
         for member in self.members:
             lacking = [hook for hook in getattr(member, "needs", ()) if hook not in known]
@@ -106,7 +106,7 @@ def _check_order(members: Sequence[object]) -> None:
         right = sorted(members, key=_height)
         inner = ", ".join(name_of(one) for one in members if _height(one))
         raise BadInput(
-            f"middleware is in an order that cannot be resumed: {inner} stands around each attempt "
-            f"to ask a model, and belongs inside of what stands around the whole question. Give "
+            f"middleware is in an order that cannot be resumed: {inner} is around each attempt "
+            f"to ask a model, and must come after middleware that is around the whole question. Give "
             f"middleware=[{', '.join(map(name_of, right))}]."
         )
