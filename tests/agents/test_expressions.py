@@ -196,7 +196,7 @@ def test_a_tool_may_be_called_like_a_word_of_flow() -> None:
         (lambda: loop(a, until=lambda order: order), "asks for 'order'"),
         (lambda: route(triage), "has no branches"),
         (lambda: tool(tool(triage)), "is a tool already"),
-        (lambda: tool(5), "wants a function"),  # pyright: ignore[reportCallIssue, reportArgumentType]
+        (lambda: tool(5), "needs a function"),  # pyright: ignore[reportCallIssue, reportArgumentType]
         (lambda: Scripted(5), "cannot be 5"),  # pyright: ignore[reportArgumentType]
         (lambda: Scripted([]), "cannot be"),
         (lambda: Scripted(["a", 5]), "cannot be"),  # pyright: ignore[reportArgumentType]

@@ -292,9 +292,9 @@ def test_a_race_and_a_parallel_of_the_same_parts_are_two_agents() -> None:
 
 @pytest.mark.parametrize("name", ["race", "try", "within", "approval", "par", "seq"])
 def test_names_that_paths_use_are_refused(name: str) -> None:
-    with pytest.raises(BadAgent, match="paths use themselves"):
+    with pytest.raises(BadAgent, match="a reserved word in paths"):
         step(lambda: None, name=name)
-    with pytest.raises(BadAgent, match="paths use themselves"):
+    with pytest.raises(BadAgent, match="a reserved word in paths"):
         Agent(name, model=Scripted())
 
 

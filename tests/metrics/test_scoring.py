@@ -263,7 +263,7 @@ async def test_an_empty_ledger_is_refused(tmp_path):
 
 async def test_the_judges_calls_must_not_enter_the_ledger_that_is_scored():
     ledger = weather()
-    with pytest.raises(BadMetric, match="ledger of its own"):
+    with pytest.raises(BadMetric, match="its own ledger"):
         await score(ledger, [fine], world=LiveWorld(ledger))
 
 

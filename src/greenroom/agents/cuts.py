@@ -11,7 +11,7 @@ from typing import Protocol
 from greenroom.errors import BadAgent
 
 Unit = str | int
-"""What pieces are: "token", "word", "sentence", "line", "paragraph", or a number of characters."""
+"""The unit of pieces: "token", "word", "sentence", "line", "paragraph", or a number of characters."""
 
 
 class Cutter(Protocol):

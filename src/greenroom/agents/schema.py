@@ -141,7 +141,7 @@ class Field:
 
 
 class StateSchema:
-    """What an agent keeps in its state: a class with an annotation for each field.
+    """Base class for typed state, with an annotation for each field that an agent keeps.
 
     `Billing.intent` is a reference to the field; `Billing.bind(ctx).intent` reads it, and assigning
     to it checks the type. A default is read where nothing was written. Schemas are combined by

@@ -110,7 +110,7 @@ def _price(place: str, model: str, entry: object, table: str) -> Price:
     if given["per"] == "thousand" and is_dear:
         million = {name: amount * 1000 for name, amount in amounts.items()}
         warnings.warn(
-            f"{where} comes to {million} USD per million tokens, which is implausible. If it is "
+            f"{where} is {million} USD per million tokens, which is implausible. If it is "
             f'meant per million, write per = "million"; if it is right, write it per million too.',
             stacklevel=2,
         )

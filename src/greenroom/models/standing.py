@@ -27,7 +27,7 @@ class Standing(Struct, frozen=True):
     unpriced: frozenset[str] = frozenset()
     """Models that answered at a price that is not known."""
     corrections: int = 0
-    """How often this node was told that its answer did not fit."""
+    """How often this node's answer did not fit and was corrected."""
     failures: int = 0
     """How many attempts at this node failed."""
     asked: Mapping[str, int] = field(default_factory=dict[str, int])

@@ -42,7 +42,7 @@ def check_names(
 def name_problems(
     case: Case, backend: Backend, allowed: Collection[object], approved: Collection[str] = ()
 ) -> Iterator[Problem]:
-    """What is wrong with the names that a case gives to tools, each at its place in the case.
+    """The problems of the tool names in a case, each at its place in the case.
 
     A name that no tool has is wrong where nothing brings more tools. Steps, mocks and users that are
     functions, and the callbacks of a framework's agent could, but hardly ever do: in such a case a name is

@@ -137,7 +137,7 @@ _OTHER_VERSION = (
 
 
 class NodeWorld:
-    """As much of a World as a function sees: the state it was given, and the other process's clock."""
+    """The part of a World that a function sees: the state it received, and the other process's clock."""
 
     deadline: float | None = None
 

@@ -71,7 +71,7 @@ class SimulatedTools:
     async def answer(
         self, mock: Simulated, request: ToolRequest, world: World, issued_at: int
     ) -> Json:
-        """What the tool returns; raises ToolError where the simulated tool fails.
+        """The result of the tool; raises ToolError if the simulated tool fails.
 
         `world` is that of the simulation; `issued_at` the event that calls the tool.
         """
@@ -136,7 +136,7 @@ class SimulatedTools:
         )
 
     def _about(self, request: ToolRequest) -> dict[str, Json]:
-        """What is known of a tool: its description, its parameters, and what it returns."""
+        """The known facts about a tool: its description, its parameters, and what it returns."""
         origin = request.origin
         spec = origin if isinstance(origin, Tool) else self._shown.get(request.tool)
         if spec is None:

@@ -1,4 +1,4 @@
-"""As many trials as the verdict needs: which are due next, and what that saved.
+"""Adaptive runs: as many trials as the verdict needs, which of them are due next, and how many were saved.
 
 Every case runs once; after that another round is due as long as it is unclear whether the
 set's pass rate reaches the bar. The order in which trials end does not matter, so a resumed run

@@ -32,7 +32,7 @@ class Batch(Struct, frozen=True):
     simulations: Sequence[Simulation]
     notes: Sequence[str] = field(default=())
     faults: Sequence[str] = field(default=())
-    """What was refused and belongs to no conversation."""
+    """Refusals that belong to no conversation."""
 
     @property
     def played(self) -> Sequence[Simulation]:

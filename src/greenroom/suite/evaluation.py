@@ -101,7 +101,7 @@ def rehearse(agent: Any, cases: Cases, **options: Unpack[Options]) -> Report:
 
 
 def on_own_loop(work: Callable[[], Awaitable[T]]) -> T:
-    """The result of `work`, on a loop of its own whose threads stay inside the fence."""
+    """The result of `work`, on a separate loop whose threads stay inside the fence."""
 
     # Not returned by the task: `asyncio.run` would have Python format its result, and so every report in full.
     found: list[T] = []

@@ -191,7 +191,7 @@ def cut_in_time(name: str = "") -> Limit:
 
 
 Refused = Callable[[], Refusal | None]
-"""What was refused so far, if anything was."""
+"""Returns the first refusal so far, if there was one."""
 
 
 @contextmanager
@@ -270,7 +270,7 @@ async def score(
         if asked.ledger is run:
             raise BadMetric(
                 "score(world=...) writes into the ledger that is scored, so the judges' calls would "
-                "count as the agent's. Give a world with a ledger of its own."
+                "count as the agent's. Give a world with its own ledger."
             )
         measured = recorded_case(run) if case is None else case
         named = metrics_for(measured, metrics, expectations)

@@ -166,7 +166,7 @@ async def load_backend(
 ) -> Backend | None:
     """The backend of an agent, or of the one that a reference names; None leaves it to the cases.
 
-    `model` answers in place of its own.
+    `model` replaces its own model.
     """
     if isinstance(agent, str):
         agent = await load_agent(agent)

@@ -64,7 +64,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """How often models may be asked, by all trials together."""
     hooks: Hooks
     tape: "Tape | None"
-    """What is recorded or replayed, if anything is; workers are sent each trial with its part of it."""
+    """The tape, if the run is recorded or replayed; each trial is sent to a worker with its part of it."""
 
     @classmethod
     def of(cls, options: Values, measuring: Measurement) -> "Settings":
@@ -136,7 +136,7 @@ class TrialState(Struct, eq=False):
     ledger: Ledger | None = None
     """The beginning of the conversation, if an earlier process was interrupted in it."""
     judging: Ledger = field(default_factory=Ledger)
-    """What the metrics have asked models so far."""
+    """The ledger of what metrics have asked models so far."""
     on_event: OnEvent | None = None
     on_judging: OnEvent | None = None
     on_restart: Callable[[Ledger, Ledger], None] | None = None

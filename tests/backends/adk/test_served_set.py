@@ -59,7 +59,7 @@ def test_a_query_is_none_for_them_to_compare(answers: dict[str, Any]):
 def test_a_case_whose_metric_is_named_like_a_criterion_is_not_played(answers: dict[str, Any]):
     named, other = answers["clashing"]
     assert (named["status"], named["turns"]) == ("error", 0)
-    assert "'response_match_score' is a metric of ours and a criterion" in named["error"]
+    assert "'response_match_score' is both a metric and a criterion" in named["error"]
     assert other["status"] == "passed"
 
 

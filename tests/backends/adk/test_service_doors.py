@@ -62,7 +62,7 @@ async def test_an_agent_that_cannot_be_held_is_refused_first():
 async def test_a_metric_that_is_named_like_a_criterion_is_refused_first(given: str):
     named = metric(lambda case: True, name="exact")
     cases = EvalSet("shop", [case()], metrics=[named] if given == "set" else [])
-    with pytest.raises(BadInput, match="'exact' is a metric of ours and a criterion of google-adk"):
+    with pytest.raises(BadInput, match="'exact' is both a metric and a criterion of google-adk"):
         await evaluate_in_adk(
             agent("clerk", "done"),
             cases,
@@ -73,7 +73,7 @@ async def test_a_metric_that_is_named_like_a_criterion_is_refused_first(given: s
 
 def test_a_cases_metric_that_is_named_like_a_criterion_is_refused():
     named = case(metrics=[metric(lambda case: True, name="exact")])
-    with pytest.raises(BadInput, match="case 'one': 'exact' is a metric of ours"):
+    with pytest.raises(BadInput, match="case 'one': 'exact' is both a metric"):
         ours_beside(named, [], ["exact"])
 
 

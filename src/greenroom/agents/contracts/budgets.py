@@ -31,5 +31,5 @@ def check_budgets(graph: Graph, schema: object, given: Given) -> Iterator[Issue]
                 node.id,
                 "",
                 "chooses its model by a budget, but has none.",
-                "Give choose(..., budget=) the dollars that a run may take.",
+                "Give choose(..., budget=) the dollars that a run may cost.",
             )

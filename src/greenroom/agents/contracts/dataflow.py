@@ -1,4 +1,4 @@
-"""Whether what a node reads is there: surely, possibly, or it cannot be told."""
+"""Whether what a node reads is there: surely, possibly, or unknown."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from greenroom.agents.graph import Graph
 
 
 class Edge(Struct, frozen=True):
-    """Data that goes from one node to another by a place in the state."""
+    """Data that passes from one node to another by a place in the state."""
 
     writer: str
     reader: str
@@ -24,7 +24,7 @@ class Edge(Struct, frozen=True):
 
 
 def data_edges(graph: Graph) -> list[Edge]:
-    """Which node may read what which other one wrote, for drawings."""
+    """Which node may read what another one wrote, for drawings."""
     found: dict[Edge, None] = {}
     for visit in data_flow(graph).visits:
         reader, place, known = visit.node.id, visit.read.place, visit.known
@@ -36,7 +36,7 @@ def data_edges(graph: Graph) -> list[Edge]:
 
 
 def check_data_flow(graph: Graph, schema: object, given: Given) -> Iterator[Issue]:
-    """Reads of places where nothing is, or where nothing may be; and what two branches both write."""
+    """Reads of places that are empty, or may be; and places that two branches both write."""
     flow = data_flow(graph, given)
     fields = fields_in(graph, schema)
     known = frozenset((*flow.begins.possibly, *flow.end.may_set, *(f.place for f in fields)))
@@ -51,7 +51,7 @@ def check_data_flow(graph: Graph, schema: object, given: Given) -> Iterator[Issu
                 "note",
                 node.id,
                 "",
-                f"is a {kind}, a kind of node whose use of the state is not known, so nothing is sure behind it.",
+                f"is a {kind}, a kind of node whose use of the state is not known, so nothing is sure after it.",
             )
 
 
@@ -81,7 +81,7 @@ def _cannot_tell(visit: Visit, reads: str) -> Issue:
     parent = _parent(place, known)
     if parent and not known.opaque:
         says = f"{reads}; {parent} is written as a whole, so whether that is in it is unknown."
-        fix = f"Declare who writes {place}."
+        fix = f"Declare the node that writes {place}: writes=."
     else:
         who = ", ".join(sorted(known.opaque or known.later_opaque))
         says = f"{reads}; whether it is there is unknown, because {who} may write anything."
@@ -98,8 +98,8 @@ def _maybe(visit: Visit, reads: str) -> Issue:
         "warning",
         visit.node.id,
         place,
-        f"{reads}, which is there only if the run goes a certain way{by}.",
-        "Write it on every way, read a field that has a default, or begin with it.",
+        f"{reads}, which is there only if the run takes a certain path{by}.",
+        "Write it on every path, read a field that has a default, or begin with a value there.",
     )
 
 
@@ -125,7 +125,7 @@ def _never(visit: Visit, reads: str, known_places: frozenset[str]) -> Issue:
 
 
 def _is_inside(place: str, known: Known) -> bool:
-    """Whether the place lies in one that is written as a whole."""
+    """Whether the place is inside one that is written as a whole."""
     return bool(_parent(place, known))
 
 

@@ -82,11 +82,11 @@ class StepRule(Rule):
     """A step changes the state when it ends well, all at once; one that failed has changed nothing."""
 
     def outcome(self, at: Site) -> Outcome:
-        """What it declares to write is there."""
+        """Its declared writes are there afterwards."""
         return Outcome(at.places.effect(self.access(at), at.node.id))
 
     def reads(self, at: Site, known: Known) -> Reads:
-        """What it declares to read."""
+        """Its declared reads."""
         for read in self.access(at).reads:
             yield read, known
 

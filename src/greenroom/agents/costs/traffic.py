@@ -51,7 +51,7 @@ class Traffic:
     handoffs: Shares = field(default_factory=dict[str, Mapping[str, float]])
     models: Shares = field(default_factory=dict[str, Mapping[str, float]])
     learnt: Seen | None = field(default=None, repr=False)
-    """What runs have shown."""
+    """The traffic that earlier runs have shown."""
 
     def __post_init__(self) -> None:
         for name in ("runs_per_day", "turns", *_NUMBERS, *_PARTS_OF_ONE):

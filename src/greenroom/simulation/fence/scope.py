@@ -37,7 +37,7 @@ class FencedScope(Struct, eq=False):
 
     `on_breach` is called once, with that first breach, before the attempt is refused; it may be
     called on any thread. A breach by work that outlived the case is recorded but not announced.
-    `body_guard` is asked before a tool body runs that this work calls past the World; without one
+    `body_guard` is asked before a tool body runs that this work calls without the World; without one
     none runs. `host` answers the agents of frameworks that run inside it; without one their tools are
     refused too.
     `on_stray` is called with each refusal of work that belongs to no case: any case that is open then

@@ -68,7 +68,7 @@ def carrying_submit(real: Call) -> Call:
 
 
 def carrying_register(real: Call) -> Call:
-    """Wrap `atexit.register`; what a case wants done at exit is done inside its fence."""
+    """Wrap `atexit.register`; exit callbacks of a case run inside its fence."""
 
     @wraps(real)
     def register(callback: Call, *args: object, **kwargs: object) -> object:

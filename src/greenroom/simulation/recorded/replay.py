@@ -193,7 +193,7 @@ async def _converse_again(trial: TrialContext) -> EndReason:
 
 
 def _rounds(recorded: Ledger) -> Iterator[list[Event]]:
-    """What happened on the user's side up to each round, the round last; then the rest, without a round."""
+    """The events of the user's side up to and including each round; then the rest, without a round."""
     found: list[Event] = []
     for event in recorded:
         is_round = isinstance(event, UserSaid | Answered) and event.voice == "agent"

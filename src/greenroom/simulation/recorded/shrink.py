@@ -39,7 +39,7 @@ class Shrunk(Struct, frozen=True):
     stopped: str = ""
     """Why the search was stopped; empty if it was not."""
     model_calls: int = 0
-    """How often models were really asked."""
+    """How often models were asked for real."""
     cost: float = 0.0
     """What that cost in USD, as far as prices are known."""
 
@@ -126,7 +126,7 @@ async def _cut_short(tries: "_Tries", kept: list[Part]) -> list[Part]:
 
 
 async def _smallest(tries: "_Tries", kept: list[Part]) -> list[Part]:
-    """What is left when no part can be left out, tried by ever smaller groups."""
+    """The parts that remain when no further one can be left out; ever smaller groups are tried."""
     size = max(1, len(kept) // 2)
     while True:
         before, place = len(kept), 0

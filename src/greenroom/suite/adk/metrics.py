@@ -49,7 +49,7 @@ _NO_THRESHOLD: dict[str, Any] = (
 
 
 class Registry(Protocol):
-    """What we need of google-adk's `MetricEvaluatorRegistry`."""
+    """The part of google-adk's `MetricEvaluatorRegistry` that is used here."""
 
     def register_evaluator(self, metric_info: MetricInfo, evaluator: type[Evaluator]) -> None:
         """Make a metric available by its name."""

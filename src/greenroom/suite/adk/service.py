@@ -109,7 +109,7 @@ async def evaluate_in_adk(
 
     A `session_service` gets a copy of every trial's session, event by event, under the app's name
     (the set's, for a bare agent) and an id of the trial's own, which is among the result's notes.
-    The run lives on a session of ours: a copy that fails is a note and changes no verdict. In an
+    The run uses its own session: a copy that fails is a note and changes no verdict. In an
     `artifact_service` each trial keeps its files, under the same names; if it breaks, so does the
     trial. Both run inside the fence, and reach only `service_hosts`.
     """

@@ -44,7 +44,7 @@ class Place(Struct, frozen=True):
 
     @classmethod
     def of_trial(cls, app: str, case_id: str, trial: int) -> "Place":
-        """A place of its own for every trial of every run."""
+        """A separate place for every trial of every run."""
         # Some services accept only these characters in the id of a session.
         name = re.sub(r"[^a-z0-9]+", "-", case_id.lower())[:_LONGEST].strip("-") or "case"
         known = re.sub(r"[^\w.-]+", "-", app)[:_LONGEST].strip("-.") or "greenroom"
@@ -203,7 +203,7 @@ def _no_tools(_: object, tool: str) -> None:
 
 
 class TrialFiles(BaseArtifactService):
-    """The author's artifact service, where each trial has a place of its own for its files.
+    """The author's artifact service, where each trial has its own place for its files.
 
     Files that google-adk keeps for a user across sessions belong to a user of the trial alone: no
     trial may find what another left behind. A `ValueError` is the service's answer to what the agent

@@ -32,7 +32,7 @@ from greenroom.metrics.expectations import expectations
 from greenroom.metrics.scores import metrics_for
 
 SET = "greenroom"
-CLASH = "is a metric of ours and a criterion of google-adk; give the metric another `name=`."
+CLASH = "is both a metric and a criterion of google-adk; give the metric another `name=`."
 
 # Which of their criteria compare a run with which field of `Expect`.
 _TRAJECTORY = "tool_trajectory_avg_score"
@@ -139,7 +139,7 @@ class OurUser:
         return self
 
     async def get_next_user_message(self, events: list[Event]) -> NextUserMessage:
-        """The next line of ours, as a message of theirs."""
+        """The user's next line, as a message of google-adk."""
         line = await self.prompter.next_line(events)
         if line is None:
             return NextUserMessage(status=Status.NO_MESSAGE_GENERATED)

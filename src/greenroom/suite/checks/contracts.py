@@ -62,7 +62,7 @@ def check_cases(backend: Backend | None, cases: EvalSet, checking: Checking) -> 
 
 
 def _graph(backend: Backend | None, case: Case) -> Graph | None:
-    """The graph that a case runs, if it is one of ours."""
+    """The graph that a case runs, if its agent is Greenroom's own."""
     found = backend if case.agent is None else backend_for(case.agent)
     found = getattr(found, "sample", found)
     if not isinstance(found, NativeBackend):

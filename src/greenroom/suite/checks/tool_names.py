@@ -66,7 +66,7 @@ def tool_problems(
     allowed: Collection[object] = (),
     approved: Collection[str] = (),
 ) -> Iterator[Problem]:
-    """What is wrong with the tools that a case names and their arguments, each at its place in the case.
+    """The problems of the tools that a case names and of their arguments, each at its place in the case.
 
     `runs` is the agent that it is about. An agent whose tools are known only while it runs is not
     checked.
@@ -134,7 +134,7 @@ def _of_the_run(
     cases: EvalSet,
     allowed: Collection[object],
 ) -> Iterator[Problem]:
-    """What is wrong with the metrics of a run: those about tools that no case's agent has."""
+    """The problems of a run's metrics: those about tools that no case's agent has."""
     for metric in metrics:
         found: list[Problem] = []
         for case, runs in _with_agents(backend, cases) if _calls_in(metric) else ():

@@ -49,7 +49,7 @@ def _left_out(case: Case, metrics: list[Metric]) -> Iterator[str]:
 
 
 def _looked_up(metric: BuiltIn) -> tuple[str, ...]:
-    """The expectations that a metric looks at because it was given nothing of its own to look for."""
+    """The expectations that a metric looks at because its own arguments are empty."""
     match metric:
         case Contains(texts=()):
             return ("contains",)

@@ -1,4 +1,4 @@
-"""What a run adds to its cases (mocks, metrics, a config), and what is wrong with its metrics."""
+"""What a run adds to its cases (mocks, metrics, a config), and checks of its metrics."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -208,6 +208,6 @@ def _position(problem: Problem) -> tuple[int, int]:
 
 
 def _list(problems: Sequence[Problem]) -> str:
-    """The problems, one a line; of very many the first, and how many more there are."""
+    """The problems, one a line; if there are very many, the first ones and the number of the rest."""
     more = f"\n- and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
     return f"{listed(problems[:_SHOWN])}{more}"

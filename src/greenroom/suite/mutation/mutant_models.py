@@ -13,7 +13,7 @@ from greenroom.models.scripted import SCRIPT
 from greenroom.suite.mock_suggestions import sample
 
 MUTANT = "mutant"
-"""What ledgers call a model that answers for a mutant by itself."""
+"""The name in ledgers of a model that answers for a mutant by itself."""
 SAYS_NOTHING = "…"
 """Not empty: an answer without any text is an error in every trial, which would show nothing about the cases."""
 _MOST_QUESTIONS = 20

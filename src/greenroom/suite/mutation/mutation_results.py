@@ -142,7 +142,7 @@ def is_measured(result: CaseResult) -> bool:
 
 
 class MutationScore(Struct, frozen=True, kw_only=True):
-    """How well an eval set tells an agent from worse ones. `str(score)` is a table."""
+    """How well an eval set distinguishes an agent from worse ones. `str(score)` is a table."""
 
     evalset: str
     mutants: tuple[MutantResult, ...]

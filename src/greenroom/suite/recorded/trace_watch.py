@@ -69,9 +69,9 @@ class TraceWatch:
     waiting: dict[str, tuple[Imported, float]] = field(
         default_factory=dict[str, tuple[Imported, float]]
     )
-    """What is not counted yet, and since when nothing was added to it."""
+    """The conversations that are not counted yet, and since when nothing was added to them."""
     flaws: dict[str, float] = field(default_factory=dict[str, float])
-    """What cannot be read, and since when."""
+    """The files that cannot be read, and since when."""
 
     def __post_init__(self) -> None:
         self.rates = {name: StreamRate() for name in RATES}
@@ -127,7 +127,7 @@ class TraceWatch:
 
     @property
     def unread(self) -> set[str]:
-        """What cannot be read, and has not changed for a while."""
+        """The files that cannot be read and have not changed for a while."""
         now = time()
         return {why for why, since in self.flaws.items() if now - since >= self.settle}
 

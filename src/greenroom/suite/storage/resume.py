@@ -145,7 +145,7 @@ def reason_for_doubt(case: Case, ledger: Ledger, kept: int, not_begun: Collectio
         if note.name == CALLED_DIRECTLY and is_object(note.data):
             return (
                 f"code of the case called the tool {note.data.get('tool')!r} itself before the interruption, "
-                f"past the gate, so it is unknown whether it would do so again. Look at the real "
+                f"bypassing the gate, so it is unknown whether it would do so again. Look at the real "
                 f"system, then start a new run."
             )
     harmless = {event.seq for event in _open_calls(ledger, not_begun)}

@@ -49,7 +49,7 @@ class Cut(Struct, frozen=True):
     """The worker was ended by its parent, because this or another trial was overdue."""
 
     overdue: Literal["", "simulating", "measuring"] = ""
-    """What this trial took too long for; empty if it was another's fault."""
+    """The part for which this trial took too long; empty if another trial was at fault."""
 
 
 Ending = Done | Died | Lost | Cut

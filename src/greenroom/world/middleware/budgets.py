@@ -66,7 +66,7 @@ class Budget(Middleware):
 
 
 class Spent(Struct, frozen=True):
-    """What one agent spent on one model; None where that is not known."""
+    """The cost and tokens of one agent on one model; None if not known."""
 
     calls: int = 0
     usage: Usage | None = Usage()

@@ -91,7 +91,7 @@ class MiddlewareStack:
 
 
 def is_middleware(thing: object) -> bool:
-    """Whether it has at least one hook of its own; a class is not yet an object."""
+    """Whether it defines at least one hook; a class does not count, only an object."""
     return not isinstance(thing, type) and any(hook_of(thing, hook) for hook in HOOKS)
 
 
