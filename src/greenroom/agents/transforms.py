@@ -51,7 +51,7 @@ class Transform(Flow):
         return {"name": self.name, **found, **self.details}
 
     def code(self) -> dict[str, Callable[..., Any]]:
-        """The transform itself, if it calls a function of the author."""
+        """Its function, if it runs the author's code."""
         return {"changes": self.changes} if self.is_code else {}
 
     def __repr__(self) -> str:

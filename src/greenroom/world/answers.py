@@ -155,7 +155,7 @@ class CachedWorld(Around):
         return reply
 
     def knows(self, request: ModelRequest) -> bool:
-        """Whether the answer to this request may be kept."""
+        """Whether a usable answer to this request is kept."""
         return self._found(request) is not None
 
     def _found(self, request: ModelRequest) -> ModelReply | None:

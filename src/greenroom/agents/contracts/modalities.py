@@ -24,7 +24,7 @@ def check_modalities(graph: Graph, schema: object, given: Given) -> Iterator[Iss
 
 
 def _left_by(node: Node, given: Flowing, found: list[Issue]) -> Flowing:
-    """The modalities that a node gives on, if these may arrive at it; mismatches are added to `found`."""
+    """The modalities that a node passes on, if these may arrive at it; mismatches are added to `found`."""
     flow = node.flow
     if isinstance(flow, Agent) and not node.children:
         found += _misfits(node, flow, given)

@@ -37,7 +37,7 @@ class Rule(Struct, frozen=True):
     usual: Callable[[Node, Assumed], Visits]
     guess: Callable[[Node, Assumed], str]
     counts: Counts = "share"
-    """Whether the parts are visited repeatedly, and not just once, not at all or side by side."""
+    """"share": parts are visited once, not at all, or side by side; "rounds": again and again."""
     least: Callable[[Node, Sequence[int]], int] = lambda _, calls: sum(calls)
     """How many calls there are at least, from how many there are at least in each part."""
 

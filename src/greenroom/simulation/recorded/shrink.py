@@ -168,7 +168,7 @@ class _Tries:
             "resources": options.get("resources"),
             "middleware": options.get("middleware", ()),
         }
-        # The n-th trial of each case has the same seed, and different trials have different seeds.
+        # The n-th trials of all cases share known answers; trials with different numbers do not.
         self._answers = [KnownAnswers(self.allowance.check) for _ in range(self.trials)]
         if ledger is not None:
             self._answers[0].learn(ledger)
