@@ -70,5 +70,7 @@ def test_a_setting_is_found_however_people_write_it(project: Path) -> None:
 
 def test_a_file_that_says_something_else_under_the_name_is_refused(project: Path) -> None:
     project.write_text("[tool]\ngreenroom = 3\n")
-    with pytest.raises(BadFile, match=r"'greenroom' is 3; settings stand under \[tool.greenroom\]"):
+    with pytest.raises(
+        BadFile, match=r"'greenroom' is 3; settings belong under \[tool.greenroom\]"
+    ):
         project_in(project)

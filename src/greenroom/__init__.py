@@ -1,11 +1,13 @@
 """Greenroom: where AI agents rehearse before they meet real people.
 
-The names below load their rooms when first used, so that importing the package costs nothing.
+The names below load their packages when first used, so that importing the package costs nothing.
 """
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # as in `typing`, which takes longer to load than all of this
+TYPE_CHECKING = (
+    False  # not imported from `typing`, which takes longer to load than this whole module
+)
 if TYPE_CHECKING:
     from typing import Any
 

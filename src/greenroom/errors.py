@@ -4,7 +4,7 @@ GreenroomError
 ├── BadInput                    what the author wrote cannot be used (exit code 3)
 │   ├── BadAgent                an agent expression, tool or step that cannot work
 │   │   └── CannotCompile       a flow with parts that have no equivalent in google-adk
-│   ├── BadAttachment           bytes that are missing, too large, or not what they are said to be
+│   ├── BadAttachment           bytes that are missing, too large, or not of the declared type
 │   ├── BadCase                 a case, turn, mock, stop condition or user that cannot be run
 │   ├── BadFile                 a file that cannot be read as what it should be
 │   ├── BadMetric               a metric whose parameters cannot be bound
@@ -20,14 +20,14 @@ GreenroomError
 │   ├── ToolRefused             a tool without a mock (the gate)
 │   ├── MetricRefused           a metric that tried to act, not only to read
 │   ├── HookRefused             a hook that called a tool
-│   ├── ReplayDrifted           an agent that asks in a replay what was not recorded
-│   ├── FenceBreach             a connection, look-up or process (the fence)
-│   └── FenceNotHeld            the fence cannot be set up here, and running without was not allowed
+│   ├── ReplayDrifted           an agent that, in a replay, asks for something that was not recorded
+│   ├── FenceBreach             a connection, DNS lookup or process (the fence)
+│   └── FenceNotHeld            the fence cannot be set up here, and running without it was not allowed
 ├── StoreFailed                 the store of runs cannot be read or written
 │   └── StoreRefused            it is a link, or belongs to another user
-└── RunBroke                    the run could not go on
+└── RunBroke                    the trial could not continue
     ├── AgentFailed             the agent under test raised
-    │   └── GuardrailTripped    a guardrail of the agent's own stopped it
+    │   └── GuardrailTripped    one of the agent's own guardrails stopped it
     ├── ScriptExhausted         a scripted model was asked again after its last answer
     ├── ModelBroke              a model could not be asked, or gave no usable reply
     │   ├── KeyRefused          its API key is missing or was refused, with the variable to set
@@ -36,15 +36,15 @@ GreenroomError
     │   ├── ModelUnreachable    the connection or the provider failed (500, 502, 503)
     │   ├── NoCandidate         a choice of models has none to ask: nothing fits, or its budget is spent
     │   ├── ModelTimedOut       no reply within the model's time limit
-    │   ├── CircuitOpen         it failed too often, and is left alone for a while
+    │   ├── CircuitOpen         it failed too often, and is not asked for a while
     │   └── GarbledReply        a reply that cannot be read: broken JSON, or nothing at all
     ├── MockBroke               a mock raised, ran out of answers, or has none for these arguments
-    ├── FailedBefore            an error from before the run was cut, under its original name
-    ├── InDoubt                 a live tool was cut between its call and its return
+    ├── FailedBefore            an error from before the trial was interrupted, under its original name
+    ├── InDoubt                 a live tool was interrupted between its call and its return
     ├── LoopLimit               a loop or an agent took more rounds than allowed
     ├── TimeUp                  a live turn took longer than it was allowed to
     ├── MetricsHung             the metrics of a case did not finish
-    ├── MiddlewareFailed        middleware raised, or answered with what cannot be used
+    ├── MiddlewareFailed        middleware raised, or gave an unusable answer
     ├── OverBudget              a trial has used what its budget allows
     ├── SecretsLost             a stored run lacks the secrets that its metrics need
     ├── WorkerDied              the process that ran a trial died, or never started
@@ -101,7 +101,7 @@ class CannotCompile(BadAgent):
 
 
 class BadAttachment(BadInput):
-    """An attachment whose bytes are missing, too large, or not what they are said to be.
+    """An attachment whose bytes are missing, too large, or not of the declared type.
 
     A path is relative to the file that names it and stays inside its folder. Put the file there, or
     correct its media type.
@@ -131,7 +131,7 @@ class BadFile(BadInput):
 class BadMetric(BadInput):
     """A metric whose parameters or options cannot be bound.
 
-    Check the metric's parameters against the signature in the message. A metric of your own takes
+    Check the metric's parameters against the signature in the message. Your own metric takes
     parameters by the names listed in docs/how-to/metrics.md. `option` is the one that it does not take.
     """
 
@@ -151,8 +151,8 @@ class BadQuery(BadInput):
 class BadTrace(BadInput):
     """A trace or log of another tool that cannot be read.
 
-    The message names the file and the place in it. Export it again if it was cut; if the wrong format was
-    detected, name the right one with --reader. `flaw` has the file, the place and the reason apart.
+    The message names the file and the place in it. Export it again if it is incomplete; if the wrong format was
+    detected, name the right one with --reader. `flaw` has the file, the place and the reason as separate fields.
     """
 
     def __init__(self, why: str, flaw: Any = None) -> None:
@@ -164,7 +164,7 @@ class BadValue(BadInput):
     """A value that cannot enter a ledger, because it is not plain JSON.
 
     A ledger holds JSON only, so that it can be stored and read anywhere. Convert the value first: a date
-    to its ISO text, bytes to an attachment or text, an object to a dict; NaN and infinity are not allowed.
+    to an ISO string, bytes to an attachment or a string, an object to a dict; NaN and infinity are not allowed.
     """
 
 
@@ -172,7 +172,7 @@ class BadLedger(BadInput):
     """Events out of order, a truncated file, or the ledger of another agent.
 
     Continue a ledger with the agent that wrote it, and read files that a run or `ledger.save` has
-    written to its end. A file that was cut by hand cannot be repaired; run the case again.
+    written to its end. A shortened file cannot be repaired; run the case again.
     """
 
 
@@ -218,8 +218,8 @@ class Refusal(GreenroomError):
 class ToolRefused(Refusal):
     """A tool was called that has no mock and was not named as allowed.
 
-    Give the tool a mock: `Case(mocks={"tool": …})`. If its body has no effects outside and may really
-    run, name it: `allow_tools=[…]`.
+    Give the tool a mock: `Case(mocks={"tool": …})`. If its body has no outside effects and may
+    run for real, name it: `allow_tools=[…]`.
     """
 
 
@@ -241,7 +241,7 @@ class HookRefused(Refusal):
 
 
 class ReplayDrifted(Refusal):
-    """In a replay the agent asked for something that was not recorded; says what differs first.
+    """In a replay the agent asked for something that was not recorded; the message gives the first difference.
 
     Either the agent has changed on purpose (record the run again) or it depends on something that is
     not recorded: a clock, random numbers, the order of a set. `on_drift="live"` asks the model from there on.
@@ -249,9 +249,9 @@ class ReplayDrifted(Refusal):
 
 
 class FenceBreach(Refusal, PermissionError):
-    """Code inside a rehearsal tried to connect, look up a name or start a process.
+    """Code inside a rehearsal tried to connect, look up a host name or start a process.
 
-    Mock the tool that does this, or hand it over with the hosts it may reach:
+    Mock the tool that does this, or allow it with the hosts it may reach:
     `allow_tools=[live(tool, hosts=[…])]`. The agent's models are let through automatically.
     """
 
@@ -259,15 +259,15 @@ class FenceBreach(Refusal, PermissionError):
 class FenceNotHeld(Refusal):
     """The fence cannot be set up in this process, and running without it was not allowed.
 
-    Often another event loop is the reason: use asyncio's own. `allow_unfenced=True` goes on with the gate
-    alone, and the report says so.
+    Often another event loop is the reason: use asyncio's own. `allow_unfenced=True` continues with the
+    tool gate alone, and the report says so.
     """
 
 
 class StoreFailed(GreenroomError):
     """The store of runs cannot be read or written; nothing that was in it is lost.
 
-    `report` holds the results so far of a run that this stopped.
+    `report` holds the results up to the point where the run stopped.
 
     Check the free space and the permissions of the folder that the message names, then start the same
     command again: finished trials do not run again. `--store` chooses another place.
@@ -279,18 +279,17 @@ class StoreFailed(GreenroomError):
 
 
 class StoreRefused(StoreFailed):
-    """What is kept between runs is a symbolic link, or belongs to another user.
+    """The store is a symbolic link, or belongs to another user.
 
     Stored runs may hold what users said, so Greenroom writes to no folder that another user could have
-    prepared. Remove the link, or choose a folder of your own with `--store`.
+    prepared. Remove the link, or choose your own folder with `--store`.
     """
 
 
 class RunBroke(GreenroomError):
-    """The run could not go on.
+    """The trial could not continue.
 
-    One trial could not be finished; the others go on. The trial counts as an error, never as a failure
-    of the agent that was measured.
+    The other trials continue. This one counts as an error, never as a measured failure of the agent.
     """
 
 
@@ -305,9 +304,9 @@ class AgentFailed(RunBroke):
 
 
 class GuardrailTripped(AgentFailed):
-    """A guardrail of the agent's own stopped it.
+    """One of the agent's own guardrails stopped it.
 
-    If it should, let the case expect that: `Expect(stopped_by="guardrail")`, or the guardrail's name.
+    If that is right, let the case expect it: `Expect(stopped_by="guardrail")`, or the guardrail's name.
     """
 
 
@@ -327,7 +326,7 @@ class ModelBroke(RunBroke):
     `again` is how many more times the same request is worth sending, `retry_after` how many seconds
     to wait before that, if the provider said so.
 
-    Retries have been used up. `greenroom eval run … --resume --retry-errors` repeats these trials alone.
+    Retries have been used up. `greenroom eval run … --resume --retry-errors` repeats only these trials.
     """
 
     phase: ClassVar[Phase] = "agent"
@@ -355,14 +354,14 @@ class RequestRefused(ModelBroke):
 
 
 class RateLimited(ModelBroke):
-    """A model was asked too often; `retry_after` is how many seconds to wait, if it said so.
+    """A model was asked too often; `retry_after` is how many seconds to wait, if the provider said so.
 
     Lower `--max-concurrency`, or wait and continue with `--resume --retry-errors`: finished trials are kept.
     """
 
 
 class ModelUnreachable(ModelBroke):
-    """The connection to a model failed, or its provider reports an error of its own.
+    """The connection to a model failed, or its provider reports an internal error.
 
     Check the network, a proxy and the base URL, then continue with `--resume --retry-errors`: finished trials
     are kept.
@@ -370,7 +369,7 @@ class ModelUnreachable(ModelBroke):
 
 
 class NoCandidate(ModelBroke):
-    """A choice of models has none to ask: none is meant for the request, or its budget is spent.
+    """A choice of models has none to ask: none fits the request, or its budget is spent.
 
     Add a candidate that fits every request, or raise the budget of `choose(…)`.
     """
@@ -394,7 +393,8 @@ class GarbledReply(ModelBroke):
 class CircuitOpen(ModelBroke):
     """A model failed too often in a row, and is not asked for a while.
 
-    The message names the failure that opened the circuit. Fix that first; the model is then asked again automatically.
+    The message names the failure that opened the circuit. Fix that first; the model is then asked again
+    automatically.
     """
 
 
@@ -402,16 +402,17 @@ class MockBroke(RunBroke):
     """A mock raised, ran out of answers, or has none for these arguments.
 
     The mock, not the agent, is at fault: give it answers for these arguments, or let it repeat the last
-    one. If a model simulates the tool, describe its world more closely, or choose another model. A failure that the agent should see is mocked with `fault(…)`.
+    one. If a model simulates the tool, describe its world more closely, or choose another model. To mock
+    a failure that the agent should see, use `fault(…)`.
     """
 
 
 class FailedBefore(RunBroke):
-    """An error from before the run was cut, with the phase and type that were recorded.
+    """An error from before the trial was interrupted, with the phase and type that were recorded.
 
-    `ours` names the error of this module that it was, or that its type descends from.
+    `ours` names the class of this module that it was, or that its type descends from.
 
-    Its message and place are those of the first time. Run the trial again to see whether it still fails.
+    The message and place are the original ones. Run the trial again to see whether it still fails.
     """
 
     def __init__(self, error: str, error_type: str, phase: Phase, ours: str = "") -> None:
@@ -422,15 +423,15 @@ class FailedBefore(RunBroke):
 
 
 class InDoubt(RunBroke):
-    """A live tool was cut between its call and its return, so it is not known whether it acted.
+    """A live tool was interrupted between its call and its return, so it is not known whether it acted.
 
-    Look in the other system whether the call arrived. Greenroom never repeats it by itself; answer the
-    call by hand, or start the trial over.
+    Check in the other system whether the call arrived. Greenroom never repeats it by itself; record the
+    answer yourself, or start the trial over.
     """
 
 
 class LoopLimit(RunBroke):
-    """A loop or an agent took more rounds than it is allowed.
+    """A loop or an agent took more rounds than allowed.
 
     If the work needs more rounds, raise `max_rounds` or the agent's `max_steps`; if not, the
     report's timeline shows what was repeated.
@@ -440,7 +441,7 @@ class LoopLimit(RunBroke):
 
 
 class TimeUp(RunBroke):
-    """A live turn took longer than it was allowed to.
+    """A live turn took longer than allowed.
 
     Raise `seconds` of `perform`, or find the slow step in the conversation's timeline.
     """
@@ -459,7 +460,7 @@ class MetricsHung(RunBroke):
 
 
 class MiddlewareFailed(RunBroke):
-    """Middleware raised in one of its hooks, or answered with what cannot be used.
+    """Middleware raised in one of its hooks, or gave an unusable answer.
 
     The message names the middleware and the hook. `greenroom.testing.MiddlewareContract` tests yours
     before it wraps a run.
@@ -476,7 +477,7 @@ class OverBudget(RunBroke):
 class SecretsLost(RunBroke):
     """A stored run can no longer be measured: secrets were removed when it was saved.
 
-    Measure while the run is going on, or run the case again: what was redacted when it was saved is gone.
+    Measure during the run, or run the case again: what was redacted cannot be recovered.
     """
 
     phase: ClassVar[Phase] = "metric"
@@ -493,7 +494,7 @@ class WorkerDied(RunBroke):
 class UserAgentFailed(RunBroke):
     """The simulated user was missing, raised, hung, or gave an unusable answer.
 
-    Give the case a user that can answer: `user=Lines(…)`, a `SimulatedUser`, or `UserAgents` with an
+    Give the case a user who can answer: `user=Lines(…)`, a `SimulatedUser`, or `UserAgents` with an
     answer for each tool that asks.
     """
 

@@ -1,4 +1,4 @@
-"""How this Greenroom was installed, and so how to install it once more: with an extra, or elsewhere."""
+"""How this Greenroom was installed, and so how to install it again: with an extra, or elsewhere."""
 
 import json
 import shlex
@@ -10,7 +10,7 @@ _NAME = "greenroom"
 
 
 def requirement(extra: str = "") -> str:
-    """The line of a requirements file that installs Greenroom as the running one was installed."""
+    """The line of a requirements file that installs Greenroom the way this one was installed."""
     origin = _origin()
     extras = f"[{extra}]" if extra else ""
     url = str(origin.get("url", ""))
@@ -25,20 +25,20 @@ def requirement(extra: str = "") -> str:
 
 
 def how_to_install(extra: str) -> str:
-    """The command that installs an extra of the running Greenroom."""
+    """The command that installs an extra of this Greenroom."""
     line = requirement(extra)
     return f"pip install {line}" if line.startswith("-e ") else f"pip install '{line}'"
 
 
 def local_path() -> str:
-    """The folder or file of this machine that Greenroom was installed from; empty if from elsewhere."""
+    """The folder or file on this machine that Greenroom was installed from; empty if it came from elsewhere."""
     parts = urlsplit(str(_origin().get("url", "")))
     return unquote(parts.path) if parts.scheme == "file" else ""
 
 
 @cache
 def _origin() -> dict[str, Any]:
-    """What the installer wrote down about where it found Greenroom; empty for an index."""
+    """The installer's record of where it found Greenroom; empty for a package index."""
     from importlib.metadata import PackageNotFoundError, distribution  # slow, and rarely needed
 
     try:

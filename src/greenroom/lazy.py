@@ -11,7 +11,7 @@ def lazy(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package.
 
-    `modules` has the names that each module gives, separated by spaces, by its path in the package.
+    `modules` maps each module's path in the package to the names it provides, separated by spaces.
     """
     home = {name: module for module, names in modules.items() for name in names.split()}
 

@@ -1,4 +1,4 @@
-"""The one door for plug-ins: what packages offer by entry points, our own package among them.
+"""The one place that finds plug-ins: what packages, ours included, offer by entry points.
 
 Entry points are read when a name is first asked for, and a plug-in is imported when it is used.
 """
@@ -20,9 +20,9 @@ _FEW = 12
 class Plugins(Generic[T]):
     """The plug-ins of one entry-point group, by name.
 
-    `noun` is what messages call one of them. `accept` turns what an entry point leads to into what
-    callers use, given its name; None refuses it, and `wanted` says what it should be. `unknown` is
-    the error for a name that no package offers.
+    `noun` is what messages call one of them. `accept` is given a name and the object its entry point
+    leads to, and returns what callers use; None refuses it, and `wanted` says what it should be.
+    `unknown` is the error for a name that no package offers.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Plugins(Generic[T]):
         return sorted(_installed(self.group))
 
     def load(self, name: str) -> T:
-        """The plug-in of this name, imported now."""
+        """Import and return the plug-in of this name."""
         points = _installed(self.group).get(name)
         if points is None:
             raise self._unknown(f"there is no {self.noun} {name!r}. {suggest(name, self.names())}")
@@ -65,7 +65,9 @@ class Plugins(Generic[T]):
                 f"the {self.noun} {name!r} of {_offer(points[0])} cannot be loaded: {error}. "
                 f"{_how_to_install(points[0])}"
             ) from error
-        except Exception as error:  # a package's own code, whatever it raises when it is imported
+        except (
+            Exception
+        ) as error:  # importing runs the package's own code, which may raise anything
             raise BadPlugin(
                 f"the {self.noun} {name!r} of {_offer(points[0])} cannot be loaded: "
                 f"{type(error).__name__}: {error}. Correct that package, or uninstall it."
@@ -84,7 +86,7 @@ def forget() -> None:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """The names that may be meant by one that is unknown; all of them if they are few or none is near."""
+    """A hint for an unknown name: the similar names; all names if they are few or none is similar."""
     from difflib import get_close_matches  # slow to load, and only a mistake needs it
 
     names = list(known)
@@ -97,7 +99,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 @cache
 def _installed(group: str) -> "dict[str, list[EntryPoint]]":
-    """What each name leads to: several things if packages disagree, and then none is chosen."""
+    """The entry points of each name; more than one if packages offer the same name."""
     from importlib.metadata import entry_points  # slow to load, and only names need it
 
     found: dict[str, dict[str, EntryPoint]] = {}
@@ -107,7 +109,7 @@ def _installed(group: str) -> "dict[str, list[EntryPoint]]":
 
 
 def _offer(point: "EntryPoint") -> str:
-    """The package and what it offers, for errors only: the package's name is read from its files."""
+    """The package and what it offers. Slow, so for errors only: the package's name is read from its files."""
     return f"{_package(point)} ({point.value})"
 
 
@@ -116,7 +118,7 @@ def _package(point: "EntryPoint") -> str:
 
 
 def _how_to_install(point: "EntryPoint") -> str:
-    """Advice on a missing module: a package may have an extra called like the part that needs it."""
+    """Advice on a missing module: a package may have an extra named after the part that needs it."""
     extras = point.dist.metadata.get_all("Provides-Extra") or [] if point.dist else []
     for part in reversed(point.module.replace("_", "-").split(".")):
         if part in extras and _package(point) == "greenroom":

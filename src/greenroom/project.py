@@ -1,4 +1,4 @@
-"""The settings of a project: what `[tool.greenroom]` of the nearest `pyproject.toml` says."""
+"""The settings of a project: `[tool.greenroom]` of the nearest `pyproject.toml`."""
 
 import re
 from functools import lru_cache
@@ -23,13 +23,13 @@ class Project(NamedTuple):
     settings: dict[str, Any]
 
     def place(self, key: str, table: str = _TABLE) -> str:
-        """Where a setting stands, for a message."""
+        """Where a setting is written, for a message."""
         line = _line_of(self.text, table, key)
         return f"{self.file}, line {line}" if line else str(self.file)
 
 
 def nearest_project(folder: Path | None = None) -> Project | None:
-    """The project of a folder, or of the one we are in; None if no `pyproject.toml` is there or above."""
+    """The project of a folder (default: the current one); None without a `pyproject.toml` there or above."""
     try:
         start = Path.cwd() if folder is None else folder.resolve()
     except OSError:  # the folder is gone, and its project with it
@@ -42,7 +42,7 @@ def nearest_project(folder: Path | None = None) -> Project | None:
 
 
 def project_in(file: Path) -> Project:
-    """What a `pyproject.toml` says of Greenroom; BadFile lists all settings that there are not."""
+    """The Greenroom settings of a `pyproject.toml`; BadFile lists all unknown ones."""
     try:
         return _read(file, file.stat().st_mtime_ns)
     except OSError as error:
@@ -51,7 +51,7 @@ def project_in(file: Path) -> Project:
 
 @lru_cache(maxsize=16)
 def _read(file: Path, changed: int) -> Project:
-    import tomllib  # slow to load, and many a folder has no project
+    import tomllib  # slow to load, and many folders have no project
 
     try:
         text = file.read_text(encoding="utf-8")
@@ -61,7 +61,7 @@ def _read(file: Path, changed: int) -> Project:
     for step in _TABLE.split("."):
         found = cast("dict[str, Any]", found).get(step, {})
         if not isinstance(found, dict):
-            raise BadFile(f"{file}: {step!r} is {found!r}; settings stand under [{_TABLE}].")
+            raise BadFile(f"{file}: {step!r} is {found!r}; settings belong under [{_TABLE}].")
     project = Project(file, changed, text, cast("dict[str, Any]", found))
     unknown = [
         f"{project.place(name)}: [{_TABLE}] has no setting {name!r}. {suggest(name, SETTINGS)}"
@@ -74,7 +74,7 @@ def _read(file: Path, changed: int) -> Project:
 
 
 def _line_of(text: str, table: str, key: str) -> int | None:
-    """On which line a key of a table stands, as people write it; None if it is written otherwise."""
+    """The line of a key in a table, written in the usual way; None if it is written differently."""
     inside = ""
     for number, line in enumerate(text.splitlines(), start=1):
         if header := _HEADER.match(line):

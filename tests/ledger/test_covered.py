@@ -106,5 +106,5 @@ def test_snapshots_of_other_frameworks_are_read_too() -> None:
     "given", [5, "ledger.jsonl", [None], Ledger([RunEnded(reason="completed")])]
 )
 def test_what_is_no_list_of_ledgers_is_refused(given: Any) -> None:
-    with pytest.raises(BadInput, match="wants ledgers, but got"):
+    with pytest.raises(BadInput, match="needs ledgers, but got"):
         coverage(given)

@@ -41,7 +41,7 @@ def test_functions_and_near_numbers_are_asked_like_other_operators(query, found)
     "operand", [5, [5], [5, -1], [5, math.inf], [math.nan, 1], ["5", 1], [True, 1], [5, 1, 1], None]
 )
 def test_near_wants_a_number_and_a_tolerance(operand):
-    with pytest.raises(BadQuery, match=r"\$near wants \[number, tolerance\]"):
+    with pytest.raises(BadQuery, match=r"\$near needs \[number, tolerance\]"):
         check_query({"total": {"$near": operand}})
 
 
@@ -59,7 +59,7 @@ def test_written_down_a_function_is_named_and_cannot_be_asked_any_more():
     assert holds_code(data)
     assert not holds_code(plain_query({"total": 5, "live": {"n": [1]}}))
     check_query(data)
-    with pytest.raises(BadQuery, match="Give the case itself"):
+    with pytest.raises(BadQuery, match="Pass the case itself"):
         matches(STATE, data)
 
 

@@ -1,4 +1,4 @@
-"""What happened: messages, events, the append-only ledger, and questions to it."""
+"""The record of a trial: messages, events, the append-only ledger, and questions to it."""
 
 from greenroom.ledger.attachments import Attachment, Modality
 from greenroom.ledger.changes import (

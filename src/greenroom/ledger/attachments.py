@@ -1,7 +1,7 @@
 """Attachments as the ledger mentions them: by the digest of their bytes, never the bytes themselves.
 
-In an event or a message an attachment stands in a field of its own. Inside a JSON value (a tool's result,
-the output of a node) it is an object with `$attachment`. The bytes are kept apart: see `blobs`.
+In an event or a message an attachment has its own field. Inside a JSON value (a tool's result,
+the output of a node) it is an object with `$attachment`. The bytes are kept separately: see `blobs`.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ Modality = Literal["text", "image", "audio", "video", "pdf", "structured", "code
 
 
 class Attachment(PydanticStruct, frozen=True, rename={"digest": MARK}):
-    """An image, a sound, a document or any other bytes, known by the SHA-256 of what they are."""
+    """An image, a sound, a document or any other bytes, identified by their SHA-256."""
 
     media_type: str
     digest: str
@@ -29,14 +29,14 @@ class Attachment(PydanticStruct, frozen=True, rename={"digest": MARK}):
 
     @property
     def data(self) -> bytes:
-        """The bytes; BadAttachment if they are nowhere to be found."""
+        """The bytes; BadAttachment if they cannot be found."""
         from greenroom.ledger.blobs import data_of  # most runs have no attachments
 
         return data_of(self)
 
     @property
     def modality(self) -> Modality:
-        """What it is to an agent: an image, a sound, ..."""
+        """What kind of attachment it is to an agent: an image, a sound, ..."""
         kind, _, rest = self.media_type.partition("/")
         if kind in ("image", "audio", "video", "text"):
             return kind  # pyright: ignore[reportReturnType] - one of the four
@@ -54,7 +54,7 @@ def shown_size(size: int) -> str:
 
 
 def attachment_in(value: Json) -> Attachment | None:
-    """The attachment that a JSON value is; None if it is anything else."""
+    """The attachment that a JSON value describes; None if it describes none."""
     if not is_object(value) or not isinstance(value.get(MARK), str):
         return None
     try:
@@ -69,7 +69,7 @@ def attachments_in(value: Json) -> tuple[Attachment, ...]:
 
 
 def message_value(text: str, attachments: Iterable[Attachment]) -> Json:
-    """What was said as one JSON value: the text alone, or a list of the text and its attachments."""
+    """A message as one JSON value: the text alone, or a list of the text and its attachments."""
     given: list[Json] = [plain(one) for one in attachments]
     return [*([text] if text else []), *given] if given else text
 
@@ -77,7 +77,7 @@ def message_value(text: str, attachments: Iterable[Attachment]) -> Json:
 def text_and_attachments(value: Json) -> tuple[str, tuple[Attachment, ...]]:
     """A value as a model sees it: its text, and the attachments that are in it.
 
-    The inverse of `message_value`. In any other value the name of an attachment stands where it was.
+    The inverse of `message_value`. In any other value the name of an attachment takes its place.
     """
     text = as_text(value)
     if isinstance(value, str) or MARK not in text:
@@ -92,7 +92,7 @@ def text_and_attachments(value: Json) -> tuple[str, tuple[Attachment, ...]]:
 
 
 def named(value: Json) -> Json:
-    """The value as a reader is shown it: with the name of each attachment in its place."""
+    """The value as readers see it, with each attachment replaced by its name."""
     return _named(value, {})
 
 

@@ -1,6 +1,6 @@
-"""The bytes of attachments, by digest: made known once, found again in memory or in a folder.
+"""The bytes of attachments, by digest: registered once, found again in memory or in a folder.
 
-What is known in this process is held here; a store keeps it in a folder of its own, so that another process
+What this process knows is held here; a store keeps it in its own folder, so that another process
 that reads the same ledgers finds it. Bytes have no owner: equal ones are the same blob.
 """
 
@@ -17,7 +17,7 @@ from greenroom.ledger.attachments import MARK, Attachment, shown_size
 from greenroom.ledger.text_files import read_regular
 
 MOST_BYTES = 20_000_000
-"""No attachment is larger: providers take no more in a question."""
+"""The largest attachment allowed: providers take no more in one request."""
 FOLDER = "attachments"
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -57,23 +57,23 @@ _SIGNED = {
     "audio/flac": re.compile(rb"fLaC"),
     "application/pdf": re.compile(rb"%PDF-"),
 }
-"""How files of these types begin, whatever wrote them."""
+"""The first bytes of files of these types."""
 
 _known: dict[str, bytes | Path] = {}
-"""What was made known in this process, in that order: bytes, or the file that holds them."""
+"""What was registered in this process, in order: the bytes, or the file that holds them."""
 _passing: set[str] = set()
-"""What a run has made: it need not be held any longer once a folder keeps it."""
+"""The digests that a run produced: they need no longer be held once a folder keeps them."""
 _folders: dict[Path, None] = {}
-"""Where else bytes may lie."""
+"""Folders that may hold more bytes."""
 _sources: dict[str, Callable[[str], bytes | None]] = {}
-"""Who else may have bytes, by a name of its own: each is asked for a digest."""
+"""Other sources of bytes, by name: each is asked for a digest."""
 
 
 def attach(source: str | Path | bytes, media_type: str = "", *, name: str = "") -> Attachment:
-    """A file, or bytes, to be sent along with a message or given back by a mock.
+    """A file, or bytes, to send with a message or to return from a mock.
 
-    A relative path is looked for next to the Python file that says it. The media type is that of the file's
-    suffix or of its first bytes unless it is given.
+    A relative path is resolved from the calling Python file. Unless given, the media type is taken from the
+    file's suffix or its first bytes.
     """
     if isinstance(source, bytes):
         return blob(source, media_type, name)
@@ -87,7 +87,7 @@ def attach(source: str | Path | bytes, media_type: str = "", *, name: str = "") 
 
 
 def file_blob(path: Path, media_type: str = "", name: str = "") -> Attachment:
-    """The attachment that a file is."""
+    """An attachment made from a file."""
     try:
         data = read_regular(path, MOST_BYTES, "attach something smaller")
     except BadFile as error:
@@ -99,7 +99,7 @@ def file_blob(path: Path, media_type: str = "", name: str = "") -> Attachment:
 
 
 def blob(data: bytes, media_type: str = "", name: str = "") -> Attachment:
-    """The attachment that these bytes are, held in memory."""
+    """An attachment made from these bytes, held in memory."""
     found = described(data, media_type, name, name or "the attachment")
     _known[found.digest] = data
     _passing.discard(found.digest)
@@ -107,7 +107,7 @@ def blob(data: bytes, media_type: str = "", name: str = "") -> Attachment:
 
 
 def given_blob(data: bytes, media_type: str, name: str = "") -> Attachment:
-    """The attachment that a model, a tool or a framework gave, whatever it is."""
+    """An attachment from a model, a tool or a framework, of any media type."""
     kind = media_type or "application/octet-stream"
     digest = sha256(data).hexdigest()
     held = _known.get(digest)
@@ -123,7 +123,7 @@ def _usual_name(digest: str, media_type: str) -> str:
 
 
 def described(data: bytes, media_type: str, name: str, where: str) -> Attachment:
-    """What is known of these bytes; BadAttachment if they are not what they are said to be."""
+    """The attachment for these bytes; BadAttachment if they are not of the declared type."""
     if not data:
         raise BadAttachment(f"{where} is empty; there is nothing to attach.")
     if len(data) > MOST_BYTES:
@@ -150,7 +150,7 @@ def _family(media_type: str) -> str:
 
 
 def data_of(attachment: Attachment) -> bytes:
-    """The bytes of an attachment, wherever they lie."""
+    """The bytes of an attachment, wherever they are."""
     digest = attachment.digest
     if not _DIGEST.fullmatch(digest):
         raise BadAttachment(f"{digest[:80]!r} is not a digest of an attachment.")
@@ -169,18 +169,18 @@ def data_of(attachment: Attachment) -> bytes:
     if isinstance(held, Path):
         raise BadAttachment(f"{held} was changed or removed after it was attached.")
     raise BadAttachment(
-        f"the bytes of {attachment} are not here. They lie in the folder {FOLDER!r} of the store that "
-        f"the run was recorded in, or next to the ledger: copy that too."
+        f"the bytes of {attachment} are not here. They are in the folder {FOLDER!r} of the store that "
+        f"the run was recorded in, or next to the ledger; copy that folder too."
     )
 
 
 def is_any_known() -> bool:
-    """Whether this process knows of any attachment at all."""
+    """Whether this process knows any attachment."""
     return bool(_known)
 
 
 def known_digest(data: bytes) -> str:
-    """The digest of bytes that this process knows as an attachment; "" if it does not."""
+    """The digest of these bytes if this process knows them as an attachment, else ""."""
     digest = sha256(data).hexdigest()
     return digest if digest in _known else ""
 
@@ -197,7 +197,7 @@ def _place(folder: Path, digest: str) -> Path:
 
 
 class BlobFolder:
-    """A folder that keeps bytes by their digests, each whole or not at all, for any number of processes."""
+    """A folder that keeps bytes by their digests, safe for any number of processes: each file is written whole or not at all."""
 
     __slots__ = ("_count", "path")
 
@@ -207,24 +207,24 @@ class BlobFolder:
         look_in(path)
 
     def keep_known(self) -> None:
-        """Keep whatever was made known in this process since the last time."""
+        """Keep everything registered in this process since the last call."""
         known = len(_known)
         if self._count < known:
             self.keep(list(_known)[self._count : known])
             self._count = known
 
     def keep_mentioned(self, written: bytes | str) -> None:
-        """Keep what is about to be written down mentions, and nothing else that this process knows."""
+        """Keep only the attachments mentioned in what is about to be written."""
         if isinstance(written, bytes):
             written = written.decode() if _MARK_BYTES in written else ""
         self.keep(digests_in(written))
 
     def keep(self, digests: Iterable[str]) -> None:
-        """Keep the bytes of these digests, as far as they are at hand."""
+        """Keep the bytes of these digests, where they are available."""
         for digest in digests:
             target = _place(self.path, digest)
             try:
-                os.utime(target)  # so that they are not taken for left over
+                os.utime(target)  # so that a clean-up does not take them for leftovers
             except FileNotFoundError:
                 try:
                     data = data_of(Attachment("", digest, 0, digest[:8]))
@@ -248,12 +248,12 @@ def look_in(folder: Path) -> None:
 
 
 def ask_also(name: str, source: Callable[[str], bytes | None]) -> None:
-    """Ask this source for bytes too; one that had this name before is asked no more."""
+    """Ask this source for bytes too; it replaces an earlier one of this name."""
     _sources[name] = source
 
 
 def at_hand(digest: str) -> bytes | None:
-    """The bytes of this digest, if this process can get at them without asking any source."""
+    """The bytes of this digest, if this process has them without asking a source."""
     place = _known.get(digest)
     return _read(place) if isinstance(place, Path) else place
 
@@ -268,7 +268,7 @@ _MENTIONED = re.compile(rf"""{re.escape(MARK)}["']?:\s*["']?([0-9a-f]{{64}})""")
 
 
 def keep_beside(file: Path, text: str) -> None:
-    """Keep the bytes that a file is to mention, in a folder next to it."""
+    """Keep the bytes that a file mentions in a folder next to it."""
     if digests := digests_in(text):
         BlobFolder(file.absolute().parent / FOLDER).keep(digests)
 
@@ -281,12 +281,12 @@ def look_beside(file: Path) -> None:
 
 
 def known_at(digest: str, folder: BlobFolder) -> None:
-    """Know that these bytes lie in a folder."""
+    """Remember that these bytes are in a folder."""
     _known.setdefault(digest, _place(folder.path, digest))
 
 
 def _write(target: Path, data: bytes) -> None:
-    """Write a file at once: readers see all of it or nothing."""
+    """Write a file atomically: readers see all of it or nothing."""
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = target.with_name(f"{target.name}.{os.getpid()}.{get_ident()}.tmp")
     try:

@@ -1,4 +1,4 @@
-"""Changes of state: how they are requested, recorded, merged and applied."""
+"""State changes: how they are requested, recorded, merged and applied."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
@@ -13,7 +13,7 @@ from greenroom.ledger.plain import Json, is_array, is_object, plain, same
 BUILT_IN_SCOPES = ("session", "user", "app", "temp")
 
 State = dict[str, dict[str, Json]]
-"""The state of a run: values by scope and key."""
+"""The state of a trial: values by scope and key."""
 Place = tuple[str, tuple[str, ...]]
 Operation = Literal["set", "append", "delete"]
 T = TypeVar("T")
@@ -33,7 +33,7 @@ class Change(Struct, frozen=True, omit_defaults=True):
         return ".".join(self.path)
 
     def meets(self, other: "Change") -> bool:
-        """Whether one place is the other or lies inside it."""
+        """Whether one place equals the other or is inside it."""
         shared = min(len(self.path), len(other.path))
         return self.scope == other.scope and self.path[:shared] == other.path[:shared]
 
@@ -66,12 +66,12 @@ def replace(value: object) -> MarkedValue:
 
 
 def delete() -> MarkedValue:
-    """Remove the key from the state."""
+    """Remove this key from the state."""
     return MarkedValue("delete")
 
 
 class WithStateChange(Struct, Generic[T], frozen=True, omit_defaults=True):
-    """A result that also asks for changes of the main state."""
+    """A result that also asks for state changes."""
 
     result: T
     changes: tuple[Change, ...]
@@ -80,13 +80,13 @@ class WithStateChange(Struct, Generic[T], frozen=True, omit_defaults=True):
 def with_state_change(result: T, changes: Mapping[Any, object]) -> WithStateChange[T]:
     """`result`, plus changes by scope that reach the agent's state when the user has answered.
 
-    Fields of a schema may stand for their places: `{Billing.ticket: "T-1"}`.
+    Schema fields may be used as keys: `{Billing.ticket: "T-1"}`.
     """
     return WithStateChange(result, changes_of(changes))
 
 
 def unwrapped(value: object) -> tuple[object, tuple[Change, ...]]:
-    """A result apart from the changes of state it asks for."""
+    """Split a result from the state changes it asks for."""
     if isinstance(value, WithStateChange):
         whole = cast("WithStateChange[Any]", value)
         return whole.result, whole.changes
@@ -127,13 +127,13 @@ def _leaves(
 
 
 def state_in(value: Json) -> State:
-    """A copy of the state in an event: objects by scope; anything else in there is left out."""
+    """A copy of the state in an event: objects by scope; anything else is left out."""
     scopes = value if is_object(value) else {}
     return {scope: deepcopy(held) for scope, held in scopes.items() if is_object(held)}
 
 
 def apply_changes(state: State, changes: Iterable[Change]) -> None:
-    """Bring `state` forward by `changes`, in order; later ones win."""
+    """Apply `changes` to `state` in order; later ones win."""
     for change in changes:
         _apply(state.setdefault(change.scope, {}), change)
 
@@ -176,7 +176,7 @@ def check_appends(state: State, changes: Iterable[Change], where: str) -> None:
 
 
 def value_in(state: State, scope: str, path: Iterable[str]) -> Json:
-    """What the state holds at a place; None if there is nothing."""
+    """The value at a place in the state; None if there is none."""
     value: Json = state.get(scope, {})
     for key in path:
         value = value.get(key) if is_object(value) else None
@@ -203,7 +203,7 @@ def conflicts(writers: Iterable[Iterable[Change]]) -> tuple[Conflict, ...]:
 
 
 def _wished(wish: Mapping[Place, Json], scope: str, path: tuple[str, ...]) -> Iterator[Json]:
-    """What one writer wants at `path`: said outright, or by setting what lies around it."""
+    """The value one writer sets at `path`, directly or by setting a value that contains it."""
     for length in range(len(path), 0, -1):
         if (scope, path[:length]) in wish:
             value = wish[scope, path[:length]]

@@ -1,10 +1,10 @@
-"""Words to choose from: what is not one of them is refused, with the one that may be meant."""
+"""A value checked against a fixed set of words, with a suggestion for a misspelt one."""
 
 from collections.abc import Iterable
 
 
 def choice_problem(given: object, choices: Iterable[str]) -> str:
-    """Why something is not one of the choices, in words; nothing if it is one of them."""
+    """A message saying that a value is not one of the choices; empty if it is one."""
     known = list(choices)
     if isinstance(given, str) and given in known:
         return ""

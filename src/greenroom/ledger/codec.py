@@ -1,4 +1,4 @@
-"""Ledgers as JSON lines: one event a line, so a cut file loses at most its last line."""
+"""Ledgers as JSON lines: one event per line, so an interrupted write loses at most the last line."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ def _lenient() -> "msgspec.json.Decoder[AnyEvent]":
 
 
 def _foreign(value: object) -> object:
-    """JSON for a value of another type, where a case may hold anything, such as in its tags."""
+    """JSON for a value of another type: parts of a case, such as its tags, may hold anything."""
     from pydantic_core import to_jsonable_python
 
     return to_jsonable_python(value)
@@ -33,7 +33,7 @@ _ENCODER = msgspec.json.Encoder(enc_hook=_foreign)
 
 
 def encoded(event: Event) -> bytes:
-    """An event as a line of JSON, its end included; what was left at its default is left out."""
+    """An event as a line of JSON, with its newline; fields at their defaults are left out."""
     try:
         return _ENCODER.encode(event) + b"\n"
     except ValueError:
@@ -41,18 +41,18 @@ def encoded(event: Event) -> bytes:
 
 
 def event_data(event: Event) -> dict[str, Json]:
-    """An event as a JSON object, as it is written."""
+    """An event as a JSON object, in its written form."""
     return json.loads(encoded(event))
 
 
 def event_from(data: object) -> Event:
-    """The event that is written as a JSON object; BadLedger if it is none."""
+    """The event in a JSON object; BadLedger if it is not one."""
     (event,) = decode([f"{json.dumps(data)}", ""], "history")
     return event
 
 
 def encoded_lines(events: Sequence[Event]) -> bytes:
-    """Events as lines of JSON, each as `encoded` has it, in one go."""
+    """Events as lines of JSON, each as `encoded` writes it."""
     try:
         return _ENCODER.encode_lines(events)
     except ValueError:
@@ -68,7 +68,7 @@ def json_of(data: object, default: Callable[[object], object] | None = None) -> 
 
 
 def _odd_json_of(data: object, default: Callable[[object], object] | None) -> bytes:
-    """JSON of what msgspec refuses: numbers of thousands of digits, odd keys, half characters."""
+    """JSON of what msgspec refuses: numbers of thousands of digits, odd keys, half surrogate pairs."""
     from pydantic_core import PydanticSerializationError, to_json
 
     try:
@@ -78,9 +78,9 @@ def _odd_json_of(data: object, default: Callable[[object], object] | None) -> by
 
 
 def _mended(event: Event) -> bytes:
-    """JSON of what msgspec refuses: numbers of thousands of digits, and half characters.
+    """JSON of what msgspec refuses: numbers of thousands of digits, and half surrogate pairs.
 
-    Half a character, as a cut stream leaves it, is replaced, so that the rest of the run is kept.
+    Half a pair, which an interrupted stream leaves, is replaced, so that the rest of the trial is kept.
     """
     from pydantic_core import PydanticSerializationError, to_json
 
@@ -95,7 +95,7 @@ def _mended(event: Event) -> bytes:
 def decode(lines: Iterable[str], source: str = "ledger") -> Iterator[Event]:
     """The events in these lines; BadLedger names the line that is not one.
 
-    A last line without its newline that does not parse is the mark of a cut, and is left out.
+    A last line that does not parse and has no newline is an interrupted write, and is left out.
     """
     numbered = [(number, line) for number, line in enumerate(lines, start=1)]
     last = len(numbered)
@@ -109,7 +109,7 @@ def decode(lines: Iterable[str], source: str = "ledger") -> Iterator[Event]:
                 return  # not even JSON
             raise BadLedger(
                 f"{source}, line {number} is not an event of a ledger: {error}. "
-                f"Ledgers are written by Ledger.save, one JSON object a line."
+                f"Ledgers are written by Ledger.save, one JSON object per line."
             ) from error
 
 
@@ -118,5 +118,5 @@ def _event(line: str) -> Event:
         return _decoder().decode(line)
     except msgspec.ValidationError:
         # Events are not checked when they are made: a model may have counted 12.0 tokens, or given
-        # its price as a Decimal, which is written as a text.
+        # its price as a Decimal, which is written as a string.
         return _lenient().decode(line)

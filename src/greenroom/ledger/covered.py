@@ -22,13 +22,13 @@ from greenroom.ledger.snapshots import Facts, as_facts, parts_of, tools_of
 _PLAIN_TYPES = frozenset(
     ("int", "str", "float", "bool", "list", "dict", "tuple", "set", "Any", "Literal")
 )
-"""Of parameters of other types the signature does not say who gives them: the model, or the run."""
+"""For other types, the signature does not say whether the model or the run provides the argument."""
 _BEGINS = "__start__"
-"""What LangGraph calls the node that stands before all others."""
+"""What LangGraph calls the node before all others."""
 
 
 class Coverage(Struct, frozen=True):
-    """How often runs came to each part of an agent; what is at 0 was never tried.
+    """How often trials reached each part of an agent; a count of 0 means never tried.
 
     Nodes are counted by the trials that visited them, tools and arguments by calls. `failures` counts the
     calls of a tool that ended in an error, `personas` the trials of each simulated user.
@@ -42,7 +42,7 @@ class Coverage(Struct, frozen=True):
     personas: Mapping[str, int]
 
     def untried(self, what: str) -> list[str]:
-        """The `nodes`, `tools`, `arguments` or `failures` that no run has shown."""
+        """The `nodes`, `tools`, `arguments` or `failures` that no trial has shown."""
         counts: Mapping[str, int] = getattr(self, what)
         return [name for name, count in counts.items() if not count]
 
@@ -69,7 +69,7 @@ _WORDS = {
 
 
 def coverage(ledgers: Iterable[Iterable[Event]]) -> Coverage:
-    """What these runs have exercised of their agents: nodes, tools, arguments, failures of tools, personas."""
+    """Count which nodes, tools, arguments, tool failures and personas these trials have exercised."""
     counts = {name: Counter[str]() for name in (*_WORDS, "personas")}
     trials = 0
     _check_ledgers(ledgers)
@@ -77,7 +77,7 @@ def coverage(ledgers: Iterable[Iterable[Event]]) -> Coverage:
         _check_ledgers(ledger)
         trials += 1
         events = [*ledger]
-        # They never came to a tool: there is none of that name, or their arguments do not fit.
+        # These calls never reached a tool: no tool has that name, or their arguments do not fit.
         refused = {
             one.call_id for one in events if isinstance(one, ToolFailed) and one.source == "refused"
         }
@@ -91,13 +91,13 @@ def _check_ledgers(given: object) -> None:
     """BadInput if this is neither a ledger nor a list of them."""
     if not isinstance(given, Iterable) or isinstance(given, str | bytes):
         raise BadInput(
-            f"coverage(...) wants ledgers, but got {type(given).__name__}. Give it a list of them, such as "
+            f"coverage(...) needs ledgers, but got {type(given).__name__}. Give it a list of them, such as "
             f"[result.ledger for result in report]."
         )
 
 
 def _counted(event: Event, counts: Mapping[str, Counter[str]]) -> str:
-    """Count an event of the agent's; the node that it visits, or nothing."""
+    """Count one of the agent's events; return the node that it visits, if any."""
     if event.voice != "agent":
         return ""
     match event:
@@ -121,7 +121,7 @@ def _counted(event: Event, counts: Mapping[str, Counter[str]]) -> str:
 
 
 def _know(begun: RunStarted, counts: Mapping[str, Counter[str]]) -> None:
-    """Take in what the agent of a run is made of, and who talks to it."""
+    """Register the parts of a trial's agent, and the persona that talks to it."""
     if is_object(begun.agent):
         for node in _leaves(begun.agent):
             counts["nodes"][node] += 0
@@ -135,14 +135,14 @@ def _know(begun: RunStarted, counts: Mapping[str, Counter[str]]) -> None:
 
 
 def _arguments(tool: OfferedTool) -> Iterator[str]:
-    """The arguments that a model may give, as far as that is recorded."""
+    """The arguments that a model may give, if they are recorded."""
     if is_object(tool.parameters):
         given = tool.parameters.get("properties")
         yield from given if is_object(given) else ()
         return
     try:
         body = ast.parse(f"def f{tool.takes}: ...").body[0] if tool.takes else None
-    except SyntaxError:  # a default that is no expression
+    except SyntaxError:  # a default value whose repr is not an expression
         return
     if isinstance(body, ast.FunctionDef):
         for given in (*body.args.posonlyargs, *body.args.args, *body.args.kwonlyargs):
@@ -160,7 +160,7 @@ def _within(facts: Facts) -> list[Facts]:
 
 
 def _leaves(facts: Facts) -> Iterator[str]:
-    """The nodes that do something themselves, as events name them."""
+    """The nodes that do work themselves, by the names used in events."""
     match facts.get("nodes"):
         case {**nodes}:
             yield from (str(name) for name in nodes if name != _BEGINS)

@@ -1,7 +1,7 @@
 """Where two ledgers differ: per side and place, so that the order of branches does not count.
 
-Times, ids of calls, what was spent and who answered are not differences; nor is what a framework keeps
-for itself.
+Times, ids of calls, what was spent and who answered are not differences; nor is a framework's
+internal state.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,9 +54,9 @@ class Difference(Struct, frozen=True):
 def diff(
     one: Ledger, other: Ledger, was: str = "in the first", now: str = "in the second"
 ) -> list[Difference]:
-    """Where two runs differ, at most once per side and path, in the order of the first run; empty if nowhere.
+    """Where two trials differ, at most once per side and path, in the order of the first; empty if nowhere.
 
-    `was` and `now` say in the words of a difference which run is meant.
+    `was` and `now` are the words that name the two trials in a difference.
     """
     left, right = _by_place(one), _by_place(other)
     found: list[Difference] = []
@@ -70,7 +70,7 @@ def diff(
 def input_difference(
     one: ModelInput, other: ModelInput, was: str = "in the first", now: str = "in the second"
 ) -> str:
-    """How two questions to a model differ first, in words; "" if they do not."""
+    """The first difference between two questions to a model, in words; "" if there is none."""
 
     def differs(what: str, old: object, new: object) -> str:
         return f"{what}: {_short(old)} {was}, {_short(new)} {now}"
@@ -119,7 +119,7 @@ def _by_place(ledger: Ledger) -> dict[Place, list[tuple[Event, dict[str, Any]]]]
         place = (event.voice, "/".join(_named(part, ids) for part in event.path.split("/")))
         line = found.setdefault(place, [])
         facts = _facts(event, ids, inputs.get((event.voice, event.seq)))
-        # A question that was cut and asked again was asked once.
+        # A question that was interrupted and asked again counts once.
         if isinstance(event, ModelCalled) and line and line[-1][1] == facts:
             continue
         line.append((event, facts))
@@ -137,7 +137,7 @@ def _named(part: str, ids: Mapping[str, str]) -> str:
 
 
 def _names_of_ids(ledger: Ledger) -> dict[str, str]:
-    """A name for the id of each call that two runs share: the place of the call, and its number there."""
+    """A name for each call id, shared by two trials: the place of the call, and its number there."""
     names: dict[str, str] = {}
     counts: dict[tuple[str, str], int] = {}
     for event in ledger:
@@ -153,7 +153,7 @@ def _names_of_ids(ledger: Ledger) -> dict[str, str]:
 
 
 def _facts(event: Event, ids: Mapping[str, str], request: ModelInput | None) -> dict[str, Json]:
-    """What an event says, without what differs from run to run."""
+    """An event's content, without what differs from trial to trial."""
     facts: dict[str, Any] = {"kind": event.kind}
     for name in event.__struct_fields__:
         if name in _ACCIDENTS or name in ("path", "voice"):
@@ -219,7 +219,7 @@ def _calls(message: Message) -> list[ToolCall]:
 
 
 def _parting(old: str, new: str) -> tuple[str, str]:
-    """Two texts from shortly before where they part."""
+    """Two strings, each from shortly before their first difference."""
     same = next(
         (at for at, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]),
         min(len(old), len(new)),

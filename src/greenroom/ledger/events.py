@@ -1,4 +1,4 @@
-"""Everything that can happen in a run, one frozen type per kind of fact.
+"""Everything that can happen in a trial, one frozen type per kind of fact.
 
 Each event knows where it happened (`path`, see `ledger.paths`), on whose side (`voice`), when
 (`at`, seconds since the epoch) and its place in the ledger (`seq`); the ledger stamps the last two.
@@ -19,17 +19,17 @@ from greenroom.ledger.plain import Json
 Source = Literal["live", "mock", "cached", "replayed", "refused", "user", "middleware", "simulated"]
 """Who answered a call."""
 EndReason = Literal["completed", "finished", "state_matches", "max_turns", "max_seconds", "error"]
-"""Why a trial is over."""
+"""Why a trial ended."""
 LIMITS: Final[tuple[EndReason, ...]] = ("max_turns", "max_seconds")
 """The ends at a limit: the conversation would have continued."""
 CUT_SHORT: Final[tuple[EndReason, ...]] = (*LIMITS, "error")
-"""The ends that nobody in the conversation chose."""
+"""The ends that neither side of the conversation chose."""
 YieldType = Literal["message", "tool"]
 Unseen = Literal["models", "tools", "args", "results", "words", "user", "state", "nodes", "times"]
-"""What a record must not hold, although it can happen.
+"""What a record may lack, although it happened.
 
 The calls of models and of tools; what tools were given and what they returned; what the agent and what
-the user said; the state; which parts of the agent were at work; and when anything happened.
+the user said; the state; which parts of the agent were active; and when anything happened.
 """
 
 
@@ -48,10 +48,10 @@ class Event(
     tag=_kind,
     gc=False,
 ):
-    """A fact of a run."""
+    """A fact of a trial."""
 
     VALUES: ClassVar[tuple[str, ...]] = ()
-    """Fields that hold what others gave us, copied to plain JSON when the event is appended."""
+    """Fields with values from outside, copied to plain JSON when the event is appended."""
 
     path: str = ""
     voice: Voice = "agent"
@@ -60,14 +60,14 @@ class Event(
 
     @property
     def kind(self) -> str:
-        """What it is called in files: `run_started` for `RunStarted`."""
+        """The name of the kind in files: `run_started` for `RunStarted`."""
         return str(self.__struct_config__.tag)
 
 
 class RunStarted(Event, frozen=True, kw_only=True):
-    """The case's data, the agent's graph and the state it all begins with."""
+    """A trial began: the case's data, the agent's graph and the initial state."""
 
-    # `case` and `agent` are made of JSON by those who write them down, and copied nowhere else.
+    # Whoever writes `case` and `agent` makes them of plain JSON, so they are not copied again.
     VALUES: ClassVar[tuple[str, ...]] = ("state",)
     run_id: str
     case: Json = None
@@ -75,21 +75,21 @@ class RunStarted(Event, frozen=True, kw_only=True):
     digest: str = ""
     state: Json = None
     opaque: tuple[Unseen, ...] = ()
-    """What of the run could not be seen: it is missing here, but may have happened."""
+    """What could not be observed: it is missing here, but may have happened."""
     observed: tuple[Unseen, ...] = ()
-    """Which calls were seen if they passed a seam: if none did, some may have gone unseen."""
+    """Calls that are seen when they pass a seam: if none was seen, some may have gone unseen."""
     trial: int = 1
-    """Which trial of its case it is."""
+    """The number of this trial of its case."""
     recorded_at: float | None = None
-    """Of a replay: when the trial was recorded whose answers it repeats."""
+    """For a replay: when the trial whose answers it repeats was recorded."""
 
 
 class RunResumed(Event, frozen=True, kw_only=True):
-    """The run goes on from its ledger; the time since the last event does not count."""
+    """The trial continues from its ledger; the time since the last event does not count."""
 
 
 class Forked(Event, frozen=True, kw_only=True):
-    """From here on another trial goes on: what came before was recorded in that one, the rest was not.
+    """A fork begins here: the events before it are copied from another trial, the rest are new.
 
     `changed` says in words what is different: the agent, a mock, an answer.
     """
@@ -98,11 +98,11 @@ class Forked(Event, frozen=True, kw_only=True):
     from_seq: int
     changed: tuple[str, ...] = ()
     digest: str = ""
-    """Of the agent that goes on."""
+    """The digest of the agent that continues."""
 
 
 class RunEnded(Event, frozen=True, kw_only=True):
-    """Why the run is over, and the error if it broke."""
+    """The trial ended: why, and the error if it broke."""
 
     reason: EndReason
     phase: Phase | None = None
@@ -111,7 +111,7 @@ class RunEnded(Event, frozen=True, kw_only=True):
 
 
 class UserSaid(Event, frozen=True, kw_only=True):
-    """The user addressed the agent, perhaps with changes of state that came along."""
+    """The user addressed the agent, perhaps with state changes."""
 
     text: str
     changes: tuple[Change, ...] = ()
@@ -119,7 +119,7 @@ class UserSaid(Event, frozen=True, kw_only=True):
 
     @property
     def value(self) -> Json:
-        """The message as an agent is given it: the text, or a list of it and the attachments."""
+        """The message as an agent receives it: the text, or a list of the text and the attachments."""
         return message_value(self.text, self.attachments)
 
 
@@ -131,7 +131,7 @@ class AgentSaid(Event, frozen=True, kw_only=True):
 
 
 class InvocationStarted(Event, frozen=True, kw_only=True):
-    """The agent was set going with this input."""
+    """The agent was started with this input."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("input",)
     input: Json = None
@@ -155,11 +155,11 @@ class NodeStarted(Event, frozen=True, kw_only=True):
     node: str
     input: Json = None
     items: Json = None
-    """The list of a map that has it from the state: it is read once."""
+    """The list that a map read from the state: it is read once."""
 
 
 class NodeEnded(Event, frozen=True, kw_only=True):
-    """A node ended with this output and these changes of state."""
+    """A node ended with this output and these state changes."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("output",)
     node: str
@@ -176,11 +176,11 @@ class NodeFailed(Event, frozen=True, kw_only=True):
     error: str
     error_type: str = ""
     ours: str | None = None
-    """As in `ModelFailed`; given where a part's error is raised again as it was."""
+    """As in `ModelFailed`; set where a part's error is raised again unchanged."""
 
 
 class BranchCancelled(Event, frozen=True, kw_only=True):
-    """A part was stopped because it is not needed any more; nothing is recorded below it after this.
+    """A part was stopped because it is no longer needed; nothing is recorded below it after this.
 
     Another branch failed, or won the race; or its time was up.
     """
@@ -199,20 +199,20 @@ class Decided(Event, frozen=True, kw_only=True):
 
 
 class OfferedTool(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A tool as a model got to know it."""
+    """A tool as it was described to a model."""
 
     name: str
     description: str = ""
     parameters: Json = None
-    """The JSON Schema of its arguments; of a tool that is a function of ours `takes` says it."""
+    """The JSON Schema of its arguments; for a Python function, `takes` has it instead."""
     takes: str = ""
     """The function's signature: "(order: int) -> str"."""
 
 
 class Question(Struct, frozen=True, omit_defaults=True, gc=False):
-    """What a model was asked: what the ledger holds already is referred to, the rest is written out.
+    """What a model was asked: parts already in the ledger are references, the rest is written out.
 
-    `ledger.interactions` reads it. A text in `messages` is a reference: `kept:0-4` the first four
+    `ledger.interactions` reads it. A string in `messages` is a reference: `kept:0-4` the first four
     messages of the question before, `reply` the answer to that question, `said:2` the third message of
     the user, `result:ID` the end of the call with that id.
     """
@@ -222,10 +222,10 @@ class Question(Struct, frozen=True, omit_defaults=True, gc=False):
     tools: tuple[OfferedTool, ...] = ()
     output_schema: Json = None
     after: int | None = None
-    """The number of the question before, at this path or at `after_path`."""
+    """The number of the previous question, at this path or at `after_path`."""
     after_path: str = ""
     same_setting: bool = False
-    """Whether instructions, tools and output schema are those of the question before."""
+    """Whether instructions, tools and output schema are those of the previous question."""
 
 
 class ModelCalled(Event, frozen=True, kw_only=True):
@@ -238,9 +238,9 @@ class ModelCalled(Event, frozen=True, kw_only=True):
     messages: int = 0
     tools: tuple[str, ...] = ()
     digest: str = ""
-    """Of the whole question, where its answer may be looked up again."""
+    """The fingerprint of the whole question, under which its answer may be cached."""
     question: Question | None = None
-    """What was asked; None where that is not kept."""
+    """What was asked; None if that is not kept."""
 
 
 class ModelReplied(Event, frozen=True, kw_only=True):
@@ -257,15 +257,15 @@ class ModelReplied(Event, frozen=True, kw_only=True):
     prices: str = ""
     seconds: float = 0.0
     first: float | None = None
-    """Seconds until its first words came; None if it was not asked for its words as they come."""
+    """Seconds until the first words; None if the reply was not streamed."""
     source: Source = "live"
     attachments: tuple[Attachment, ...] = ()
     partial: bool = False
-    """Whether the reply breaks off: its provider cut it at a limit, or it was interrupted."""
+    """Whether the reply is incomplete: its provider stopped it at a limit, or it was interrupted."""
 
     @property
     def paid(self) -> float | None:
-        """What it cost in this run: what was recorded before was paid for before."""
+        """The cost in this run: a recorded or cached answer was paid for earlier."""
         return 0.0 if self.source == "replayed" else self.cost
 
 
@@ -279,7 +279,7 @@ class ModelFailed(Event, frozen=True, kw_only=True):
     n: int = 0
     error_type: str = ""
     ours: str | None = None
-    """Which error of Greenroom's it was or descends from, "" if none; older ledgers do not say."""
+    """The Greenroom error that it was or descends from, "" if none; older ledgers do not say."""
 
 
 class Corrected(Event, frozen=True, kw_only=True):
@@ -289,7 +289,7 @@ class Corrected(Event, frozen=True, kw_only=True):
 
 
 class ToolCalled(Event, frozen=True, kw_only=True):
-    """A tool was called, for the n-th time in this run."""
+    """A tool was called, for the n-th time in this trial."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("args",)
     call_id: str
@@ -310,7 +310,7 @@ class ToolReturned(Event, frozen=True, kw_only=True):
     value: Json = None
     changes: tuple[Change, ...] = ()
     settled: tuple[Change, ...] = ()
-    """What stands, in the order of the calls, where a later call ended first and changed it too."""
+    """The values that hold in the order of the calls, where a later call ended first and changed them too."""
     asks: tuple[Change, ...] = ()
     seconds: float = 0.0
 
@@ -325,7 +325,7 @@ class ToolFailed(Event, frozen=True, kw_only=True):
     error_type: str = ""
     seconds: float = 0.0
     changes: Changes = ()
-    """What was done all the same: only the answer was lost."""
+    """What was done nevertheless: only the answer was lost."""
 
 
 class ToolBlocked(Event, frozen=True, kw_only=True):
@@ -351,7 +351,7 @@ class YieldOpened(Event, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One yield's answer."""
+    """The answer to one yield."""
 
     yield_id: str
     value: Json = None
@@ -373,7 +373,7 @@ class StateChanged(Event, frozen=True, kw_only=True):
 
 
 class StateConflicted(Event, frozen=True, kw_only=True):
-    """Several writers of one round, or calls of one reply, changed one leaf; the last one won."""
+    """Several writers of one round, or calls of one reply, changed the same leaf; the last one won."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("values",)
     scope: str
@@ -391,13 +391,13 @@ class ArtifactSaved(Event, frozen=True, kw_only=True):
 
 
 class Escalated(Event, frozen=True, kw_only=True):
-    """An agent left the rest to whatever stands around it: google-adk ends the loop it is in."""
+    """An agent returned control to the part that contains it: google-adk ends the loop it is in."""
 
     node: str = ""
 
 
 class Noted(Event, frozen=True, kw_only=True):
-    """A named fact of your own, or a warning that belongs to the run."""
+    """Your own named fact, or a warning that belongs to the trial."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("data",)
     name: str
@@ -409,7 +409,7 @@ STOPPED = "greenroom:stopped"
 
 
 class Remembered(Event, frozen=True, kw_only=True):
-    """What a framework keeps for itself, recorded so that its run can be resumed."""
+    """A framework's internal state, recorded so that a trial can be resumed."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("data",)
     name: str

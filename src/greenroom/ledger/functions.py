@@ -17,4 +17,4 @@ complains in strict mode.
 """
 
 Anything = ByName | object
-"""Any value; where it is a lambda, its parameters may be anything."""
+"""Any value; if it is a lambda, it may have any parameters."""

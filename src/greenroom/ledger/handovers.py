@@ -1,4 +1,4 @@
-"""Who handed the conversation over to whom, whichever framework the agents are of."""
+"""Who handed the conversation over to whom, in any framework."""
 
 from collections.abc import Iterator
 
@@ -11,20 +11,20 @@ from greenroom.ledger.plain import is_object
 
 
 class Handover(Struct, frozen=True):
-    """One agent, or node of a graph, left the conversation to another next to it."""
+    """One agent, or node of a graph, handed the conversation to a neighbour."""
 
     by: str
     to: str
     seq: int
-    """The event from which on the other one has it."""
+    """The event from which the other one has it."""
 
 
 def handovers(ledger: Ledger, voice: Voice = "agent") -> list[Handover]:
-    """Every hand-over of a run, in order.
+    """Every handover of a trial, in order.
 
-    A hand-over is a decision of an agent or node by which one of its neighbours goes on: a transfer, a
+    A handover is a decision of an agent or node that lets one of its neighbours continue: a transfer, a
     `Command(goto=...)`, a conditional edge, an output function that runs the other. A sequence, an agent
-    used as a tool and a route to a part of its own are none.
+    used as a tool and a route to one of its own parts are not handovers.
     """
     found = [*_decided(ledger, voice), *_by_code(ledger, voice), *_by_output(ledger, voice)]
     return sorted(found, key=lambda one: one.seq)
@@ -45,7 +45,7 @@ def _decided(ledger: Ledger, voice: Voice) -> Iterator[Handover]:
 
 
 def _by_code(ledger: Ledger, voice: Voice) -> Iterator[Handover]:
-    """Agents that a plain function runs one after another: its code decides who goes on."""
+    """Agents that a plain function runs one after another: its code decides which one continues."""
     first = ledger.first
     facts = first.agent if isinstance(first, RunStarted) else None
     if not is_object(facts) or facts.get("framework") != "function":

@@ -1,4 +1,4 @@
-"""Live things (functions, classes, objects) named so that a change of theirs is noticed."""
+"""Live things (functions, classes, objects) named so that a change to them is noticed."""
 
 import inspect
 import json
@@ -13,9 +13,9 @@ _IDENTITY = re.compile(r"(?P<name>.+):([0-9a-f]{12}|unknown)")
 def code_identity(live: object) -> str:
     """Module, qualified name and a hash of the source; "unknown" where no source can be read.
 
-    Of our own code the name is enough: a new version of Greenroom is not a change of the case.
+    For Greenroom's own code the name is enough: a new version of Greenroom does not change the case.
     """
-    # A tool is known by its function.
+    # A tool is identified by its function.
     live = getattr(live, "fn", live)
     named: Any = live if hasattr(live, "__qualname__") else cast(Any, type(live))
     if str(named.__module__).startswith("greenroom."):
@@ -25,13 +25,13 @@ def code_identity(live: object) -> str:
 
 
 def code_name(text: str) -> str:
-    """The name of the code that an identity stands for; "" if the text is not one."""
+    """The name of the code that an identity stands for; "" if the string is not one."""
     named = _IDENTITY.fullmatch(text)
     return named["name"].rpartition(".")[2] if named else ""
 
 
 def digest_of(data: object) -> str:
-    """Changes whenever this JSON does."""
+    """A digest that changes whenever this JSON does."""
     return blake2b(json.dumps(data, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Where a run stands: an index over the events of one voice, so that resuming is a look-up."""
+"""An index over the events of one voice, so that resuming a trial is a lookup."""
 
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
@@ -45,7 +45,7 @@ RepeatedCall = tuple[ToolCalled, End | None]
 
 
 class VoiceIndex(Struct, eq=False):
-    """Index over one voice's events. It follows from the ledger and is never saved."""
+    """Index over one voice's events. It is computed from the ledger and never saved."""
 
     voice: Voice
     open_invocation: InvocationStarted | None = None
@@ -62,7 +62,7 @@ class VoiceIndex(Struct, eq=False):
     """The runs of each node, by its name."""
     decided: dict[str, str] = field(default_factory=dict)
     resumed_at: int = -1
-    """Which event resumed the run last."""
+    """Which event resumed the trial last."""
     replied: list[ModelReplied] = field(default_factory=list)
     replies: dict[str, int] = field(default_factory=dict)
     """How many answers of models, failures included, each run of a node got."""
@@ -72,13 +72,13 @@ class VoiceIndex(Struct, eq=False):
     questions: dict[str, ModelCalled] = field(default_factory=dict)
     """The first question at each path."""
     requests: dict[str, Any] = field(default_factory=dict)
-    """The last question at each path as it was put, so that the next can refer to it."""
+    """The last question at each path as it was asked, so that the next can refer to it."""
     _asked_at: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     _placed: int = 0
     wanted_ids: set[str] = field(default_factory=set)
     """The ids that models gave to their calls."""
     issued: list[ToolCalled] = field(default_factory=list)
-    """Every call that was made, in order, whatever their ids; one issued again after a cut once."""
+    """Every call that was made, in order, whatever their ids; one issued again after an interruption counts once."""
     blocked: list[ToolBlocked] = field(default_factory=list)
     """The calls that were refused before they were issued."""
     called: dict[str, ToolCalled] = field(default_factory=dict)
@@ -91,18 +91,18 @@ class VoiceIndex(Struct, eq=False):
     answers: dict[str, Answer] = field(default_factory=dict)
     cancelled: set[str] = field(default_factory=set)
     closed: set[str] = field(default_factory=set)
-    """Branches, and guards whose time was up: below them nothing happens any more."""
+    """Branches, and guards whose time was up: nothing further happens below them."""
     given_up: dict[str, int] = field(default_factory=dict)
-    """The tries that failed and were followed by the next, each with the event that says so."""
+    """The attempts that failed and were followed by another, each with the event that says so."""
     conflicted: dict[tuple[str, str, str], int] = field(default_factory=dict)
     """Where writers disagreed (path, scope and key), and the event that recorded it last."""
     changed_at: int = -1
     """Which event changed the state last."""
     folds: dict[str, State] = field(default_factory=dict)
-    """The states of the run and of its open branches."""
+    """The states of the trial and of its open branches."""
 
     def fold(self, branch: str = "") -> State:
-        """The live state of the run, or of one branch."""
+        """The live state of the trial, or of one branch."""
         state = self.folds.get(branch)
         if state is None:
             state = deepcopy(self.fold(parent_branch(branch))) if branch else {}
@@ -110,7 +110,7 @@ class VoiceIndex(Struct, eq=False):
         return state
 
     def change_everywhere(self, changes: Iterable[Change]) -> None:
-        """Change the state of the run and of its open branches."""
+        """Change the state of the trial and of its open branches."""
         self.fold()
         for state in self.folds.values():
             apply_changes(state, changes)
@@ -123,7 +123,7 @@ class VoiceIndex(Struct, eq=False):
         """How many calls of `tool` came before this one, as seen from `path`.
 
         Calls in sibling branches that still run do not count: their order is an accident of time,
-        and a number that depended on it could not be found again after a cut. Nor do calls that
+        and a number that depended on it could not be found again after an interruption. Nor do calls that
         were refused for their arguments: they used up no answer.
         """
         known = self.called.get(call_id)
@@ -149,7 +149,7 @@ class VoiceIndex(Struct, eq=False):
         """Whether what happened at `other` is sure to be known at `path`, whichever was faster.
 
         Branches that still run alongside it are not, nor are invocations that were begun together. What
-        was stopped is: nothing happens there any more.
+        was stopped is: nothing further happens there.
         """
         invocation = root_of(other)
         if invocation != root_of(path) and not self.is_over_before(invocation, path):
@@ -165,7 +165,7 @@ class VoiceIndex(Struct, eq=False):
         return fork in self.ended and self.decided.get(fork, key) == key
 
     def is_closed(self, path: str) -> bool:
-        """Whether the part that `path` lies in was stopped, so that nothing happens there any more."""
+        """Whether the part that contains `path` was stopped, so that nothing further happens there."""
         return bool(self.closed) and any(above in self.closed for above in above_of(path))
 
     def _was_refused(self, called: ToolCalled) -> bool:
@@ -196,14 +196,14 @@ class VoiceIndex(Struct, eq=False):
         return sorted(found, key=lambda call: call.seq)
 
     def end_of(self, called: ToolCalled) -> End | None:
-        """How this call ended, if it has; calls that share an id have each an end of their own."""
+        """How this call ended, if it has; calls that share an id each have their own end."""
         if called.call_id in self.repeated:
             held = self.repeated[called.call_id]
             return next((end for one, end in held if one.seq == called.seq), None)
         return self.results.get(called.call_id)
 
     def is_waiting(self, called: ToolCalled) -> bool:
-        """Whether this call is, or was, the user's to answer or to approve."""
+        """Whether the user has to answer or approve this call, or had to."""
         return any(
             opened.call_id == called.call_id and opened.tool == called.tool
             for opened in self.yields.values()
@@ -212,7 +212,7 @@ class VoiceIndex(Struct, eq=False):
     def is_same_call(
         self, before: ToolCalled, tool: str, args: Mapping[str, Any], cut_at: int = -1
     ) -> bool:
-        """Whether a call of `before`'s id is that call once more: cut and continued, or approved.
+        """Whether a call with `before`'s id repeats it: interrupted and continued, or approved.
 
         Ids alone do not say so: some providers count from zero in every reply.
         """
@@ -243,7 +243,7 @@ class VoiceIndex(Struct, eq=False):
         return count
 
     def earlier_runs(self, node: str, path: str) -> list[NodeStarted]:
-        """This node's runs that were over before the one at `path` began."""
+        """This node's runs that ended before the one at `path` began."""
         return [
             run
             for run in self.runs.get(node, ())
@@ -268,7 +268,7 @@ class VoiceIndex(Struct, eq=False):
         return begun is None or over_at < begun.seq
 
     def _over_at(self, path: str) -> int | None:
-        """The event with which the node or invocation at `path` was over: its end, or that of the try it was part of."""
+        """The event with which the node or invocation at `path` ended: its own end, or that of the attempt it was part of."""
         end = self.ended.get(path) or self.failed.get(path) or self.invocations_ended.get(path)
         if end is not None:
             return end.seq

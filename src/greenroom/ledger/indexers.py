@@ -57,7 +57,7 @@ def _add_answers(index: VoiceIndex, event: Answered) -> None:
 
 def _add_round(index: VoiceIndex, event: UserSaid | Answered) -> None:
     index.rounds.append(event)
-    # The user's changes reach the whole run: open branches see them too.
+    # The user's changes reach the whole trial: open branches see them too.
     if event.changes:
         index.change_everywhere(event.changes)
         index.changed_at = event.seq
@@ -117,7 +117,7 @@ def _add_reply(index: VoiceIndex, event: ModelReplied) -> None:
 
 
 def _add_model_answer(index: VoiceIndex, event: ModelReplied | ModelFailed) -> None:
-    # A failure is an answer too: a script that fails once goes on with its next line.
+    # A failure is an answer too: a script that fails once continues with its next line.
     index.replies[event.path] = index.replies.get(event.path, 0) + 1
     index.steps.setdefault(event.path, []).append(event)
 
@@ -129,7 +129,7 @@ def _add_correction(index: VoiceIndex, event: Corrected) -> None:
 def _add_call(index: VoiceIndex, event: ToolCalled) -> None:
     before = index.called.get(event.call_id)
     if before is not None:
-        # A call issued again after a cut keeps its number and its place.
+        # A call issued again after an interruption keeps its number and its place.
         if index.is_same_call(before, event.tool, event.args):
             return
         first = (before, index.results.get(event.call_id))
@@ -151,7 +151,7 @@ def _add_call_end(index: VoiceIndex, event: End) -> None:
     index.results[event.call_id] = event
     if event.call_id not in index.repeated:
         return
-    # Of the calls with this id and tool, it ends the oldest that is still open, else the last.
+    # It ends the oldest open call with this id and tool; if none is open, the last.
     calls = index.repeated[event.call_id]
     of_tool = [place for place, (called, _) in enumerate(calls) if called.tool == event.tool]
     still_open = [place for place in of_tool if calls[place][1] is None]

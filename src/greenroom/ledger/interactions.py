@@ -24,7 +24,7 @@ from greenroom.ledger.plain import Json, as_object, plain
 
 
 class ModelInput(Struct, frozen=True, omit_defaults=True):
-    """A question to a model, whole: what it was told, what was said before, and what it may call."""
+    """A whole question to a model: its instructions, the conversation so far, and the tools it may call."""
 
     instructions: str = ""
     messages: tuple[Message, ...] = ()
@@ -35,7 +35,7 @@ class ModelInput(Struct, frozen=True, omit_defaults=True):
 class ModelInteraction(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A question to a model and its answer.
 
-    `request` is None where the ledger does not say what was asked: it was set not to, or is older.
+    `request` is None where the ledger does not say what was asked: recording it was turned off, or the ledger is older.
     """
 
     agent: str
@@ -53,9 +53,9 @@ class ModelInteraction(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cost: float | None = None
     seconds: float = 0.0
     first: float | None = None
-    """Seconds until its first words came, if it was asked for its words as they come."""
+    """Seconds until the first words, if the reply was streamed."""
     source: str = ""
-    """Who answered; empty if no answer is recorded, because the run was cut or the model failed."""
+    """Who answered; empty if no answer is recorded, because the trial was interrupted or the model failed."""
     error: str = ""
     seq: int = -1
     """Which event of the ledger asks."""
@@ -139,7 +139,7 @@ def tool_interactions(ledger: Ledger, voice: Voice = "agent") -> list[ToolIntera
 
 
 def model_ends(ledger: Ledger, voice: Voice = "agent") -> dict[int, ModelReplied | ModelFailed]:
-    """How each question ended, by the event that asks; one that was cut has no end."""
+    """How each question ended, by the event that asks; one that was interrupted has no end."""
     still_open: dict[tuple[str, str, int], int] = {}
     ends: dict[int, ModelReplied | ModelFailed] = {}
     for event in ledger:
@@ -173,7 +173,7 @@ def reply_message(reply: ModelReplied) -> Message:
 def model_inputs(
     ledger: Iterable[Event], voice: Voice = "agent"
 ) -> Iterator[tuple[ModelCalled, ModelInput | None]]:
-    """Every question to a model as it is recorded, and as it was put."""
+    """Every question to a model as it is recorded, and as it was asked."""
     known = _Known()
     for event in ledger:
         if event.voice == voice:
@@ -183,7 +183,7 @@ def model_inputs(
 
 
 class _Known:
-    """What questions may refer to, as far as a ledger was read."""
+    """What questions may refer to, from the part of a ledger read so far."""
 
     def __init__(self) -> None:
         self._said: list[UserSaid] = []
@@ -192,7 +192,7 @@ class _Known:
         self._inputs: dict[tuple[str, int], ModelInput] = {}
 
     def add(self, event: Event) -> ModelInput | None:
-        """Take an event in; of a question what was asked."""
+        """Read an event; for a question, return what was asked."""
         match event:
             case UserSaid():
                 self._said.append(event)
@@ -239,5 +239,5 @@ class _Known:
             return (Message("user", said.text, attachments=said.attachments),)
         if kind == "result" and rest in self._ends:
             return (result_message(self._ends[rest]),)
-        # A ledger that lost what is referred to, such as a part of one.
+        # What is referred to is missing: this may be only a part of a ledger.
         return (Message("user", f"[{reference} is not in this ledger]"),)

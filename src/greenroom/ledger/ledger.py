@@ -1,4 +1,4 @@
-"""The append-only ledger of a run: the only record of what happened."""
+"""The append-only ledger of a trial: the only record of what happened."""
 
 import os
 from collections.abc import Collection, Iterable, Iterator
@@ -32,10 +32,10 @@ class Ledger:
         for event in events:
             self.append(event, at=event.at)
         self.loaded_count = len(self._events)
-        """How many events it was made with; a run that is resumed goes on after them."""
+        """How many events it was created with; a resumed trial continues after them."""
 
     def append(self, event: E, at: float) -> E:
-        """Write `event` down at time `at`, its values as plain JSON; returns what was written."""
+        """Record `event` at time `at`, its values as plain JSON; return what was written."""
         place = len(self._events)
         if event.seq == -1:
             values = _plain_values(event) if event.VALUES else {}
@@ -54,16 +54,16 @@ class Ledger:
         return event
 
     def fold(self, voice: Voice = "agent", branch: str = "") -> State:
-        """The live fold of one voice and branch. Read it, never write to it: see `state`."""
+        """The live state of one voice and branch. Only read it; `state` gives a copy."""
         return self.index_of(voice).fold(branch)
 
     def index_of(self, voice: Voice = "agent") -> VoiceIndex:
-        """Where a voice stands: an index over its events."""
+        """The index over a voice's events, which says how far it has got."""
         return self.indexes[voice]
 
     @property
     def voices(self) -> Collection[Voice]:
-        """The sides that have been heard so far."""
+        """The sides that have events so far."""
         return list(dict.fromkeys(event.voice for event in self._events))
 
     def of(self, *kinds: type[E], voice: Voice | None = "agent") -> list[E]:
@@ -73,12 +73,12 @@ class Ledger:
 
     @property
     def first(self) -> Event | None:
-        """How it began, if it has."""
+        """The first event, if it has one."""
         return self._events[0] if self._events else None
 
     @property
     def last(self) -> Event | None:
-        """What happened last, if anything did."""
+        """The last event, if it has one."""
         return self._events[-1] if self._events else None
 
     @property
@@ -87,11 +87,11 @@ class Ledger:
         return tuple(self._events)
 
     def copy(self) -> "Ledger":
-        """A ledger with the same events that can go its own way."""
+        """A copy that can be continued on its own."""
         return Ledger(self._events)
 
     def __reduce__(self) -> tuple[type["Ledger"], tuple[list[Event]]]:
-        return type(self), (self._events,)  # where it stands follows from its events
+        return type(self), (self._events,)  # the index is computed from the events
 
     def __len__(self) -> int:
         return len(self._events)
@@ -129,14 +129,14 @@ class Ledger:
         return cls(decode(text.split("\n"), source))
 
     def save(self, path: str | Path, *, redact: bool = False) -> None:
-        """Write the ledger to a file, whole or not at all.
+        """Write the ledger to a file atomically.
 
-        A run goes on from its ledger, so it is kept word for word; `redact=True` replaces the
-        secrets in a copy that is handed around. Attachments are kept next to it, in a folder `attachments`.
+        A trial can continue from its ledger, so it is saved unchanged; `redact=True` replaces the
+        secrets, for a copy to share. Attachments are kept next to it, in a folder `attachments`.
         """
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        # Others may save the same trial meanwhile: the last one stays.
+        # Another process may save the same trial at the same time: the last one wins.
         part = target.with_name(f"{target.name}.{os.getpid()}-{get_ident()}.part")
         text = (self.redacted() if redact else self).dumps()
         if MARK in text:
@@ -158,7 +158,7 @@ class Ledger:
         source = Path(path)
         try:
             whole, newline, last = bytes_of(source, MAX_KEPT).rpartition(b"\n")
-            # A cut may fall inside a character of the last line.
+            # An interrupted write may end inside a character of the last line.
             text = (whole + newline).decode() + last.decode(errors="replace")
         except BadFile as error:
             raise BadLedger(f"there is no ledger to read. {error}") from error
@@ -172,7 +172,7 @@ class Ledger:
 
 
 def _plain_values(event: Event) -> dict[str, Json]:
-    """Plain copies of what others gave us."""
+    """Plain copies of values from outside."""
     copies: dict[str, Json] = {}
     for name in event.VALUES:
         value = getattr(event, name)

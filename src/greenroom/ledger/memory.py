@@ -8,7 +8,7 @@ from greenroom.ledger.questions import state
 
 
 class MemoryUse(Struct, frozen=True):
-    """The memory of a run in numbers; None where the ledger does not say."""
+    """The memory use of a trial in numbers; None where the ledger does not say."""
 
     most_messages: int | None
     """The most messages that a model was shown at once."""
@@ -21,7 +21,7 @@ class MemoryUse(Struct, frozen=True):
 
 
 def memory_use(ledger: Ledger) -> MemoryUse:
-    """What the agent kept in mind, in numbers."""
+    """Measure how much the agent kept in mind."""
     asked = [len(put.messages) for _, put in model_inputs(ledger) if put is not None]
     replied = ledger.index_of().replied
     read = [reply.usage.input for reply in replied if reply.usage is not None]

@@ -16,7 +16,7 @@ Voice = Literal["agent", "user"]
 
 
 class ToolCall(PydanticStruct, frozen=True):
-    """A model's wish to call a tool, or a case's expectation that it does."""
+    """A tool call that a model requests, or that a case expects."""
 
     tool: str
     args: Mapping[str, Json] = field(default_factory=dict[str, Json])
@@ -28,7 +28,7 @@ class ToolCall(PydanticStruct, frozen=True):
 
 
 def call(tool: str, /, **args: Any) -> ToolCall:
-    """A call of `tool`: in a script what the model wants, in an expectation what it should."""
+    """A call of `tool`: in a script, one the model makes; in an expectation, one it should make."""
     return ToolCall(tool, args)
 
 

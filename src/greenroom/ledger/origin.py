@@ -1,4 +1,4 @@
-"""Where in its author's own code an error arose: neither in ours nor in that of a library."""
+"""Where in the user's own code an error arose, not in Greenroom's or a library's."""
 
 import os
 from functools import lru_cache
@@ -10,7 +10,7 @@ _LIBRARIES = ("site-packages", "dist-packages")
 
 
 def summarize_error(error: BaseException, name: str = "") -> str:
-    """An error's type, message and, if it passed through its author's code, the place there."""
+    """An error's type, message and, if it passed through the user's code, the place there."""
     name, words, place = name or type(error).__name__, words_of(error), place_of(error)
     return (f"{name}: {words}" if words else name) + (f" ({place})" if place else "")
 
@@ -24,7 +24,7 @@ def words_of(error: BaseException) -> str:
 
 
 def place_of(error: BaseException) -> str:
-    """File and line of the author's code that was nearest to an error; "" if it met none."""
+    """File and line of the user's code nearest to an error; "" if it passed through none."""
     steps: list[TracebackType] = []
     step = error.__traceback__
     while step is not None:
@@ -44,10 +44,10 @@ def _is_theirs(file: str) -> bool:
 
 
 def _short_path(path: Path) -> str:
-    """A path as its author would write it, from the working directory; else the file name alone."""
+    """A path relative to the working directory if it is below that, else the file name alone."""
     try:
         here = Path.cwd()
-    except OSError:  # it is gone
+    except OSError:  # the working directory was removed
         return path.name
-    is_below = path.is_relative_to(here) and here != here.parent  # all is below the root
+    is_below = path.is_relative_to(here) and here != here.parent  # everything is below the root
     return str(path.relative_to(here)) if is_below else path.name

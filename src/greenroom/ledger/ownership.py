@@ -1,5 +1,5 @@
-"""What is kept between runs belongs to the user: a link may lead anywhere, and other owners can read
-and change what is theirs. The folder's parents may be links, and may belong to anyone.
+"""What is kept between runs must belong to the user: a link may lead anywhere, and another owner could
+read and change it. The folder's parents may be links, and may belong to anyone.
 """
 
 import os
@@ -37,7 +37,7 @@ def check_ownership(
 
 
 def _user(folder: Path) -> int:
-    """Who owns the files that this process writes there; some shared disks give all files one owner."""
+    """The owner of files that this process writes there; some shared disks give all files one owner."""
     me = os.geteuid()
     if os.lstat(folder).st_uid != me:
         from tempfile import TemporaryFile

@@ -1,4 +1,4 @@
-"""Node paths: where in a run something happened.
+"""Node paths: where in a trial something happened.
 
 `@2/seq.1/par.0/loop#3/clerk~2` reads: second invocation, second part of a sequence, first branch of
 a parallel, third round of a loop, the agent `clerk`, second attempt. User agents' runs begin with
@@ -11,7 +11,7 @@ _BRANCH = "/par."
 
 
 def branch_of(path: str) -> str:
-    """The innermost parallel branch a path lies in, or "" outside of any."""
+    """The innermost parallel branch that contains a path, or "" if none does."""
     start = path.rfind(_BRANCH)
     if start < 0:
         return ""
@@ -30,7 +30,7 @@ def fork_of(branch: str) -> str:
 
 
 def branches_of(path: str) -> list[str]:
-    """All branches a path lies in, innermost first."""
+    """All branches that contain a path, innermost first."""
     found: list[str] = []
     branch = branch_of(path)
     while branch:
@@ -40,17 +40,17 @@ def branches_of(path: str) -> list[str]:
 
 
 def above_of(path: str) -> list[str]:
-    """Every place that a path lies below: `@1`, `@1/seq.0` and so on."""
+    """Every place above a path: `@1`, `@1/seq.0` and so on."""
     return [path[:end] for end, sign in enumerate(path) if sign == "/"]
 
 
 def within(path: str, root: str) -> bool:
-    """Whether `path` is `root` or lies below it."""
+    """Whether `path` is `root` or below it."""
     return path == root or path.startswith(f"{root}/") or root == ""
 
 
 def free_path(first: str, is_taken: Callable[[str], bool]) -> str:
-    """The path of a node's next visit: `first`, or the first of `first#2`, `first#3` … not taken."""
+    """The path of a node's next visit: `first`, or the first unused one of `first#2`, `first#3` …"""
     path, visit = first, 1
     while is_taken(path):
         visit += 1

@@ -22,7 +22,7 @@ def is_field(given: object) -> TypeGuard[FieldLike]:
 
 
 def by_scope(given: Mapping[Any, Any]) -> Mapping[str, Any]:
-    """What is said about the state, by scope; said of fields, it goes to their scopes."""
+    """Values by scope; those given by schema field are moved to the field's scope."""
     fields = [key for key in given if type(key) is not str and is_field(key)]
     if not fields:
         return given
@@ -31,8 +31,8 @@ def by_scope(given: Mapping[Any, Any]) -> Mapping[str, Any]:
         part = found.get(field.scope, {})
         if not isinstance(part, Mapping) or field.name in part:
             raise BadQuery(
-                f"{field!r} is at {field.scope}.{field.name}, of which {dict(given)!r} speaks twice; "
-                f"say it once."
+                f"{field!r} is at {field.scope}.{field.name}, which {dict(given)!r} gives twice; "
+                f"give it once."
             )
         found[field.scope] = {**cast("Mapping[str, Any]", part), field.name: given[field]}
     return found

@@ -1,4 +1,4 @@
-"""The one door through which values enter a ledger: as plain JSON copies, or not at all."""
+"""The one place where values enter a ledger: as plain JSON copies, or not at all."""
 
 import json
 import re
@@ -20,7 +20,7 @@ else:
     """A JSON value: None, bool, int, float, str, list or dict of these. Checked by `plain`."""
 
 JSON_TYPES = frozenset((str, int, float, bool, type(None), dict, list))
-"""The types JSON values have in Python, for a quick look before a thorough one."""
+"""The types JSON values have in Python, for a quick check before a thorough one."""
 
 _DEPTH = 100
 _TEXT = json.JSONEncoder(ensure_ascii=False)
@@ -54,7 +54,7 @@ def as_array(value: Json, where: str = "value") -> list[Json]:
 
 
 def same(one: Json, other: Json) -> bool:
-    """Whether two JSON values are the same fact; unlike in Python, True is not 1."""
+    """Whether two JSON values are equal; unlike in Python, True is not 1."""
     if one != other or isinstance(one, bool) != isinstance(other, bool):
         return False
     if is_object(one) and is_object(other):
@@ -68,7 +68,7 @@ def as_text(value: Json) -> str:
 
 
 def without_addresses(text: str) -> str:
-    """What is shown of objects, but for where they lie in memory: elsewhere in every process."""
+    """The repr of an object without its memory address, which differs in every process."""
     return _ADDRESS.sub("", text)
 
 
@@ -76,7 +76,7 @@ _LEAVES = frozenset((str, int, bool, type(None)))
 
 
 class OwnedJson:
-    """A value of plain JSON that was made for the ledger: it is taken as it is, and not copied."""
+    """Plain JSON that was made for the ledger: it is used as is, and not copied."""
 
     __slots__ = ("value",)
 
@@ -88,7 +88,7 @@ def plain(value: Any, where: str = "value", _depth: int = 0) -> Json:
     """A copy of `value` made of JSON types only; anything else is a BadValue naming its place."""
     kind = type(value)  # pyright: ignore[reportUnknownVariableType] - a cast is a call
     if kind is dict and _depth <= _DEPTH:
-        # First and in one go, for nearly all that is written down comes as a flat dict.
+        # First, because nearly every value is a flat dict.
         for key in value:
             if type(key) is not str:
                 return _copied(value, where, _depth + 1)
@@ -125,13 +125,13 @@ def _key(key: object, where: str) -> str:
         key = key.value
     if isinstance(key, str):
         return str(key)
-    raise BadValue(f"{where} has the key {key!r}; JSON objects have text keys. Use str(key).")
+    raise BadValue(f"{where} has the key {key!r}; JSON keys must be strings. Use str(key).")
 
 
 def _finite(value: float, where: str) -> float:
     if isfinite(value):
         return value
-    raise BadValue(f"{where} holds {value!r}, which is not a JSON number. Use None or a text.")
+    raise BadValue(f"{where} holds {value!r}, which is not a JSON number. Use None or a string.")
 
 
 def _unusual(value: object, where: str, depth: int) -> Json:
@@ -161,7 +161,7 @@ def _unusual(value: object, where: str, depth: int) -> Json:
         return plain(dump(mode="json"), where, depth + 1)
     raise BadValue(
         f"{where} holds {_short(value)} of type {type(value).__name__}, which is not JSON. "
-        f"Return a dict, list, text, number, bool or None{_BYTES if isinstance(value, bytes) else ''}."
+        f"Return a dict, list, string, number, bool or None{_BYTES if isinstance(value, bytes) else ''}."
     )
 
 

@@ -1,7 +1,7 @@
-"""Mongo-style queries over state: what people type to say "this is how it should be".
+"""Mongo-style queries over state: what a case writes to say how the state should be.
 
-In Python a function may stand where a value would: it gets what is there and says whether that
-will do. Written as data it becomes `$live`: its identity can be compared, but it cannot be called.
+In Python a function may be given instead of a value: it gets the actual value and says whether it
+matches. Written as data it becomes `$live`: its identity can be compared, but it cannot be called.
 """
 
 import inspect
@@ -29,16 +29,16 @@ class _Missing:
 
 
 MISSING: Any = _Missing()
-"""Stands for a value that is not there; `$exists` alone can tell it from None."""
+"""The mark for a missing value; only `$exists` can tell it from None."""
 
 
 def place_text(given: str | FieldLike) -> str:
-    """A place in the state as text: scope and key with a dot; a bare key is one of the session's."""
+    """A place in the state as text: scope and key with a dot; a bare key means the session scope."""
     if is_field(given):
         return f"{given.scope}.{given.name}"
     if not isinstance(given, str) or not all(given.split(".")):
         raise BadQuery(
-            f'{given!r} is not a place in the state; say "key" for one of the session, "scope.key", or '
+            f'{given!r} is not a place in the state; write "key" for the session scope, "scope.key", or '
             f"a field of a state schema."
         )
     return given if "." in given else f"session.{given}"
@@ -79,10 +79,10 @@ def _equals(value: Json, wanted: Any) -> bool:
 
 
 def holds(predicate: Predicate, value: object) -> bool:
-    """Whether `predicate` is true of `value`; a predicate that would have to be awaited is refused."""
+    """Whether `predicate` is true of `value`; an async predicate is refused."""
     found = predicate(value)
     if inspect.isawaitable(found):
-        # Left alone it would count as true, because every object does.
+        # A coroutine would count as true, because every object does.
         if inspect.iscoroutine(found):
             found.close()
         raise BadQuery(f"the predicate {predicate!r} is async; give a plain function.")
@@ -114,7 +114,7 @@ def holds_code(query: Json) -> bool:
 
 
 def check_query(query: object, where: str = "query") -> None:
-    """Refuse a query that could never be understood, before anything runs."""
+    """Refuse an invalid query before anything runs."""
     if isinstance(query, list | tuple):
         for index, part in enumerate(cast("list[Any]", query)):
             check_query(part, f"{where}[{index}]")
@@ -130,7 +130,7 @@ def check_query(query: object, where: str = "query") -> None:
 
 
 def check_places(part: Mapping[str, object], where: str) -> None:
-    """Refuse a key of a scope that has the prefix of another: nothing is ever kept under it.
+    """Refuse a key of a scope that has the prefix of another: no value is ever stored there.
 
     google-adk writes `user:name` for what is `name` in the scope `user` here.
     """
@@ -152,12 +152,10 @@ def _check_operator(operator: str, operand: object, where: str) -> None:
         _near_what(operand, where)
     wanted, kinds = _OPERANDS.get(operator, ("", object))
     if not isinstance(operand, kinds):
-        raise BadQuery(f"{where}: {operator} wants {wanted}, but got {operand!r}.")
+        raise BadQuery(f"{where}: {operator} needs {wanted}, but got {operand!r}.")
     if kinds is _LIST[1] and not operand:
-        # Every value meets it, or none does: either way nothing is asked.
-        raise BadQuery(
-            f"{where}: {operator} has an empty list, which asks for nothing; name what it is about."
-        )
+        # Every value matches it, or none does: either way it checks nothing.
+        raise BadQuery(f"{where}: {operator} has an empty list, which checks nothing; add a value.")
 
 
 _LIST = ("a list", (list, tuple))
@@ -169,11 +167,11 @@ _OPERANDS: dict[str, tuple[str, Any]] = {
 
 
 def _unknown(operator: str, where: str = "the query") -> BadQuery:
-    return BadQuery(f"{where} uses {operator!r}; known operators are {_KNOWN}.")
+    return BadQuery(f"{where} uses {operator!r}; use one of: {_KNOWN}.")
 
 
 def has_operators(query: Mapping[Any, Any]) -> bool:
-    """Whether the keys of a query are operators; BadQuery if one is not even a text."""
+    """Whether the keys of a query are operators; BadQuery if one is not a string."""
     for key in query:
         if not isinstance(key, str):
             raise BadQuery(f"a query has the key {key!r}; keys must be strings. Use str(key).")
@@ -240,7 +238,7 @@ def _near_what(operand: object, where: str = "$near") -> tuple[float, float]:
                 return number, tolerance
         case _:
             pass
-    raise BadQuery(f"{where}: $near wants [number, tolerance], but got {operand!r}.")
+    raise BadQuery(f"{where}: $near needs [number, tolerance], but got {operand!r}.")
 
 
 def _near(value: Json, operand: object) -> bool:
@@ -252,7 +250,7 @@ def _near(value: Json, operand: object) -> bool:
 
 def _was_code(_: Json, operand: object) -> bool:
     raise BadQuery(
-        f"the query held the function {operand!r}, which data cannot bring back. Give the case "
+        f"the query held the function {operand!r}, which cannot be restored from data. Pass the case "
         f"itself: score(ledger, case=...)."
     )
 

@@ -40,12 +40,12 @@ from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, as_object, is_array, is_object, plain
 
 TRACE = "greenroom:trace"
-"""The note that says under which trace a run was written elsewhere."""
+"""The name of the note that says which trace a trial was exported to."""
 _HEX = re.compile("[0-9a-f]{32}-[0-9a-f]{16}")
 
 
 class Trace(Struct, frozen=True, omit_defaults=True):
-    """Where a run was written as spans: the ids in hexadecimal digits, and where to look at it."""
+    """Where a trial was exported as spans: the ids in hexadecimal, and a link to view it."""
 
     trace_id: str
     span_id: str
@@ -91,7 +91,7 @@ def state_after(ledger: Ledger, seq: int, voice: Voice = "agent") -> State:
 
 
 def is_between_invocations(ledger: Ledger, end: int | None = None) -> bool:
-    """Whether the agent's last invocation before event `end` was over: then nothing is left in `temp`."""
+    """Whether the agent's last invocation before event `end` had ended: then nothing is left in `temp`."""
     for event in reversed(ledger[: len(ledger) if end is None else end]):
         if event.voice == "agent" and isinstance(event, InvocationStarted | InvocationEnded):
             return isinstance(event, InvocationEnded)
@@ -99,7 +99,7 @@ def is_between_invocations(ledger: Ledger, end: int | None = None) -> bool:
 
 
 def state_changes(ledger: Ledger, voice: Voice = "agent") -> list[StateStep]:
-    """Every change of the run's state, with the old and the new value of its leaf."""
+    """Every change of the state, with the old and the new value of its leaf."""
     found: list[StateStep] = []
     held: State = {}
     for event in ledger:
@@ -121,7 +121,7 @@ def _leaf(held: State, change: Change) -> Json:
 
 
 def turns(ledger: Ledger) -> int:
-    """Rounds of the user: the first message is turn 1."""
+    """How many times the user spoke: the first message is turn 1."""
     return len(ledger.index_of().rounds)
 
 
@@ -146,7 +146,7 @@ def _answer(value: Json) -> Message:
 
 
 def attachments(ledger: Ledger, voice: Voice | None = None) -> list[Attachment]:
-    """Every attachment that a run mentions, each once: said, given by models and tools, or saved."""
+    """Every attachment that a trial mentions, each once: said, given by models and tools, or saved."""
     found: dict[Attachment, None] = {}
     for event in ledger:
         if voice is None or event.voice == voice:
@@ -184,7 +184,7 @@ def tool_calls(ledger: Ledger, voice: Voice = "agent") -> list[CallRecord]:
 
 
 def asked_calls(ledger: Ledger, voice: Voice = "agent") -> list[CallRecord]:
-    """The same with the calls that the gate refused, whose error says why."""
+    """The tool calls as in `tool_calls`, plus those that the gate refused, with the reason as their error."""
     index = ledger.index_of(voice)
     whys = {blocked.seq: blocked.why for blocked in index.blocked}
     found: list[CallRecord] = []
@@ -197,7 +197,7 @@ def asked_calls(ledger: Ledger, voice: Voice = "agent") -> list[CallRecord]:
 
 def _call(called: ToolCalled, index: VoiceIndex) -> CallRecord:
     end = index.end_of(called)
-    # Copies: what a metric does to its record must not be done to the ledger.
+    # Copies: a metric that changes its record must not change the ledger.
     return CallRecord(
         tool=called.tool,
         args=as_object(plain(called.args)),
@@ -218,7 +218,7 @@ class Spending(Struct, frozen=True, omit_defaults=True):
     models: dict[str, int]
     """Which models answered and how often, labelled with their source unless live."""
     known_cost: float = 0.0
-    """What the replies with a price cost: all of them if `cost` is known, else this is its least."""
+    """The cost of the replies with a price: equal to `cost` if that is known, else a lower bound."""
 
     @property
     def calls(self) -> int:
@@ -239,10 +239,10 @@ class Spending(Struct, frozen=True, omit_defaults=True):
 
 
 def spending_by_node(ledger: Ledger, voice: Voice = "agent") -> dict[str, Spending]:
-    """What the models of each node used and cost, by the node's static id, in order of first replies.
+    """What the models of each node used and cost, by the node's static id, in order of their first replies.
 
-    Together they are `spending(ledger, voice)`: what no node is known for (a framework did not say,
-    or calls went unseen) stands under "".
+    They add up to `spending(ledger, voice)`: what belongs to no known node (a framework did not say,
+    or calls went unseen) is under "".
     """
     models_seen = voice == "user" or "models" not in unseen(ledger)
     found: dict[str, list[ModelReplied]] = {}
@@ -263,7 +263,7 @@ def spending(ledger: Ledger, voice: Voice = "agent") -> Spending:
 
 
 def spending_on(replies: Iterable[ModelReplied], *, is_whole: bool) -> Spending:
-    """What these replies used and cost; unknown if they may not be the whole."""
+    """What these replies used and cost; unknown if some replies may be missing."""
     usage: Usage | None = Usage() if is_whole else None
     cost: float | None = 0.0 if is_whole else None
     models: dict[str, int] = {}
@@ -294,7 +294,7 @@ def models(ledger: Ledger, voice: Voice = "agent") -> dict[str, int]:
 
 
 def seconds(ledger: Ledger) -> float:
-    """How long the run took; time between a cut and its resumption does not count."""
+    """How long the trial took; time between an interruption and its resumption does not count."""
     first, last = ledger.first, ledger.last
     if first is None or last is None:
         return 0.0
@@ -306,12 +306,12 @@ def seconds(ledger: Ledger) -> float:
 
 
 def span(first: Event, last: Event) -> float:
-    """From one event to another; a clock that was set back does not count."""
+    """Seconds from one event to another; 0 if the clock was set back."""
     return last.at - first.at if last.at > first.at else 0.0
 
 
 def unseen(ledger: Ledger) -> tuple[Unseen, ...]:
-    """Which calls of the agent could not be seen, so that their absence here says nothing."""
+    """The kinds of calls that could not be observed, so their absence here means nothing."""
     first = ledger.first
     if not isinstance(first, RunStarted):
         return ()
@@ -321,20 +321,20 @@ def unseen(ledger: Ledger) -> tuple[Unseen, ...]:
 
 
 def started(ledger: Ledger) -> RunStarted | None:
-    """The first event, if the run was begun here."""
+    """The first event, if the ledger has the start of its trial."""
     first = ledger.first
     return first if isinstance(first, RunStarted) else None
 
 
 def time_of_recording(first: Event | None) -> float | None:
-    """When the answers in a ledger that begins so were given: a replay is as old as what it repeats."""
+    """When the answers in a ledger with this first event were given: a replay is as old as what it repeats."""
     if not isinstance(first, RunStarted):
         return None
     return first.at if first.recorded_at is None else first.recorded_at
 
 
 def ended(ledger: Ledger) -> RunEnded | None:
-    """The last event, if the run is over."""
+    """The last event, if the trial has ended."""
     last = ledger.last
     return last if isinstance(last, RunEnded) else None
 
@@ -345,7 +345,7 @@ def user_view(ledger: Ledger) -> list[Event]:
 
 
 def traces(ledger: Ledger) -> list[Trace]:
-    """The traces that a run was written as: one, and one more each time it was resumed."""
+    """The traces that a trial was exported to: one, and one more each time it was resumed."""
     found: list[Trace] = []
     for note in ledger.of(Noted):
         if note.name == TRACE and is_object(note.data):

@@ -1,4 +1,4 @@
-"""The way that a recorded run took through its graph: visits, seconds and cost of each node."""
+"""The path that a recorded trial took through its graph: visits, seconds and cost of each node."""
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
@@ -10,7 +10,7 @@ from greenroom.ledger.questions import Spending, spending_by_node
 
 
 class RecordedWay:
-    """What the agent's ledger says about its nodes, each known by its static id or its name.
+    """What the agent's ledger says about its nodes, each identified by its static id or its name.
 
     `members` are the agents that may hand the conversation over.
     """
@@ -27,12 +27,12 @@ class RecordedWay:
 
     @property
     def began(self) -> bool:
-        """Whether the agent was set going at all."""
+        """Whether the agent was started at all."""
         return bool(self._index.invocations or self._index.started)
 
     @property
     def ended(self) -> bool:
-        """Whether it came to an end once that is not a failure."""
+        """Whether it ended at least once without failing."""
         ends = self._index.invocations_ended.values()
         return any(end.outcome != "failed" for end in ends)
 
@@ -41,7 +41,7 @@ class RecordedWay:
         return [started.path for started in self._index.runs.get(node, ())]
 
     def finished(self, node: str) -> list[str]:
-        """The paths of the visits that came to their end, and did not hand over to another."""
+        """The paths of the visits that ended and did not hand over to another."""
         return [
             path
             for path in self.runs(node)
@@ -54,7 +54,7 @@ class RecordedWay:
         return any(self._index.decided.get(path) == to for path in self.runs(node))
 
     def left(self, node: str, whole: str) -> bool:
-        """Whether a node ended inside a part of the graph that ended too."""
+        """Whether a node ended inside a part of the graph that also ended."""
         return any(
             _is_inside(path, end) for path in self.finished(node) for end in self.finished(whole)
         )
@@ -69,7 +69,7 @@ class RecordedWay:
         )
 
     def went_again(self, body: str, loop: str) -> bool:
-        """Whether a loop went a second round."""
+        """Whether a loop ran a second round."""
         return any(
             path.startswith(f"{visit}#") and not path.startswith(f"{visit}#1/")
             for visit in self.runs(loop)
@@ -77,7 +77,7 @@ class RecordedWay:
         )
 
     def had_nothing(self, body: str, whole: str) -> bool:
-        """Whether a map came to its end without an item."""
+        """Whether a map ended without an item."""
         return any(
             not any(_is_inside(path, visit) for path in self.runs(body))
             for visit in self.finished(whole)
@@ -100,7 +100,7 @@ class RecordedWay:
         return sum(call.tool == tool and call.path in paths for call in self._index.issued)
 
     def seconds(self, node: str) -> float:
-        """How long the node was at work in all; while it waited for the user, or was cut, it was not."""
+        """How long the node was active in total, without waits for the user and interruptions."""
         return sum(
             max(0.0, end.at - started.at - self._idle(started.at, end.at))
             for started in self._index.runs.get(node, ())
@@ -108,7 +108,7 @@ class RecordedWay:
         )
 
     def unfinished(self, node: str) -> int:
-        """How many visits came to no end: they were stopped, or still go on."""
+        """How many visits did not end: they were stopped, or are still in progress."""
         over = self._index.ended.keys() | self._index.failed.keys()
         return sum(path not in over for path in self.runs(node))
 
@@ -129,7 +129,7 @@ class RecordedWay:
 
     @cached_property
     def _rests(self) -> list[tuple[float, float]]:
-        """When the agent stood still: until the user had answered, or until the run was resumed."""
+        """When the agent was idle: until the user had answered, or until the trial was resumed."""
         return [*_rests(self._ledger)]
 
 

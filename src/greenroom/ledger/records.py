@@ -1,7 +1,7 @@
-"""Records: dataclasses and msgspec structs, seen alike.
+"""Records: dataclasses and msgspec structs, handled alike.
 
-What users make and change is a frozen dataclass; what a run makes by the dozen, or what is
-written as JSON, is a frozen `msgspec.Struct`, which is made in C.
+What users make and change is a frozen dataclass; what a trial creates in large numbers, or what is
+written as JSON, is a frozen `msgspec.Struct`, which is implemented in C.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ def written_names(kind: type[Any]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=512)
 def given_names(kind: type[Any]) -> tuple[str, ...]:
-    """The names of those fields that are given when a record is made; it makes the others itself."""
+    """The names of the fields that are passed to the constructor; the record sets the others itself."""
     if issubclass(kind, Struct):
         return kind.__struct_fields__
     return tuple(part.name for part in dataclasses.fields(kind) if part.init)
@@ -47,5 +47,5 @@ def changed(value: Any, changes: dict[str, Any]) -> Any:
 
 
 def json_fallback(value: object) -> Any:
-    """What pydantic writes for a value that it does not know: a struct's fields, or its text."""
+    """What pydantic writes for a value that it does not know: a struct's fields, or its str()."""
     return to_builtins(value, enc_hook=str) if isinstance(value, Struct) else str(value)

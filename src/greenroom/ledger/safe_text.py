@@ -26,14 +26,14 @@ def harmless(text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """The same with line breaks escaped too, for names: none may pass for a line of Greenroom's own."""
+    """Like `harmless`, but with line breaks escaped too, so that a name cannot forge a line of output."""
     if text.isascii() and text.isprintable():
         return harmless(text)
     return harmless(text.replace("\r\n", "\n").replace("\n", r"\n"))
 
 
 def harmless_json(text: str) -> str:
-    """Equal JSON, with such characters escaped in JSON's own way: `\\u202e`."""
+    """Equivalent JSON, with such characters escaped in JSON's own way: `\\u202e`."""
     if text.isascii() and "##" not in text and text.replace("\n", "").isprintable():
         return text
     return _IN_JSON.sub(_escaped, text)

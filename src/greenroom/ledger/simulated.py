@@ -1,4 +1,4 @@
-"""What a model answered in the place of tools: the calls, its answers, and the state it kept."""
+"""Tools answered by a model: the calls, its answers, and the state it kept."""
 
 import json
 import re
@@ -14,14 +14,16 @@ from greenroom.ledger.plain import Json, as_object, is_object
 from greenroom.ledger.questions import started
 
 SIMULATED = "tools simulated by "
-"""How the note begins on a result that rests on what a model made up for tools."""
+"""The first words of the note on a result that depends on simulated tools."""
 _NODE = "simulated:"
 _FENCED = re.compile(r"```(?:json)?\s*(\{.*\})\s*```", re.DOTALL | re.IGNORECASE)
-_WRONG = 'it must be one JSON object with "state" and either "result" or "error", and nothing else'
+_WRONG = (
+    'it must be one JSON object with "state" and either "result" or "error", with no other keys'
+)
 
 
 class ToolAnswer(Struct, frozen=True):
-    """What a simulated tool returns or fails with, and what is the case in its world from then on."""
+    """What a simulated tool returns or fails with, and the state of its world from then on."""
 
     state: dict[str, Json]
     result: Json = None
@@ -29,7 +31,7 @@ class ToolAnswer(Struct, frozen=True):
 
 
 class SimulatedCall(Struct, frozen=True):
-    """A call that a model answered, and its answer as it was given."""
+    """A call that a model answered, and its answer, unparsed."""
 
     called: ToolCalled
     reply: ModelReplied
@@ -63,12 +65,12 @@ def read_answer(text: str) -> ToolAnswer:
     if not is_object(state := found["state"]):
         raise ValueError('"state" must be an object')
     error = found.get("error")
-    # Models like to fill in every key that they are told of.
+    # Models like to fill in every key that the prompt mentions.
     answers = [key for key in ("result", "error") if found.get(key) is not None] or ["result"]
     if len(answers) > 1 or found.keys() - {"state", "result", "error"} or answers[0] not in found:
         raise ValueError(_WRONG)
     if answers == ["error"] and not (isinstance(error, str) and error.strip()):
-        raise ValueError('"error" must be a text')
+        raise ValueError('"error" must be a string')
     return ToolAnswer(state, found.get("result"), error if isinstance(error, str) else "")
 
 
@@ -77,9 +79,9 @@ def _no_number(_: str) -> NoReturn:
 
 
 def simulated_calls(ledger: Ledger, name: str = "") -> list[SimulatedCall]:
-    """The calls that models answered, in the order in which they did; with a name those of one world.
+    """The calls that models answered, in the order of the answers; with a name, only those of one world.
 
-    Of a call that was asked about again the last answer counts.
+    If a call was asked about again, the last answer counts.
     """
     found: dict[int, SimulatedCall] = {}
     for one in _replies(ledger):
@@ -100,7 +102,7 @@ def simulated_tools(ledger: Ledger) -> dict[str, list[str]]:
 
 
 def unanswered(ledger: Ledger) -> list[str]:
-    """The tools for which a model is still to answer; a call that its agent did not wait for is none."""
+    """The tools that a model has yet to answer for, without calls that the agent did not wait for."""
     tools: dict[str, str] = {}
     asked: dict[str, str] = {}
     for event in ledger:
@@ -127,7 +129,7 @@ def _replies(ledger: Iterable[Event]) -> Iterator[SimulatedCall]:
 
 
 def simulated_state(ledger: Ledger, *, after: str = "", name: str = "") -> dict[str, Json]:
-    """What a simulated world holds at the end of a trial, or once the call with the id `after` is answered.
+    """The state of a simulated world at the end of a trial, or after the call with the id `after`.
 
     `name` is needed only where a case has several worlds.
     """
@@ -147,7 +149,7 @@ def simulated_state(ledger: Ledger, *, after: str = "", name: str = "") -> dict[
 
 
 def state_after_call(one: SimulatedCall, before: dict[str, Json]) -> dict[str, Json]:
-    """The state that an answer leaves; one that cannot be read leaves it as it was."""
+    """The state that an answer leaves; one that cannot be read changes nothing."""
     try:
         return read_answer(one.reply.text).state
     except ValueError:
@@ -164,7 +166,7 @@ def _worlds(ledger: Ledger) -> dict[str, Mapping[str, Json]]:
 
 
 WORLD = "world"
-"""What a simulated world is called that has no name of its own."""
+"""The name of a simulated world that was given none."""
 
 
 def _simulated_in(data: Json) -> Iterator[Mapping[str, Json]]:

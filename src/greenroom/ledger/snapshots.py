@@ -25,7 +25,7 @@ def parts_of(facts: Facts) -> dict[str, Facts]:
 
 
 def called_in(facts: Facts) -> str:
-    """What an agent is called; a flow has no name of its own, but its parts do: `triage-clerk`."""
+    """The name of an agent; a flow has no name, so its parts' names are joined: `triage-clerk`."""
     if isinstance(name := facts.get("name"), str) and name:
         return name
     return "-".join(filter(None, map(called_in, parts_of(facts).values())))[:80]
@@ -46,7 +46,7 @@ def tools_of(given: Any) -> Iterator[str]:
 
 
 def texts_in(given: Any) -> list[str]:
-    """The texts in a list, if it is one."""
+    """The strings in a list, if it is one."""
     match given:
         case [*names]:
             return [name for name in names if isinstance(name, str)]
@@ -68,7 +68,7 @@ def as_facts(value: object) -> Facts:
 
 
 def purpose_of(facts: Facts) -> str:
-    """What a structure does, in words: `route on intent`; "" for what is none, or needs no words."""
+    """What a structure does, in words: `route on intent`; "" for other nodes."""
     match facts.get("kind"):
         case "route":
             return f"route on {decider_of(facts.get('on'))}"
@@ -95,5 +95,5 @@ def _started_by(facts: Facts) -> str:
 
 
 def decider_of(given: object) -> str:
-    """What decides: a place in the state or a query as it is, a function by its name."""
+    """What decides a route, in words: a place in the state, a query, or the name of a function."""
     return (code_name(given) or given) if isinstance(given, str) else str(given)

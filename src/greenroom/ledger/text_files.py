@@ -10,7 +10,7 @@ from greenroom.errors import BadFile
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_KEPT = 256 * 1024 * 1024
-"""For what Greenroom wrote itself: reports and ledgers."""
+"""The limit for files that Greenroom wrote itself: reports and ledgers."""
 _DECODED = 1.2
 """How much larger a text may get once decoded: with one emoji, Python keeps every letter in four bytes."""
 
@@ -70,7 +70,7 @@ def bytes_of(source: Path, most: int = MAX_BYTES) -> bytes:
 
 
 def read_regular(source: Path, most: int, advice: str) -> bytes:
-    """The bytes of a regular file, whatever they are; BadFile if it is none, or too large."""
+    """The bytes of a regular file, whatever they are; BadFile if it is not one, or too large."""
     try:
         # Without O_NONBLOCK, opening a pipe that has no writer would block forever.
         handle = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -92,7 +92,7 @@ def read_regular(source: Path, most: int, advice: str) -> bytes:
 
 
 def similar_file(missing: Path) -> str:
-    """Which file was probably meant by a path that leads to none, as a sentence; empty if none is close."""
+    """A sentence suggesting an existing file with a similar name; empty if there is none."""
     from difflib import get_close_matches  # slow to load, and only a mistake needs it
 
     try:

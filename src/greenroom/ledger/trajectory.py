@@ -1,4 +1,4 @@
-"""The trajectory of a run: its nodes, tools, messages and decisions in order, as a reader follows them."""
+"""The trajectory of a trial: its nodes, tools, messages and decisions in order, as a reader follows them."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -25,7 +25,7 @@ StepType = Literal["node", "tool", "message", "conditional", "custom"]
 
 
 class Step(Struct, frozen=True, omit_defaults=True):
-    """One step of a trajectory: a node, tool, message, decision, or a named fact of your own."""
+    """One step of a trajectory: a node, tool, message, decision, or your own named fact."""
 
     type: StepType
     name: str

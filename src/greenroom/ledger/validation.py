@@ -1,4 +1,4 @@
-"""How pydantic makes the structs of a ledger, where a model, a tool or an output names one as its type."""
+"""How pydantic validates the structs of a ledger where a user's type refers to one."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ class PydanticStruct(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def _inline(schema: Json, parts: dict[str, Json]) -> Json:
-    """A JSON Schema with its parts in place: pydantic collects definitions of its own."""
+    """A JSON Schema with its definitions inlined: pydantic collects its own definitions."""
     if is_array(schema):
         return [_inline(value, parts) for value in schema]
     if not is_object(schema):

@@ -1,4 +1,4 @@
-"""One side of a ledger, read only: what bridges and rules of one's own get to look at."""
+"""One side of a ledger, read only: what bridges and your own rules can see."""
 
 from collections.abc import Sequence
 
@@ -40,6 +40,6 @@ class LedgerView(Struct, frozen=True, omit_defaults=True):
 
     @property
     def last_said(self) -> str:
-        """The last words of this side's agent, or nothing."""
+        """The last words of this side's agent, or ""."""
         said = [m.text for m in self.messages if m.role == "assistant"]
         return said[-1] if said else ""

@@ -1,9 +1,9 @@
 """Redaction: what is shown, stored or sent to a log goes through here first, and loses its secrets.
 
-The one way in is this module. Everything that leaves asks `redactor()`, or `without_secrets` for a message;
+This module is the entry point. Everything that leaves asks `redactor()`, or `without_secrets` for a message;
 everything that learns of a secret keeps it with a `keep_…` function. Inside: `looks` and `kinds` say what
-counts as a secret, `given` holds the values this process was given, `replacement` replaces them, and `sieve`
-finds quickly that there are none.
+counts as a secret, `given` holds the values this process was given, `replacement` replaces them, and
+`sieve` finds out quickly that there are none.
 """
 
 from greenroom.ledger.redaction.given import (

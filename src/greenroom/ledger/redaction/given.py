@@ -19,12 +19,12 @@ _given: dict[str, str] = {}
 
 
 def given_secrets() -> list[tuple[str, str]]:
-    """Each of them, with its name before it."""
+    """Each name with its value."""
     return [(name, value) for value, name in tuple(_given.items())]
 
 
 def keep_secret(name: str, value: str) -> None:
-    """Redact this value from now on, wherever in this process it turns up: it was given as a secret."""
+    """From now on, redact this value wherever this process shows it."""
     value = value.strip()
     # A short word or number would be found everywhere.
     is_mixed = not value.isalpha() and not value.isdecimal()
@@ -33,7 +33,7 @@ def keep_secret(name: str, value: str) -> None:
 
 
 def keep_headers(headers: Mapping[str, str]) -> None:
-    """The same of what is sent as headers, but for those that describe the request."""
+    """Redact the values sent as headers, except those that describe the request."""
     for name, value in headers.items():
         if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             continue
@@ -45,10 +45,10 @@ def keep_headers(headers: Mapping[str, str]) -> None:
 
 
 def keep_sent(headers: Iterable[tuple[str, str]], url: str = "") -> None:
-    """The same of a request by any client: what it sends under names of secrets.
+    """Redact what a client's request sends under names of secrets.
 
-    A client sends much that is not a secret, so here only the name counts; and what is made again for each
-    request opens nothing.
+    A client sends much that is not a secret, so here only the name counts; and what is created anew for each
+    request gives no access.
     """
     for name, value in headers:
         if _is_sent_as_secret(name, value):
@@ -56,7 +56,7 @@ def keep_sent(headers: Iterable[tuple[str, str]], url: str = "") -> None:
                 _keep_few(name, part)
     if "?" not in url and "@" not in url:
         return
-    with suppress(ValueError):  # no address
+    with suppress(ValueError):  # not a URL
         parts = urlsplit(url)
         _keep_few("url_password", parts.password or "")
         for name, value in parse_qsl(parts.query):
@@ -87,7 +87,7 @@ def _sent_parts(name: str, value: str) -> Iterator[str]:
 
 
 def _keep_few(name: str, value: str) -> None:
-    """Keep a value unless there are many under its name: those are made again for each request."""
+    """Keep a value unless there are many under its name: those are created anew for each request."""
     before = len(_given)
     if _kept_of[name] < _MANY:
         keep_secret(name, value)
@@ -95,7 +95,7 @@ def _keep_few(name: str, value: str) -> None:
 
 
 def keep_fields(name: str, value: object) -> None:
-    """The same of the texts in JSON that stand under names of secrets."""
+    """Redact the strings in JSON that are under names of secrets."""
     if isinstance(value, Mapping):
         for key, item in cast("Mapping[str, Any]", value).items():
             keep_fields(str(key), item)
@@ -109,10 +109,10 @@ _DEEP = 4
 
 
 def keep_keys(model: object) -> None:
-    """The same of the keys that a framework's model was given, as its own attributes show them.
+    """Redact the keys that a framework's model was given, found in its attributes.
 
-    What a request sends is remembered when it is sent; this is for what is said before the first one.
-    It does not fail, whatever the model is made of.
+    What a request sends is remembered when it is sent; this covers what is shown before the first one.
+    It never fails, whatever the model is.
     """
     try:
         _look_into(model, _DEEP)
@@ -121,7 +121,7 @@ def keep_keys(model: object) -> None:
 
 
 def _look_into(thing: object, deep: int) -> None:
-    # What the object holds itself: properties would do work.
+    # Only stored attributes: reading a property could run code.
     own: dict[str, Any] = getattr(thing, "__dict__", None) or {}
     private: dict[str, Any] = getattr(thing, "__pydantic_private__", None) or {}
     for name, held in (*own.items(), *private.items()):

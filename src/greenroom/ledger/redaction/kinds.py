@@ -1,7 +1,7 @@
-"""What counts as a secret: keys of a known look, and what the environment keeps under a telling name.
+"""What counts as a secret: keys of a known look, and environment variables with a telling name.
 
-A secret is also known in disguise: in base64 wherever it stands in what was encoded, URL-encoded,
-escaped for JSON, Python or HTML, and cut short.
+A secret is also recognised in disguise: anywhere inside base64, URL-encoded,
+escaped for JSON, Python or HTML, and shortened.
 """
 
 import json
@@ -19,7 +19,7 @@ from greenroom.ledger.redaction.patterns import LOOKS, NAMED, PERHAPS_SECRET_FIE
 SHORTEST = 8
 """Shorter values of telling variables are words, not secrets."""
 SHORTEST_NAMED = 4
-"""So short may be what the author named."""
+"""The shortest value of a variable that the user named."""
 
 _TELLING = re.compile(
     r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASSCODE|CREDENTIALS?|CONN(?:ECTION)?_?STR(?:ING)?)$"
@@ -31,7 +31,7 @@ _LONG_LINE = 16
 
 
 class Kind(Struct, frozen=True, omit_defaults=True):
-    """A kind of secret: its name, words of which a text with one holds at least one, and its look.
+    """A kind of secret: its name, hint words (a text with the secret has at least one), and its pattern.
 
     What the group `keep` matches stays; the rest of a match gives way to the mark.
     """
@@ -45,7 +45,7 @@ class Kind(Struct, frozen=True, omit_defaults=True):
 
 @lru_cache(maxsize=4096)
 def telling(name: str) -> bool:
-    """Whether an environment variable is called like one that holds a secret."""
+    """Whether an environment variable has a name like one that holds a secret."""
     return _TELLING.search(name) is not None
 
 
@@ -64,18 +64,18 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 @lru_cache(maxsize=4096)
 def is_secret_field(name: str) -> bool:
-    """Whether what stands under this name is a secret."""
+    """Whether the value under this name is a secret."""
     return SECRET_FIELD.fullmatch(_CAMEL.sub("~", name.rpartition(".")[2])) is not None
 
 
 @lru_cache(maxsize=4096)
 def may_be_secret_field(name: str) -> bool:
-    """Whether it is one if it looks like one."""
+    """Whether the value under this name is a secret if it looks like one."""
     return PERHAPS_SECRET_FIELD.fullmatch(_CAMEL.sub("~", name.rpartition(".")[2])) is not None
 
 
 def announces(name: str) -> bool:
-    """Whether what stands under this name is a secret, or may be."""
+    """Whether the value under this name is a secret, or may be one."""
     return is_secret_field(name) or may_be_secret_field(name)
 
 
@@ -90,7 +90,7 @@ _HEX = re.compile(r"[0-9a-fA-F]+")
 _STANDARD = str.maketrans("-_", "+/")
 _BEGINNING = 4096
 _NUMBER = re.compile(rb"%([0-9a-fA-F]{2})")
-# Words of which well-known secrets hold one are at least so long, and made of such letters.
+# Every well-known secret has a word of at least this length, made of these letters.
 _READABLE = re.compile(r"[ -~]{3,}")
 
 

@@ -1,13 +1,13 @@
-"""What secrets look like, and the names under which they stand.
+"""What secrets look like, and the names they are found under.
 
-Strangers write what these are matched against: none of them may look far ahead in vain, and what they
+These are matched against untrusted text: none of them may look far ahead in vain, and what they
 repeat is bounded, so that a look takes time in proportion to the text.
 """
 
 import re
 
 Look = tuple[str, str, str]
-"""The name of a kind, words of which a text with one holds at least one, and its pattern."""
+"""The name of a kind, hint words (a text with the secret has at least one), and its pattern."""
 
 
 def _begins(head: str, letter: str = "[A-Za-z0-9]") -> str:
@@ -51,14 +51,14 @@ _TOKENS = ("access", "refresh", "auth", "session", "security", "csrf", "xsrf", "
 
 
 def _behind(*words: str) -> str:
-    """Right behind one of these words; each is looked back for by itself, for its length must be known."""
+    """Right behind one of these words; each has its own look-behind, because the length must be fixed."""
     return "|".join(rf"(?<=(?i:{word}))" for word in words)
 
 
 def _ends(word: str, *befores: str) -> str:
     """Behind `word` if one of these words stands right before it, as in `api_key` and `apiKey`."""
     befores_of_it = _behind(*(f"{one}{gap}{word}" for one in befores for gap in ("[_-]", "")))
-    # Most words stand alone: then there is no need to look back for each of these.
+    # Most words come alone: then there is no need to look back for each of these.
     return rf"(?<=[\w-](?i:{word}))(?:{befores_of_it})"
 
 

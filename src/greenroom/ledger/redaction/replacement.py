@@ -1,7 +1,7 @@
-"""The redactor: replaces secrets in texts, JSON, whole ledgers and log records.
+"""The redactor: replaces secrets in strings, JSON, whole ledgers and log records.
 
-A secret gives way to `[redacted:NAME]`. Texts are redacted before they are encoded, so that no file
-is broken by it, and what holds no secret is handed back as it is.
+A secret becomes `[redacted:NAME]`. Strings are redacted before they are encoded, so that no file
+breaks, and a value without secrets is returned unchanged.
 """
 
 import os
@@ -50,7 +50,7 @@ _SAFE = frozenset((int, float, bool, type(None)))
 
 
 class Redactor:
-    """Replaces secrets: those of a known look, and these `values` by name, in any disguise."""
+    """Replaces secrets: those that match a known pattern, and these `values` by name, in any disguise."""
 
     def __init__(self, values: Iterable[tuple[str, str]] = ()) -> None:
         known = {value: name for name, value in values}
@@ -64,7 +64,7 @@ class Redactor:
     def of_environment(
         cls, environment: Mapping[str, str], named: Iterable[str] = ()
     ) -> "Redactor":
-        """Knows the variables that are called like secrets, and those that are `named`."""
+        """A redactor for the variables with names of secrets, and those that are `named`."""
         return cls(kept_secrets(environment, named))
 
     def text(self, text: str) -> str:
@@ -78,10 +78,10 @@ class Redactor:
         everything = "\n".join([text for text in different if len(text) <= _LONG])
         suspected = tuple(kind for kind in self.kinds if is_hinted(kind, everything))
         going = _Pass(self.kinds, suspected)
-        # A long text is looked at once only, and before those that may quote it.
+        # A long string is checked only once, and before those that may quote it.
         long = sorted([text for text in different if len(text) > _LONG], key=len)
         is_clean = [going.text(text) for text in long] == long
-        # What all texts together do not hold, none of them does.
+        # A secret that is not in all strings joined is in none of them.
         if is_clean and not any(map(announces, names)) and not going.finds(everything):
             return value
         return going.value(value)
@@ -94,9 +94,9 @@ class Redactor:
 
 
 class _Pass:
-    """One way through a text or a tree of texts, looking for the kinds that it may hold.
+    """One pass through a string or a tree of strings, looking for the kinds that it may hold.
 
-    The short texts of it hold none but those `suspected`.
+    Its short strings hold only those `suspected`.
     """
 
     def __init__(self, kinds: tuple[Kind, ...], suspected: tuple[Kind, ...]) -> None:
@@ -104,7 +104,7 @@ class _Pass:
         self.suspected = suspected
         self._seen: dict[str, str] = {}
         self._by_tail: dict[str, str] = {}
-        """Long texts that were seen, by how they end."""
+        """Long strings that were seen, by how they end."""
 
     def text(self, text: str) -> str:
         # Names, kinds and paths are repeated, and an answer is in several events.
@@ -115,7 +115,7 @@ class _Pass:
         return clean
 
     def _long(self, text: str) -> str:
-        """A long text may be one that was seen, with a few words before it: `turn 1: …`."""
+        """A long string may be one that was seen, with a few words before it: `turn 1: …`."""
         known = self._by_tail.setdefault(text[-_TAIL:], text)
         before = text[: -len(known)]
         if not (0 < len(before) < _TAIL and before[-1].isspace() and text.endswith(known)):
@@ -133,7 +133,7 @@ class _Pass:
         return quoting
 
     def finds(self, text: str) -> bool:
-        """Whether `text` holds a secret; the first one that is found will do."""
+        """Whether `text` holds a secret; stops at the first one."""
         if any(is_hinted(kind, text) and kind.look.search(text) for kind in self.suspected):
             return True
         return bool(self._coded_kinds(text) or self._quoted_kinds(text))
@@ -191,9 +191,9 @@ class _Pass:
         return value if same else clean
 
     def _field(self, name: object, value: object, named: bool = False) -> object:
-        """What stands under a name that may say that it is a secret.
+        """The value under a name that may mark it as a secret.
 
-        Where the keys are `named` by authors (models, metrics), a count or a score is what it is.
+        Where users chose the keys (`named`: models, metrics), a count or a score is not a secret.
         """
         if not isinstance(name, str) or (named and type(value) in _SAFE):
             return self.value(value)
@@ -211,7 +211,7 @@ class _Pass:
             return _same_or_new(items, [self._secret(mark, item) for item in items])
         if isinstance(value, str):
             return value if not value or _OURS.fullmatch(value) else mark
-        # A mapping may be a schema; yes, no and nothing are not worth a secret.
+        # A mapping may be a schema; true, false and null cannot be secrets.
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return mark if is_number else self.value(value)
 
@@ -219,11 +219,11 @@ class _Pass:
 _NAMED_BY_AUTHORS = frozenset(
     ("models", "judge_models", "user_models", "metrics", "scores", "criteria", "mocks", "tools")
 )
-"""Fields of ours whose keys are names that authors gave."""
+"""Greenroom's fields whose keys are names chosen by users."""
 
 
 def _pair_name(value: Mapping[Any, object]) -> str:
-    """The name of a value that stands next to it, as headers and cookies are often written, or ""."""
+    """The name given next to a value, as headers and cookies are often written, or ""."""
     name = value.get("name", value.get("key")) if "value" in value else None
     return name if isinstance(name, str) else ""
 
@@ -235,7 +235,7 @@ def _same_or_new(old: Sequence[object], new: list[object]) -> Sequence[object]:
 
 
 def _another(key: str, taken: Mapping[str, object]) -> str:
-    """A key of its own for what would be lost under one that two secrets share."""
+    """A distinct key for a value that would be lost when two redacted keys are equal."""
     return next(name for n in count(2) if (name := f"{key} {n}") not in taken)
 
 
@@ -243,7 +243,7 @@ _LAST_WORD = re.compile(r"[\w-]+")
 
 
 def _decoded(kinds: tuple[Kind, ...], run: re.Match[str]) -> str:
-    """A run of base64 that hides a secret is nothing but that."""
+    """A run of base64 that hides a secret is replaced as a whole."""
     for plain in readings(run[0]):
         if kind := found_in(plain, kinds):
             return f"{MARK}{kind.name}]"
@@ -263,7 +263,7 @@ def _marking(kind: Kind) -> str:
 
 
 def _survey(value: object) -> tuple[list[str], set[str]]:
-    """Every text in JSON, or in records made of it, and the names of its fields."""
+    """Every string in JSON, or in records made of it, and the names of its fields."""
     texts: list[str] = []
     names: set[str] = set()
     stack: list[Any] = [value]
@@ -346,7 +346,7 @@ def redact_log(record: "LogRecord") -> bool:
 
 
 def clean_ids(ids: Iterable[str], by: Redactor) -> dict[str, str]:
-    """Each id without its secrets, and still another than the rest."""
+    """Each id without its secrets, still distinct from the others."""
     given = list(ids)
     cleaned = by.value(given)
     if cleaned == given:

@@ -1,7 +1,7 @@
-"""A quick look for secrets in JSON that is about to be written: what it lets through holds none.
+"""A quick check for secrets in JSON that is about to be written: what passes it has none.
 
-The ledgers of a run say the same words again and again. A word is looked at when it first appears;
-only where one may be a part of a secret is a thorough look taken. It halves the time of a case that is
+The ledgers of a run repeat the same words. A word is checked when it first appears;
+only where one may be part of a secret is a thorough check made. This halves the time of a case that is
 stored: 0.9 ms instead of 1.8 ms for a small one.
 """
 
@@ -37,12 +37,12 @@ _ANNOUNCED = re.compile(
     rf"(?:{TELLING_WORD.pattern})(?:\\[nrt]|[\s\\'])*(?:[:=\"]|\Z)|bearer", re.I
 )
 _OWN_SIGNATURE = re.compile(rb'"signature":"(?=\([^"\\\n]* )')
-"""What a tool takes, as each ledger tells it. What holds a blank looks like no secret of that name."""
+"""A tool's signature, as each ledger has it. A value with a space looks like no secret of that name."""
 _FEW_LETTERS = 4
 _SHORT = 64
 _MANY = 100_000
 _MANY_AT_ONCE = 5_000
-"""So many new words are those of a long text, and hardly come again."""
+"""More new words than this are those of a long text, and rarely come again."""
 _MUCH = 500_000
 
 _Looks = dict[str, list[re.Pattern[str]]]
@@ -72,11 +72,11 @@ class Sieve:
             self._looks.setdefault(core, []).append(kind.look)
         elif len(core) >= _FEW_LETTERS:
             self._cores.add(core)
-        else:  # letters that stand in many words
+        else:  # letters that occur in many words
             self._written.add(_written(hint))
 
     def is_clean(self, data: bytes) -> bool:
-        """Whether this JSON holds no secret for sure; if not, it may still hold none."""
+        """True if this JSON certainly holds no secret; False if it may hold one."""
         if any(hint in data for hint in self._written):
             return False
         if b'"signature"' in data:
@@ -151,14 +151,14 @@ def _remember(known: set[bytes], new: set[bytes]) -> None:
 
 
 def _texts(data: bytes) -> set[bytes]:
-    """All that stands in quotes, and with it the rest where the two cannot be separated."""
+    """Everything in quotes, and the rest too where the two cannot be separated."""
     parts = data.split(b'"')
     has_inner_quotes = b"\\" in data and b'\\"' in data
     return set(parts if has_inner_quotes else parts[1::2])
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:
-    """Long data a piece at a time, for words take ten times the room; no word is cut."""
+    """Long data a piece at a time, for words take ten times the room; no word is split."""
     begun = 0
     while begun < len(data):
         end = _WORD_ENDS.search(data, begun + _MUCH)
@@ -167,7 +167,7 @@ def _pieces(data: bytes) -> Iterator[bytes]:
 
 
 def _written(hint: str) -> bytes:
-    """A hint as it stands in JSON, where that does not spell letters out as numbers."""
+    """A hint as it is written in JSON, where that does not spell letters out as numbers."""
     return json.dumps(hint, ensure_ascii=False)[1:-1].encode(errors="surrogatepass")
 
 
