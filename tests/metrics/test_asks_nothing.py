@@ -36,7 +36,7 @@ def test_an_operator_with_an_empty_list_asks_for_nothing(operator: str) -> None:
         lambda: Stop(state_matches={"session": {"paid": {operator: []}}}),
         lambda: state_is("session", "paid", query={operator: []}),
     ):
-        with pytest.raises(BadQuery, match="an empty list, which asks for nothing"):
+        with pytest.raises(BadQuery, match="an empty list, which checks nothing"):
             ask()
 
 

@@ -93,11 +93,11 @@ async def test_an_unknown_attribute_of_the_result_is_unmeasured():
     def misspelt(result):
         return result.respons == ""
 
-    assert "a run has no 'respons'; it has response" in (await outcome(misspelt)).why
+    assert "a trial has no 'respons'; it has response" in (await outcome(misspelt)).why
 
 
 def test_an_unknown_parameter_is_refused_at_definition_with_the_nearest_names_first():
-    with pytest.raises(BadMetric, match=r"'respond'.*Known are response") as caught:
+    with pytest.raises(BadMetric, match=r"'respond'.*Use one of: response") as caught:
 
         @metric
         def typo(respond):

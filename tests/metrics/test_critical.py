@@ -50,7 +50,7 @@ async def test_nothing_is_asked_once_a_critical_metric_fell_short(outcome):
     asked.clear()
     found = await measured(dear, Gate(outcome))
     assert list(found) == ["dear", "gate"]  # the order of asking, not of measuring
-    assert found["dear"] == NotApplicable("not measured: 'gate', which is critical, fell short")
+    assert found["dear"] == NotApplicable("not measured: 'gate', which is critical, failed")
     assert asked == []
 
 
@@ -87,7 +87,7 @@ async def test_functions_and_evaluators_may_call_themselves_critical(gate):
     asked.clear()
     found = await measured(dear, gate)
     assert not found["refuses"].passed
-    assert found["dear"] == NotApplicable("not measured: 'refuses', which is critical, fell short")
+    assert found["dear"] == NotApplicable("not measured: 'refuses', which is critical, failed")
     assert asked == []
 
 

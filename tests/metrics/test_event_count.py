@@ -88,7 +88,7 @@ def test_event_count_refuses_what_could_not_be_measured(make):
 
 
 def test_an_unknown_kind_is_refused_with_the_nearest_first():
-    with pytest.raises(BadMetric, match="it knows tool_call,"):
+    with pytest.raises(BadMetric, match="use one of: tool_call,"):
         event_count("tool_cal", at_least=1)
 
 

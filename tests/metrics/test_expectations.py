@@ -242,7 +242,7 @@ async def test_scored_again_from_the_ledger_a_function_leaves_it_unmeasured():
     ledger = run(user("Hi"), changed(session={"total": 4}), case=case)
     (found,) = (await score(ledger)).values()
     assert isinstance(found, Unmeasured)
-    assert "Give the case itself" in found.why
+    assert "Pass the case itself" in found.why
 
 
 async def test_a_state_that_differs_is_shown():

@@ -58,7 +58,7 @@ async def test_the_last_words_do_not_count():
 async def test_order_counts_and_the_share_says_how_far_it_went():
     found = await outcome(LOOKED_UP, expecting("I found it", "look up your order"))
     assert (found.value, found.passed) == (0.5, False)
-    assert "1 of 2 texts found in order" in found.reason
+    assert "1 of 2 strings found in order" in found.reason
     assert (await outcome(LOOKED_UP, expecting("found it", "look up"), threshold=0.5)).passed
 
 

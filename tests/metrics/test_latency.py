@@ -145,7 +145,7 @@ async def test_the_first_words_of_each_live_reply_are_timed():
 
 async def test_words_that_came_all_at_once_cannot_be_timed():
     found = await outcome(first_words_within(1), at((1.0, ModelReplied(model="m", seconds=3.0))))
-    assert found == Unmeasured("no model of the run gave its words as they came")
+    assert found == Unmeasured("no model in this trial streamed its reply")
 
 
 class Asked:

@@ -373,7 +373,7 @@ async def test_a_parameter_that_may_be_none_is_none_where_it_was_not_recorded():
 
 
 def test_what_no_record_holds_cannot_be_needed():
-    with pytest.raises(BadMetric, match=r"needs 'thoughts'.*known are models, tools"):
+    with pytest.raises(BadMetric, match=r"needs 'thoughts'.*use names from models, tools"):
         metric(quiet, needs=["thoughts"])  # pyright: ignore[reportArgumentType]
 
 

@@ -80,7 +80,7 @@ async def test_a_ledger_without_nodes_is_unmeasured():
     "options, told",
     [
         ({"nodes": []}, "name some"),
-        ({"nodes": "clerk"}, "give a list of texts"),
+        ({"nodes": "clerk"}, "give a list of strings"),
         ({"nodes": ["a"], "turn": 0}, "the first turn is 1"),
         ({"nodes": ["a"], "match_type": "SORTED"}, "not one of 'EXACT'"),
         ({}, "missing a required argument: 'nodes'"),

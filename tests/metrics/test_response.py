@@ -40,7 +40,7 @@ async def test_exact_without_a_text_means_the_cases_reference():
 async def test_contains_gives_the_share_found():
     found = await outcome(contains("42", "them", "forty", "There"), FORTY_TWO)
     assert (found.value, found.passed, found.threshold, found.measured) == (0.75, False, 1.0, 3)
-    assert found.reason == "3 of 4 texts found; missing 'forty'"
+    assert found.reason == "3 of 4 strings found; missing 'forty'"
 
 
 async def test_contains_may_pass_with_a_part_and_may_ignore_case():

@@ -248,5 +248,5 @@ def test_a_long_text_is_compared_in_order_with_itself_and_its_reverse():
 
 
 def test_an_unknown_kind_is_refused():
-    with pytest.raises(BadMetric, match="'rouge7'; it knows rouge1, rouge2, rougeL"):
+    with pytest.raises(BadMetric, match="'rouge7'; use one of: rouge1, rouge2, rougeL"):
         rouge("a", "a", "rouge7")  # pyright: ignore[reportArgumentType]

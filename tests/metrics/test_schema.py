@@ -64,7 +64,7 @@ async def test_every_problem_is_named_with_its_place():
         ("Here you are: {}", "Expecting value"),
         ("```json\n{}\n```", "Expecting value"),
         ('{"order": 7} {}', "Extra data"),
-        ('{"order": NaN}', "NaN is not a number of JSON"),
+        ('{"order": NaN}', "NaN is not a JSON number"),
         ('{"order": 1e999}', "inf"),
         ('{"order": 1, "order": 2}', "'order' is given twice"),
         ("[" * 200 + "]" * 200, "nested deeper"),

@@ -166,7 +166,7 @@ def test_an_expectation_that_asks_for_nothing_is_refused(given: Any) -> None:
 
 
 def test_what_is_said_twice_is_refused() -> None:
-    with pytest.raises(BadInput, match="speaks twice"):
+    with pytest.raises(BadInput, match="gives twice"):
         Expect(state={Billing.stage: 1, "session": {"stage": 2}})
 
 

@@ -289,7 +289,7 @@ def test_a_judge_may_be_given_a_choice_and_its_answers_are_found_again(tmp_path)
 
 
 def test_a_judge_that_adapts_is_refused():
-    with pytest.raises(BadMetric, match="judges are not corrected"):
+    with pytest.raises(BadMetric, match="a judge gets no feedback"):
         llm_judge(rubric="It greets.", model=choose(SMALL, BIG, by="adaptive"))
 
 

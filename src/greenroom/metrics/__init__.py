@@ -1,4 +1,4 @@
-"""Case and ledger in, score out: your own metrics, the built-in ones, and judges.
+"""Metrics: a case and its ledger in, a score out. Built-in ones, judges, and your own.
 
 The names below load their files when first used, so that a run loads only the metrics it uses.
 """
@@ -9,7 +9,7 @@ from greenroom.cases.parts import Metric
 from greenroom.lazy import lazy
 from greenroom.metrics.definition import as_metric, metric
 
-# A module with the same name as its function would hide it if it were loaded later.
+# Loaded now: a module that has the same name as its function would hide the function if loaded later.
 from greenroom.metrics.efficiency import efficiency
 from greenroom.metrics.rouge import Rouge, rouge
 

@@ -1,4 +1,4 @@
-"""Whether the arguments of a call are the expected ones."""
+"""Compares the arguments of a call with the expected ones."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ ArgsRule = ArgsMatch | tuple[str, ...] | Callable[..., object]
 
 
 class Arguments(Struct, frozen=True, kw_only=True):
-    """How the arguments of calls are compared; what is said of one tool comes before the rest."""
+    """How the arguments of calls are compared; rules for one tool take precedence over the general one."""
 
     match: ArgsMatch
     tools: Mapping[str, ArgsRule]
@@ -34,11 +34,11 @@ class Arguments(Struct, frozen=True, kw_only=True):
 
     @property
     def ignores_all(self) -> bool:
-        """Whether no argument of any call is looked at."""
+        """Whether no argument of any call is compared."""
         return all(rule == "ignore" for rule in (self.match, *self.tools.values()))
 
     def named(self) -> dict[str, list[str]]:
-        """The arguments that alone count, by tool; none for a tool with another rule."""
+        """The only arguments that count, by tool; none for a tool with another rule."""
         found: dict[str, list[str]] = {}
         for tool, rule in self.tools.items():
             dotted = cast("tuple[str, ...]", rule) if isinstance(rule, tuple) else ()
@@ -68,7 +68,7 @@ class Arguments(Struct, frozen=True, kw_only=True):
 
 
 def _passes(predicate: Callable[..., object], made: ToolCalled, wanted: WantedValue) -> bool:
-    """Whether a predicate accepts the call's arguments, alone or next to the expected ones."""
+    """Whether a predicate accepts the call's arguments, alone or together with the expected ones."""
     args = cast("dict[str, Json]", plain(made.args))
     try:
         takes_both = len(inspect.signature(predicate).parameters) > 1
@@ -86,8 +86,8 @@ def args_match(
     match: ArgsMatch = "exact",
     tolerance: float = 0.0,
 ) -> bool:
-    """Whether a call's arguments are the wanted ones ("exact"), include them all and perhaps others
-    ("subset"), or include none but wanted ones ("superset")."""
+    """Whether a call's arguments equal the wanted ones ("exact"), include them all and perhaps others
+    ("subset"), or are all among the wanted ones ("superset")."""
     if match == "superset":
         return all(
             name in wanted and value_fits(wanted[name], args[name], tolerance) for name in args
@@ -104,10 +104,10 @@ _TEXTS = frozenset((str, bool, type(None)))
 
 
 def value_fits(wanted: Any, made: Json, tolerance: float = 0.0) -> bool:
-    """Whether a value is the wanted one.
+    """Whether a value matches the wanted one.
 
     Operators (`{"$regex": "^Par"}`) and functions may be anywhere in what is wanted; `{"$eq": ...}`
-    takes a value literally. Numbers may differ by `tolerance`.
+    compares a value literally. Numbers may differ by `tolerance`.
     """
     kind = cast("type[object]", type(wanted))
     if kind in _TEXTS:
@@ -129,7 +129,7 @@ def value_fits(wanted: Any, made: Json, tolerance: float = 0.0) -> bool:
         return is_object(made) and args_match(query, made, "exact", tolerance)
     if callable(wanted):
         return matches(made, wanted)
-    # A ledger holds JSON, so what the author wrote is compared as JSON too.
+    # A ledger holds JSON, so the wanted value is compared as JSON too.
     return same(plain(wanted), made)
 
 
@@ -156,12 +156,12 @@ def arguments(
     ignored: Sequence[str] | Mapping[str, Sequence[str]],
     tolerance: float,
 ) -> Arguments:
-    """How to compare arguments, from an author's or a file's options; BadMetric if they make no sense."""
+    """How to compare arguments, from options given in code or a file; BadMetric if they are invalid."""
     checked_choice(match, ARGS_MATCHES, "args", factory)
     if tools is not None and not isinstance(tools, Mapping):
         raise BadMetric(f"{factory}(...) has tool_args={tools!r}; give a mapping by tool.")
     if not _is_number(tolerance) or not 0 <= tolerance < float("inf"):
-        raise BadMetric(f"{factory}(...) has tolerance={tolerance!r}; give a number from 0.")
+        raise BadMetric(f"{factory}(...) has tolerance={tolerance!r}; give a number, 0 or more.")
     by_tool = cast("Mapping[str, object]", tools or {})
     of_tools: Mapping[str, Sequence[str]] = ignored if isinstance(ignored, Mapping) else {}
     return Arguments(
@@ -185,7 +185,7 @@ def _rule(rule: object, tool: str, factory: str) -> ArgsRule:
     if isinstance(rule, list | tuple):
         if not rule:
             raise BadMetric(
-                f"{factory}(...) has {option}=[], so none counts; write 'ignore' for that."
+                f"{factory}(...) has {option}=[], so no argument counts; write 'ignore' for that."
             )
         return checked_texts(cast("list[object]", rule), option, factory)
     checked_choice(rule, ARGS_MATCHES, option, factory)

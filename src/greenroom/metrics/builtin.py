@@ -17,7 +17,7 @@ _LONGEST_NAME = 80
 
 
 class BuiltIn(Struct, frozen=True, kw_only=True):
-    """A metric whose repr is the call that made it; without a name of its own, that is its name."""
+    """A metric whose repr is the call that made it; unless it has a name, that is its name."""
 
     name: str
     shown: str
@@ -27,10 +27,10 @@ class BuiltIn(Struct, frozen=True, kw_only=True):
 
 
 class QuickMetric(BuiltIn, frozen=True, kw_only=True):
-    """One that reads what is in the ledger once: it asks no model, and runs no code of an author's."""
+    """A metric that only reads the ledger: it asks no model, and runs no user code."""
 
     def needs_guard(self, case: Case) -> bool:
-        """Nothing in it can block, so the fence around all metrics of the case is enough."""
+        """False: nothing in it can block, so the fence around all metrics of the case is enough."""
         return False
 
 
@@ -62,14 +62,14 @@ def shown_value(value: object) -> str:
 
 
 def checked_name(name: object, factory: str) -> str:
-    """The name, if it is a text that can be shown."""
+    """The name, if it is a string that can be shown."""
     if isinstance(name, str) and name.strip():
         return name
-    raise BadMetric(f"{factory}(...) has the name {name!r}; give a text.")
+    raise BadMetric(f"{factory}(...) has the name {name!r}; give a string.")
 
 
 def checked_threshold(threshold: object, where: str, option: str = "threshold") -> float:
-    """The threshold, if some score would miss it and some would reach it."""
+    """The threshold, if some score could miss it and some could reach it."""
     if is_number(threshold) and 0 < threshold <= 1:
         return float(threshold)
     raise BadMetric(
@@ -78,7 +78,7 @@ def checked_threshold(threshold: object, where: str, option: str = "threshold") 
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether a value is a number to compare with."""
+    """Whether a value is a number (a bool is not)."""
     return isinstance(value, int | float) and not isinstance(value, bool) and -inf < value < inf
 
 
@@ -95,14 +95,14 @@ def checked_switch(given: object, option: str, factory: str) -> None:
 
 
 def checked_text(given: object, factory: str) -> str:
-    """The text, if there is something in it to look for."""
+    """The string, if it is not empty."""
     if isinstance(given, str) and given.strip():
         return given
-    raise BadMetric(f"{factory}(...) looks for {given!r}; give a text that is not empty.")
+    raise BadMetric(f"{factory}(...) looks for {given!r}; give a string that is not empty.")
 
 
 def checked_texts(given: object, option: str, factory: str) -> tuple[str, ...]:
-    """A list of texts, each with something in it."""
+    """A list of strings, none of them empty."""
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise BadMetric(f"{factory}(...) has {option}={given!r}; give a list of texts.")
+        raise BadMetric(f"{factory}(...) has {option}={given!r}; give a list of strings.")
     return tuple([checked_text(text, factory) for text in cast("Sequence[object]", given)])

@@ -33,15 +33,15 @@ class Called(BuiltIn, frozen=True, kw_only=True):
 
     @property
     def needs(self) -> Needs:
-        """Arguments only where some are looked at."""
+        """Arguments only if some are compared."""
         return CALL_NAMES if self.args is None and self.where is None else CALL_ARGS
 
     def needs_guard(self, case: Case) -> bool:
-        """Whether more is done than to count: a query may be slow, and a predicate is the author's code."""
+        """Whether it does more than count: a query may be slow, and a predicate is user code."""
         return self.args is not None or self.where is not None
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Score:
-        """1 if as many calls match as there should be."""
+        """1 if the number of matching calls is within the bounds."""
         made = ledger.index_of().asked
         of_tool = [call for call in made if call.tool == self.tool]
         matching = [call for call in of_tool if self._matches(call.args)]
@@ -100,7 +100,7 @@ def called(
     """
     here = f"called({tool!r}, ...)"
     if not isinstance(tool, str) or not tool:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise BadMetric(f"{here} needs the tool's name as a text.")
+        raise BadMetric(f"{here} needs the tool's name as a string.")
     if problem := choice_problem(match, get_args(Match)):
         raise BadMetric(f"{here}: match={problem} For anything else use where=.")
     wanted = _checked_args(args, here)
@@ -141,7 +141,7 @@ def _limits(here: str, at_least: int | None, at_most: int | None, never: bool) -
         return bounds(here, 1 if unbounded else at_least, at_most)
     if at_least is not None or at_most is not None:
         raise BadMetric(
-            f"{here} says never=True together with at_least or at_most; give one of them."
+            f"{here} has never=True together with at_least or at_most; give one of them."
         )
     return Bounds(at_most=0)
 

@@ -1,4 +1,4 @@
-"""What was expected compared with what was done: what is missing, extra, misplaced, or different."""
+"""Compares an expected sequence with the actual one: what is missing, extra, misplaced or different."""
 
 from bisect import bisect_left
 from collections import deque
@@ -98,16 +98,16 @@ Made = TypeVar("Made")
 
 
 class MatchType(Enum):
-    """When a sequence of calls is the expected one, and what share of it is."""
+    """How a sequence of calls is compared with the expected one, and what its value is."""
 
     EXACT = "the same calls in the same places; the share of places, 0 if there are more or fewer"
-    STRICT = "as EXACT, but calls that one model reply asked for may stand in any order"
+    STRICT = "as EXACT, but calls that one model reply asked for may be in any order"
     ADK = "as EXACT, but only 1 or 0 for each turn"
-    IN_ORDER = "the expected calls in order; others may stand between them"
-    ANY_ORDER = "the expected calls in any order; others may stand between them"
+    IN_ORDER = "the expected calls in order; others may come between them"
+    ANY_ORDER = "the expected calls in any order; others may come between them"
     UNORDERED = "the expected calls and no others, in any order"
     SUPERSET = "at least the expected calls"
-    SUBSET = "none but expected calls"
+    SUBSET = "only expected calls"
 
 
 def checked_match(given: object, factory: str) -> MatchType:
@@ -133,10 +133,10 @@ class Sides(Struct, Generic[Want, Made], frozen=True):
     show_wanted: Callable[[Want], str]
     show_made: Callable[[Made], str]
     groups: Sequence[int] = ()
-    """The group of each made item, for those that were made together; empty if there are none."""
+    """The group of each made item, for those that one reply asked for; empty if there are none."""
 
     def share(self, match: MatchType) -> float:
-        """How far the made sequence is the wanted one, from 0 to 1. Wanting nothing allows nothing."""
+        """How well the made sequence matches the wanted one, from 0 to 1. An empty wanted sequence allows none."""
         wanted, made = len(self.wanted), len(self.made)
         if not wanted or not made:
             return float(wanted == made or (wanted > 0 and match is MatchType.SUBSET))
@@ -165,7 +165,7 @@ class Sides(Struct, Generic[Want, Made], frozen=True):
         ]
 
     def _in_groups(self) -> int:
-        """How many fit when those that were made together may change places."""
+        """How many fit if those that one reply asked for may change places."""
         fitting, count, begin = self.fitting(), 0, 0
         for _, group in groupby(self.groups or range(len(self.made))):
             end = begin + len(list(group))
@@ -175,7 +175,7 @@ class Sides(Struct, Generic[Want, Made], frozen=True):
         return count
 
     def difference(self) -> "Difference":
-        """What is wrong, whatever the match type makes of it."""
+        """Every difference, regardless of the match type."""
         fitting = self.fitting()
         # Where nothing fits there is nothing to pair.
         pairs = most_pairs(fitting, pairs_in_order(fitting, len(self.made))) if any(fitting) else {}
@@ -193,7 +193,7 @@ class Sides(Struct, Generic[Want, Made], frozen=True):
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """Both sequences in words, and for positions of the made one the wanted position they belong to."""
+    """Both sequences in words, and for each made position the wanted position that it belongs to."""
 
     wanted: list[str]
     made: list[str]
@@ -242,7 +242,7 @@ class Difference(Struct, frozen=True, kw_only=True):
         }
 
     def problems(self, match: MatchType = MatchType.EXACT) -> list[str]:
-        """What is wrong for this match type, kind by kind."""
+        """The differences that count for this match type, by kind."""
         forgiven = _FORGIVEN.get(match, ())
         if not self.wanted:
             forgiven = [kind for kind in forgiven if kind != "extra"]
@@ -262,7 +262,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 def problems_of(kinds: Mapping[str, Json], forgiven: Collection[str] = ()) -> list[str]:
-    """What is wrong, in words, by the kinds of a difference's details."""
+    """The differences in words, kind by kind."""
     return [
         f"{kind.replace('_', ' ')} {', '.join(map(str, found))}"
         for kind, found in kinds.items()

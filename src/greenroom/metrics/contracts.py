@@ -22,13 +22,13 @@ Writer = NodeEnded | StateChanged | ToolReturned
 
 
 class Declared(Struct, frozen=True):
-    """What a node declares to write, and what each of its tools does; None declares nothing."""
+    """What a node and each of its tools declare to write; None declares nothing."""
 
     writes: Places | None
     tools: Mapping[str, Places]
 
     def allows(self, event: Writer) -> Places | None:
-        """The places that what happened in this node may change; None if that is not declared."""
+        """The places that this node, or this tool in it, may change; None if that is not declared."""
         tool = self.tools.get(event.tool) if isinstance(event, ToolReturned) else None
         if self.writes is None:
             return tool
@@ -41,7 +41,7 @@ class KeptContract(BuiltIn, frozen=True, kw_only=True):
     needs: ClassVar[Needs] = STATE | NODES | CALL_NAMES
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
-        """The share of the runs of declaring nodes that changed nothing beyond; all of them must."""
+        """The share of visits to declaring nodes that changed only what is declared; all of them must."""
         declared = _declarations(ledger)
         if not declared:
             return Unmeasured(
@@ -107,7 +107,7 @@ def _beyond(ledger: Ledger, event: Writer, allowed: Places) -> Iterator[str]:
         if not deeper:
             yield f"{change.scope}.{change.key}"
             continue
-        # A value was written as a whole, of which parts may be: what else in it became another?
+        # A whole value was written of which only parts are allowed: which other parts of it changed?
         before = Ledger(ledger[: event.seq]).fold("agent", branch_of(event.path))
         old = value_in(before, change.scope, change.path)
         for path in _differences(old, _written(change), change.path, deeper):
@@ -121,7 +121,7 @@ def _written(change: Change) -> Json:
 def _differences(
     old: Json, new: Json, path: tuple[str, ...], allowed: list[tuple[str, ...]]
 ) -> Iterator[tuple[str, ...]]:
-    """The paths below `path` at which two values differ, but for those that are allowed to."""
+    """The paths below `path` at which two values differ, except the allowed ones."""
     if path in allowed or same(old, new):
         return
     if not (is_object(old) or old is None) or not (is_object(new) or new is None):
@@ -138,7 +138,7 @@ def _declarations(ledger: Ledger) -> dict[str, Declared]:
     begun = ledger.of(RunStarted)
     for facts in _nodes(begun[0].agent if begun else None):
         if facts.get("kind") == "transform":
-            continue  # it has no code of its own: what it declares is what it does
+            continue  # it has no code: what it declares is what it does
         tools: dict[str, Places] = {}
         for tool in as_array(facts.get("tools") or []):
             if is_object(tool) and ("reads" in tool or "writes" in tool):
@@ -150,7 +150,7 @@ def _declarations(ledger: Ledger) -> dict[str, Declared]:
 
 
 def _nodes(snapshot: Json) -> Iterator[dict[str, Json]]:
-    """The nodes of a snapshot of our own graph; of another framework's there are none."""
+    """The nodes in the snapshot of a Greenroom graph; none for another framework's."""
     if not is_object(snapshot) or "id" not in snapshot:
         return
     yield snapshot

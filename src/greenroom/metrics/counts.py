@@ -68,7 +68,7 @@ _BY_KIND: dict[str, Kinds] = {
 
 
 class Bounds(Struct, frozen=True):
-    """How many there should be."""
+    """How many of something there should be."""
 
     at_least: int | None = None
     at_most: int | None = None
@@ -98,7 +98,7 @@ def bounds(where: str, at_least: int | None, at_most: int | None) -> Bounds:
     """Bounds that some count meets and some count misses, or BadMetric."""
     for number in (at_least, at_most):
         if number is not None and (type(number) is not int or number < 0):
-            raise BadMetric(f"{where} counts with {number!r}; give a whole number from 0.")
+            raise BadMetric(f"{where} counts with {number!r}; give a whole number, 0 or more.")
     if at_most is None and not at_least:
         raise BadMetric(f"{where} could never fail; give at_least=1 or more, or at_most=.")
     if at_most is not None and (at_least or 0) > at_most:
@@ -123,7 +123,7 @@ _NEEDED: dict[type[Event], Needs] = {
     **dict.fromkeys((NodeStarted, NodeEnded, NodeFailed, Decided), NODES),
     **dict.fromkeys((RunStarted, RunEnded, InvocationStarted, InvocationEnded), NOTHING),
 }
-"""What has to be seen so that there can be events of a kind; of others, everything."""
+"""What must have been recorded for events of a kind to appear; for other kinds, everything."""
 
 
 class EventCount(BuiltIn, frozen=True, kw_only=True):
@@ -136,13 +136,13 @@ class EventCount(BuiltIn, frozen=True, kw_only=True):
 
     @property
     def needs(self) -> Needs:
-        """What has to be seen to count such events; with a predicate, all that they say."""
+        """What must have been recorded to count such events; with a predicate, everything about them."""
         if self.where is not None:
             return EVERYTHING
         return NOTHING.union(*(_NEEDED.get(kind, EVERYTHING) for kind in self.kinds))
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Score:
-        """1 if there are as many events as there should be; `measured` is the count."""
+        """1 if the number of events is within the bounds; `measured` is the count."""
         count = sum(self._counts(event) for event in ledger.of(*self.kinds))
         passed = self.bounds.hold(count)
         found = f"{count} × {self.what}"
@@ -202,7 +202,7 @@ class TurnsWithin(QuickMetric, frozen=True, kw_only=True):
     bounds: Bounds
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Score:
-        """1 if the conversation had as many turns as it should; `measured` is their number."""
+        """1 if the number of turns is within the bounds; `measured` is the count."""
         count = turns(ledger)
         passed = self.bounds.hold(count)
         found = "1 turn" if count == 1 else f"{count} turns"
@@ -213,7 +213,7 @@ class TurnsWithin(QuickMetric, frozen=True, kw_only=True):
 def turns_within(
     at_most: int | None = None, *, at_least: int | None = None, name: str | None = None
 ) -> TurnsWithin:
-    """The conversation took so many turns: messages or rounds of answers of the user."""
+    """The conversation took this many turns: messages or rounds of answers from the user."""
     limits = bounds("turns_within(...)", at_least, at_most)
     shown = written("turns_within", at_least=at_least, at_most=at_most, name=name)
     return TurnsWithin(bounds=limits, **shown)
@@ -244,4 +244,6 @@ def _kinds(kind: object) -> tuple[str, Kinds]:
         return kind, known[kind]
     near = get_close_matches(str(cast(object, kind)), known, n=3)
     rest = sorted(name for name in known if name not in near)
-    raise BadMetric(f"event_count knows no events {kind!r}; it knows {', '.join([*near, *rest])}.")
+    raise BadMetric(
+        f"event_count: there are no events {kind!r}; use one of: {', '.join([*near, *rest])}."
+    )

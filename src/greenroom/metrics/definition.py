@@ -1,4 +1,4 @@
-"""What a metric may be made of, and what it may return.
+"""What can be used as a metric, and what it may return.
 
 A metric is an object with `name` and `measure`, a function whose parameters are filled by name (see
 `parameters`), or an object with `evaluate(...)`. It may be sync or async.
@@ -43,13 +43,13 @@ _SIMPLE = frozenset((type(None), bool, int, str))
 
 
 def as_outcome(returned: object, name: str, threshold: float | None = None) -> Outcome:
-    """The outcome meant by what a metric returned; anything else is unmeasured, and says why."""
+    """A metric's return value as an outcome; an invalid one is unmeasured, with the reason."""
     if isinstance(returned, Score):
         return _checked_score(returned, name)
     if isinstance(returned, NotApplicable | Unmeasured):
         return returned
     if getattr(returned, "shape", None) == () and callable(item := getattr(returned, "item", None)):
-        returned = item()  # a single value of numpy's or torch's
+        returned = item()  # a single value of numpy or torch
     if isinstance(returned, bool):
         return Score(returned, threshold=threshold, name=name)
     if isinstance(returned, Real):
@@ -67,7 +67,7 @@ def as_outcome(returned: object, name: str, threshold: float | None = None) -> O
 
 
 def _checked_score(score: Score, name: str) -> Outcome:
-    """The score, if a report can hold it: `passed` is a bool, and the details are JSON."""
+    """The score, if it is valid in a report: `passed` is a bool, and the details are JSON."""
     if score.passed is not True and score.passed is not False:  # pyright: ignore[reportUnnecessaryComparison]
         return Unmeasured(f"the metric's Score has passed={_short(score.passed)}; give a bool")
     try:
@@ -86,7 +86,7 @@ def _short(value: object) -> str:
 
 
 class Critical(Struct, frozen=True):
-    """Another metric, measured before those that are not critical."""
+    """Wraps a metric to make it critical: measured first, and if it fails, the rest are not measured."""
 
     inner: Metric
     critical = True
@@ -107,12 +107,12 @@ class Critical(Struct, frozen=True):
 
 
 def is_critical(metric: Metric) -> bool:
-    """Whether a metric declares that the others depend on it."""
+    """Whether a metric is declared critical."""
     return bool(getattr(metric, "critical", False))
 
 
 def falls_short(outcome: Outcome) -> bool:
-    """Whether an outcome is a failure, or missing where one was due."""
+    """Whether an outcome is a failed score, or unmeasured."""
     if isinstance(outcome, Score):
         return not outcome.passed
     return not isinstance(outcome, NotApplicable)
@@ -130,11 +130,11 @@ class FunctionMetric(Struct, frozen=True):
 
     @property
     def needs(self) -> Needs:
-        """What it says that it needs; what its parameters need is seen to where they are filled."""
+        """What it declares to need; the needs of its parameters are checked when they are filled."""
         return NOTHING if self.declared is None else self.declared
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome | Awaitable[Outcome]:
-        """The outcome that the function comes to for this run."""
+        """The function's outcome for this trial."""
         run = Run(case, ledger, world, self.name)
         given = filled(self.wants, run, declared=self.declared is not None)
         if isinstance(given, NotApplicable | Unmeasured):
@@ -148,7 +148,7 @@ class FunctionMetric(Struct, frozen=True):
         return self._outcome(await returned, run)
 
     def _outcome(self, returned: object, run: Run) -> Outcome:
-        """The outcome that was meant, with what the function noted."""
+        """The return value as an outcome, with what the function noted."""
         outcome = as_outcome(returned, self.name, self.threshold)
         if not run.noted or not isinstance(outcome, Score):
             return outcome
@@ -192,9 +192,9 @@ def metric(
 ) -> FunctionMetric | Callable[[Function | Evaluator], FunctionMetric]:
     """Make a function a metric: `@metric`, or `@metric(name="tone", threshold=0.8)`.
 
-    A bool or number it returns passes at `threshold` (0.5 without one); a Score says itself
-    whether it passed. `needs` says what a metric that takes the `ledger`, `events` or `steps` reads of
-    them, such as `["tools", "words"]`; without it, it is unmeasured where anything was not recorded.
+    A bool or number it returns passes at `threshold` (0.5 without one); a Score says
+    itself whether it passed. `needs` says what a metric that takes the `ledger`, `events` or `steps` reads in
+    them, such as `["tools", "words"]`; without it, the metric is unmeasured if anything was not recorded.
     """
     if threshold is not None:
         checked_threshold(threshold, "@metric(...)")
@@ -209,7 +209,7 @@ def as_metric(given: MetricLike) -> Metric:
     It may be one already, the name of one or a criterion, a function, or an object or class with
     `evaluate(...)`. Any of them may have an attribute `critical = True`.
     """
-    if isinstance(given, BuiltIn):  # ours, whose name has been checked
+    if isinstance(given, BuiltIn):  # built in: its name has been checked
         return cast(Metric, given)
     if isinstance(given, str | Criterion):
         from greenroom.metrics.registry import metric_named
@@ -238,7 +238,7 @@ def _from_function(
     found = name or getattr(inner, "name", None) or getattr(inner, "__name__", type(inner).__name__)
     if not isinstance(found, str) or not found.strip() or found == "<lambda>":
         raise BadMetric(
-            f"metric {given!r} has the name {found!r}; give it one: metric(..., name='tone')."
+            f"metric {given!r} has the name {found!r}, which is not valid; give it one: metric(..., name='tone')."
         )
     function, own = _function(given), getattr(given, "threshold", None)
     if threshold is None and own is not None:
@@ -265,7 +265,7 @@ def _instance(kind: type[object]) -> object:
         inspect.signature(kind).bind()
     except (TypeError, ValueError) as error:
         raise BadMetric(
-            f"metric class {kind.__name__} cannot be made without arguments ({error}); "
+            f"metric class {kind.__name__} cannot be created without arguments ({error}); "
             f"give an instance: {kind.__name__}(...)."
         ) from error
     return kind()
@@ -283,6 +283,6 @@ def _function(given: object) -> Function:
         # A bound method can be a key of a cache; a callable object may not even be hashable.
         return given.__call__
     raise BadMetric(
-        f"{given!r} is not a function. Give one, or an object with `evaluate(...)`; metrics such as "
-        f"called('tool') are used as they are."
+        f"{given!r} is not a function. Give one, or an object with `evaluate(...)`; use metrics such as "
+        f"called('tool') without wrapping them."
     )

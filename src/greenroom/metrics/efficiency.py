@@ -1,4 +1,4 @@
-"""Did the agent manage with the calls it should need?"""
+"""Did the agent make no more calls than it should need?"""
 
 from typing import ClassVar
 
@@ -55,7 +55,7 @@ def efficiency(
 ) -> Efficiency:
     """The agent made no more calls than expected; each extra one costs `penalty`, down to 0.
 
-    Counted turn by turn where the case has `Expect(tools=[...])`, or over the run with `calls=`.
+    Counted turn by turn where the case has `Expect(tools=[...])`, or over the whole trial with `calls=`.
     """
     if calls is not None and (type(calls) is not int or calls < 0):
         raise BadMetric(f"efficiency({calls!r}): give a number of calls, 0 or more.")

@@ -1,7 +1,7 @@
-"""What a case expects of its turns, as metrics that need not be asked for.
+"""The metrics implied by what a case expects of its turns.
 
-Each looks at the scripted turns that say something about it. Its value is the mean over them, and it
-passes only if each of them is met. A turn that the run never reached is not met.
+Each measures one field of `Expect`, over the turns that set it. Its value is the mean over them, and it
+passes only if each of them is met. A turn that the trial never reached is not met.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ class Expectation:
     covers: tuple[str, ...]
     needs: ClassVar[Needs]
     heeds_empty: ClassVar[bool] = False
-    """Whether an empty value is an expectation, too; usually anything would meet it."""
+    """Whether an empty value is an expectation too; for most fields anything would meet it."""
 
     def __init_subclass__(cls) -> None:
         cls.covers = (cls.field,)
@@ -68,7 +68,7 @@ class Expectation:
         return self._mean(found)
 
     def needs_guard(self, case: Case) -> bool:
-        """Whether more than texts is compared: a query may be slow, and a function is the author's code."""
+        """Whether more than strings is compared: a query may be slow, and a function is user code."""
         return False
 
     def _of(self, turn: ScriptedTurn) -> Score | Unmeasured | None:
@@ -104,7 +104,7 @@ class Expectation:
         )
 
     def met(self, turn: ScriptedTurn) -> Met | None:
-        """How far a turn that was reached met the expectation; None if the agent said nothing in it."""
+        """How well a turn that was reached met the expectation; None if the agent said nothing in it."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -112,7 +112,7 @@ class Expectation:
 
 
 class ExpectedTools(Expectation):
-    """The calls of a turn against `Expect(tools=[...])`: the same calls, in the same order.
+    """The calls of a turn compared with `Expect(tools=[...])`: the same calls, in the same order.
 
     The value is the share of positions that match if there are as many calls as expected, else 0.
     A bare name takes any arguments; a call must have exactly the arguments it gives.
@@ -125,7 +125,7 @@ class ExpectedTools(Expectation):
     """None says nothing; [] says that no tool may be called."""
 
     def needs_for(self, case: Case) -> Needs:
-        """Arguments only where some are expected."""
+        """Arguments only if some are expected."""
         return call_needs(case)
 
     def needs_guard(self, case: Case) -> bool:
@@ -138,7 +138,7 @@ class ExpectedTools(Expectation):
         )
 
     def met(self, turn: ScriptedTurn) -> Met:
-        """How far the calls of this turn are the expected ones."""
+        """How well the calls of this turn match the expected ones."""
         wanted, made = turn.expect.tools or (), turn.calls
         seen = [call_text(call.tool, call.args) for call in made]
         value = share_in_place(wanted, made)
@@ -149,7 +149,7 @@ class ExpectedTools(Expectation):
 
 
 class ExpectedResponse(Expectation):
-    """The last response of a turn equals the expected one, white space around it aside."""
+    """The last response of a turn equals the expected one, ignoring white space around it."""
 
     __slots__ = ()
     name = "expected_response"
@@ -157,7 +157,7 @@ class ExpectedResponse(Expectation):
     needs = WORDS
 
     def met(self, turn: ScriptedTurn) -> Met | None:
-        """1 if the texts are equal; None without a response to compare."""
+        """1 if the two are equal; None without a response to compare."""
         wanted, said = turn.expect.response or "", turn.response
         if not said.strip():
             return None
@@ -168,7 +168,7 @@ class ExpectedResponse(Expectation):
 
 
 class ExpectedContains(Expectation):
-    """The share of the expected texts that the last response of a turn contains."""
+    """The share of the expected strings that the last response of a turn contains."""
 
     __slots__ = ()
     name = "expected_contains"
@@ -199,7 +199,7 @@ class ExpectedState(Expectation):
     needs = STATE
 
     def needs_guard(self, case: Case) -> bool:
-        """The expected state is a query."""
+        """True: the expected state is a query, which may be slow or user code."""
         return True
 
     def met(self, turn: ScriptedTurn) -> Met:
@@ -224,7 +224,7 @@ class ExpectedStateAfter(Expectation):
     needs = STATE | NODES
 
     def needs_guard(self, case: Case) -> bool:
-        """The expected states are queries."""
+        """True: the expected states are queries, which may be slow or user code."""
         return True
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
@@ -250,7 +250,7 @@ class ExpectedStateAfter(Expectation):
 
 
 class ExpectedStop(Expectation):
-    """The agent was stopped in the turn, by a guardrail or by the one of that name."""
+    """The agent was stopped in the turn, by any guardrail, or by the one of that name."""
 
     __slots__ = ()
     name = "expected_stop"
@@ -258,7 +258,7 @@ class ExpectedStop(Expectation):
     needs = NODES
 
     def met(self, turn: ScriptedTurn) -> Met:
-        """1 if something stopped it that fits."""
+        """1 if the expected guardrail stopped it."""
         wanted = turn.expect.stopped_by
         notes = [
             event.data
@@ -305,7 +305,7 @@ def expectations(case: Case) -> dict[str, Metric]:
 
 @cache
 def _likeness() -> tuple[Metric, Metric]:
-    # Loaded when needed: most cases have nothing to do with ROUGE.
+    # Loaded when needed: most cases do not use ROUGE.
     from greenroom.metrics.intermediate import intermediate_responses
     from greenroom.metrics.likeness import expected_reference
 

@@ -1,7 +1,7 @@
-"""Facts of a case or run that may be missing.
+"""Facts of a case or trial that may be missing.
 
 Each function returns the fact, or the outcome that says why there is none: what the case does not
-say makes a metric not applicable, what the run does not show leaves it unmeasured.
+say makes a metric not applicable, what the trial does not show leaves it unmeasured.
 """
 
 from math import fsum
@@ -35,7 +35,7 @@ def spoken(ledger: Ledger) -> str | Unmeasured:
 
 
 def known_cost(ledger: Ledger) -> float | Unmeasured:
-    """What the agent's models cost in USD; those of a replay, when they were recorded."""
+    """What the agent's models cost in USD; for a replay, the cost when they were recorded."""
     if (lacks := lacking(ledger, MODELS)) is not None:
         return lacks
     total = questions.cost(ledger)
@@ -58,7 +58,7 @@ def known_usage(ledger: Ledger) -> Usage | Unmeasured:
 
 
 def seen_calls(ledger: Ledger) -> list[questions.CallRecord] | Unmeasured:
-    """The tool calls of a run with their ends, if they could be seen."""
+    """The tool calls of a trial with their results, if they could be observed."""
     return lacking(ledger, CALLS) or questions.asked_calls(ledger)
 
 
@@ -73,7 +73,7 @@ def reference(case: Case) -> str | NotApplicable:
 
 
 def reference_of(expect: Expect) -> str | None:
-    """The text a turn's response is compared with: what it should resemble, or be."""
+    """The text that a turn's response is compared with: its `reference`, else its `response`."""
     return expect.response if expect.reference is None else expect.reference
 
 

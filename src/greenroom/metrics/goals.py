@@ -1,4 +1,4 @@
-"""Did the user reach their goals? A judge says so, and must show where.
+"""Did the user reach their goals? A judge decides, and must quote the evidence.
 
 A goal counts as reached only with a quote: exact words of the agent, or of a tool's answer. What
 the simulated user says about its own goals proves nothing.
@@ -49,7 +49,7 @@ _SEVERAL = "\n\nThe goals, by their ids:\n{goals}"
 
 
 class Proof(VerdictForm, Struct, frozen=True):
-    """True or false, where true needs a quote from one of the texts."""
+    """True or false, where true needs a quote from one of these texts."""
 
     texts: tuple[str, ...]
 
@@ -146,10 +146,10 @@ def goals_of(case: Case) -> list[str]:
 
 
 def _quotable(ledger: Ledger) -> list[str]:
-    """The texts that may be quoted: the agent's words, and its tools' answers."""
+    """The strings that may be quoted: the agent's words, and its tools' answers."""
     texts = list(questions.responses(ledger))
     for call in questions.tool_calls(ledger):
-        # A judge sees answers indented, and may quote them as it would write them.
+        # A judge sees indented JSON, and may quote it indented or compact.
         texts += [json.dumps(call.result, ensure_ascii=False, indent=space) for space in (1, None)]
         if isinstance(call.result, str):
             texts.append(call.result)

@@ -13,7 +13,7 @@ from greenroom.world.world import World
 
 
 class HandedOver(QuickMetric, frozen=True, kw_only=True):
-    """Looks whether an agent got the conversation from another."""
+    """Checks whether an agent was handed the conversation by another."""
 
     needs: ClassVar[Needs] = NODES
     to: str
@@ -22,7 +22,7 @@ class HandedOver(QuickMetric, frozen=True, kw_only=True):
     never: bool
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
-        """1 if it was handed over as it should be."""
+        """1 if it was handed over as expected."""
         found = handovers(ledger)
         if self.turn is not None:
             span = turn_span(case, ledger, self.turn)
@@ -34,7 +34,7 @@ class HandedOver(QuickMetric, frozen=True, kw_only=True):
         seen = [f"{one.by} to {one.to}" for one in found]
         whom = f"to {self.to}" + (f" by {self.by}" if self.by else "")
         happened = f"handed over {whom}" if fitting else f"never handed over {whom}"
-        others = "" if passed or fitting else f"; seen: {', '.join(seen) or 'no hand-over'}"
+        others = "" if passed or fitting else f"; seen: {', '.join(seen) or 'no handover'}"
         return Score(
             float(passed),
             passed,
@@ -55,7 +55,7 @@ def handed_over(
 ) -> HandedOver:
     """The conversation was handed over to the agent, or node of a graph, called `to`.
 
-    `by` names the one who had it before, `turn` the turn in which it happened; `never=True` demands
+    `by` names the one that had it before, `turn` the turn in which it happened; `never=True` demands
     that it did not. It works for agents of every framework whose calls are seen.
     """
     checked_text(to, "handed_over")

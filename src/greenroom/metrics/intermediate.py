@@ -25,7 +25,7 @@ from greenroom.world.world import World
 
 
 class IntermediateResponses(BuiltIn, frozen=True, kw_only=True):
-    """Looks for the expected texts, in order, in what was said before the last response."""
+    """Looks for the expected strings, in order, in what was said before the last response."""
 
     covers: ClassVar[tuple[str, ...]] = ("intermediate",)
     needs: ClassVar[Needs] = WORDS | MODELS
@@ -49,7 +49,7 @@ class IntermediateResponses(BuiltIn, frozen=True, kw_only=True):
         wanted, said = turn.expect.intermediate or (), said_on_the_way(turn)
         met = self._met_in_order(wanted, said)
         missing = [text for index, text in enumerate(wanted) if index not in met]
-        reason = f"{len(met)} of {len(wanted)} texts found in order"
+        reason = f"{len(met)} of {len(wanted)} strings found in order"
         if missing:
             reason += f"; missing {', '.join(map(quoted, missing))}"
         seen = " / ".join(said) or "nothing before the last words"
@@ -57,8 +57,8 @@ class IntermediateResponses(BuiltIn, frozen=True, kw_only=True):
         return MeasuredTurn(turn.number, len(met) / len(wanted), reason, seen, details)
 
     def _met_in_order(self, wanted: Sequence[str], said: Sequence[str]) -> frozenset[int]:
-        """Which of the wanted texts are matched, as many as possible, each by a later message."""
-        # best[j]: the wanted texts so far that the first j messages can match.
+        """Which of the wanted strings match, as many as possible, each in a later message."""
+        # best[j]: the wanted strings so far that the first j messages can match.
         best: list[frozenset[int]] = [frozenset()] * (len(said) + 1)
         for index, text in enumerate(wanted):
             row = [best[0]]
@@ -85,8 +85,8 @@ def intermediate_responses(
 ) -> IntermediateResponses:
     """Before the last response of a turn the agent said what `Expect(intermediate=[...])` lists.
 
-    Other messages may come between. A text counts as said when a message contains it, whatever
-    its case and spacing, or when the ROUGE-1 F1 of both reaches `likeness`.
+    Other messages may come between. A string counts as said when a message contains it, ignoring
+    case and spacing, or when the ROUGE-1 F1 of both reaches `likeness`.
     """
     checked_threshold(threshold, "intermediate_responses(...)")
     checked_threshold(likeness, "intermediate_responses(...)", "likeness")
@@ -98,12 +98,12 @@ def intermediate_responses(
 
 
 def said_on_the_way(turn: ScriptedTurn) -> list[str]:
-    """The texts of models and messages in this turn, in order, without the last response."""
+    """What models and messages said in this turn, in order, without the last response."""
     texts: list[str] = []
     for event in turn.ledger[turn.begin : turn.end]:
         if not isinstance(event, AgentSaid | ModelReplied) or event.voice != "agent":
             continue
-        # What a model said often goes to the user unchanged: one message, two events.
+        # A model's reply often goes to the user unchanged: one message, two events.
         if event.text.strip() and texts[-1:] != [event.text]:
             texts.append(event.text)
     return texts[:-1] if texts[-1:] == [turn.response] else texts

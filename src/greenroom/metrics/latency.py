@@ -34,21 +34,21 @@ class Within(BuiltIn, frozen=True, kw_only=True):
 
     @property
     def needs(self) -> Needs:
-        """Times, and that which is timed."""
+        """Times, and whatever is timed."""
         return TIMES | _TIMED[self.what]
 
     @property
     def listens(self) -> bool:
-        """Whether models are asked for their words as they come, because they are timed."""
+        """Whether models must stream their replies, because the first words are timed."""
         return self.what == "first words"
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
-        """1 if none took longer; `measured` is the longest."""
+        """1 if none took longer than the limit; `measured` is the longest."""
         waits = _WAITS[self.what](ledger)
         if not waits:
             if self.listens:
-                return Unmeasured("no model of the run gave its words as they came")
-            return Unmeasured(f"the run has no {self.what} that could be timed")
+                return Unmeasured("no model in this trial streamed its reply")
+            return Unmeasured(f"the trial has no {self.what} that could be timed")
         longest = max(waits, key=lambda wait: wait.seconds)
         passed = longest.seconds <= self.seconds
         limit = f"the limit is {self.seconds:g} s"
@@ -83,8 +83,8 @@ def model_within(seconds: float, *, name: str | None = None) -> Within:
 def first_words_within(seconds: float, *, name: str | None = None) -> Within:
     """The first words of each reply of the agent's models came within `seconds` of the question.
 
-    Models are asked for their words as they come. Replies from a recording do not count, nor do those
-    that came in one piece because their framework or provider gives no others.
+    Models are asked to stream their replies. Replies from a recording do not count, nor do those
+    that came in one piece because their framework or provider does not stream.
     """
     return _within("first_words_within", "first words", seconds, name)
 
@@ -137,7 +137,7 @@ _WAITS = {
 
 
 def _rounds(ledger: Ledger) -> list[Sequence[Event]]:
-    """What the agent did after each message or round of answers of the user, that one included."""
+    """The events of each turn, from the user's message or round of answers on."""
     heard = [event.seq for event in ledger.index_of().rounds]
     spans = pairwise([*heard, len(ledger)])
     rounds = [[e for e in ledger[begin:end] if e.voice == "agent"] for begin, end in spans]
@@ -145,6 +145,6 @@ def _rounds(ledger: Ledger) -> list[Sequence[Event]]:
 
 
 def _worked(events: Sequence[Event]) -> float:
-    """From the first to the last event; the time between a cut and its resumption does not count."""
+    """Seconds from the first to the last event, without time between an interruption and its resumption."""
     spans = [b.at - a.at for a, b in pairwise(events) if not isinstance(b, RunResumed)]
     return fsum(max(0.0, span) for span in spans)

@@ -94,7 +94,7 @@ class ResponseMatch(BuiltIn, frozen=True, kw_only=True):
 
 
 class ExpectedReference(ResponseMatch, frozen=True, kw_only=True):
-    """What a case with references expects: every turn that has one resembles it."""
+    """The metric implied by references: every turn with a reference must resemble it."""
 
     def _reference(self, expect: Expect) -> str | None:
         return expect.reference
@@ -104,7 +104,7 @@ class ExpectedReference(ResponseMatch, frozen=True, kw_only=True):
 
 
 def expected_reference() -> ExpectedReference:
-    """The default likeness, for every turn by itself: a good turn does not make up for a bad one."""
+    """The default likeness, where each turn must pass: a good turn does not make up for a bad one."""
     return ExpectedReference(
         kind="rouge1",
         mode="f1",
@@ -124,8 +124,8 @@ def response_match_score(
 ) -> ResponseMatch:
     """Each turn's last response resembles the turn's reference; the value is the mean of ROUGE.
 
-    The reference is `Expect(reference=...)`, else `Expect(response=...)`. `mode` says what of ROUGE
-    counts: how much of the reference was said ("recall"), how much of what was said was asked for
+    The reference is `Expect(reference=...)`, else `Expect(response=...)`. `mode` says which part of ROUGE
+    counts: how much of the reference was said ("recall"), how much of what was said is in it
     ("precision"), or both ("f1"). All three are in the details.
     """
     return _response_match("response_match_score", threshold, kind, mode, stem, name)
@@ -155,7 +155,7 @@ def _response_match(
 
 
 def unreadable(reference: str, kind: RougeKind) -> str:
-    """Why ROUGE cannot compare anything with this reference; nothing if it can."""
+    """Why ROUGE cannot compare anything with this reference; empty if it can."""
     words, least = len(words_in(reference, stem=False)), 2 if kind == "rouge2" else 1
     if words >= least:
         return ""

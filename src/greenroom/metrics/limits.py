@@ -1,4 +1,4 @@
-"""Was the run cheap and fast enough?"""
+"""Was the trial cheap and fast enough?"""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -39,25 +39,25 @@ def cost_within(usd: float, *, name: str | None = None) -> CostWithin:
 
 
 class CompletedWithin(QuickMetric, frozen=True, kw_only=True):
-    """Compares how long the run took with a limit."""
+    """Compares how long the trial took with a limit."""
 
     needs: ClassVar[Needs] = TIMES
     seconds: float
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Score:
-        """1 if the run ended by itself in time."""
+        """1 if the trial ended by itself in time."""
         took = questions.seconds(ledger)
         end = questions.ended(ledger)
         cut = end.reason if end is not None and end.reason in CUT_SHORT else ""
         passed = took <= self.seconds and not cut
         reason = f"took {took:.3g} s; the limit is {self.seconds:g} s"
         if cut:
-            reason = f"the run did not complete ({cut}); it had taken {took:.3g} s"
+            reason = f"the trial did not complete ({cut}); it had taken {took:.3g} s"
         return Score(float(passed), passed, name=self.name, reason=reason, measured=took)
 
 
 def completed_within(seconds: float, *, name: str | None = None) -> CompletedWithin:
-    """The run ended by itself within `seconds`, the user's time included."""
+    """The trial ended by itself within `seconds`, the user's time included."""
     if not is_number(seconds) or seconds <= 0:
         raise BadMetric(f"completed_within({seconds!r}): give seconds, more than 0.")
     return CompletedWithin(seconds=seconds, **written("completed_within", seconds, name=name))
@@ -90,7 +90,7 @@ def tokens_within(
     output: int | None = None,
     name: str | None = None,
 ) -> TokensWithin:
-    """The agent's models read and wrote at most so many tokens; the user's are not counted."""
+    """The agent's models read and wrote at most this many tokens; the user's are not counted."""
     given = {"total": total, "input": input, "output": output}
     limits = {kind: most for kind, most in given.items() if most is not None}
     if not limits:

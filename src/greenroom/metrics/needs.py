@@ -1,4 +1,4 @@
-"""What metrics need to have been recorded: without it there is no score, whatever the rest says."""
+"""What metrics need to have been recorded: without it there is no score."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import get_args
@@ -28,7 +28,7 @@ _ALSO: Mapping[Unseen, Needs] = {
     "tools": frozenset(("args", "results", "nodes")),
     "models": frozenset(("nodes",)),
 }
-"""What cannot be seen either where something is not."""
+"""What else cannot be seen if something cannot."""
 _WORDS: Mapping[Unseen, str] = {
     "models": "its models run where they cannot be seen, so what they used is unknown",
     "tools": "the agent's tools run where they cannot be seen, so its calls are unknown",
@@ -37,13 +37,13 @@ _WORDS: Mapping[Unseen, str] = {
     "words": "the record does not hold what the agent said",
     "user": "the record does not hold what the user said",
     "state": "the record does not hold the state",
-    "nodes": "what the agent does inside is not seen, hand-overs among it",
+    "nodes": "the agent's inner steps are not seen, including handovers",
     "times": "the record does not say when anything happened",
 }
 
 
 def unseen_facts(ledger: Ledger) -> Needs:
-    """What a run does not show, with what follows from that."""
+    """What a trial does not show, with what follows from that."""
     named = questions.unseen(ledger)
     if not named:
         return NOTHING
@@ -51,18 +51,18 @@ def unseen_facts(ledger: Ledger) -> Needs:
 
 
 def lacking(ledger: Ledger, needs: Needs) -> Unmeasured | None:
-    """Why a run cannot be judged by what is needed; None if it shows all of that."""
+    """Why a trial cannot be measured by these needs; None if it can."""
     missing = needs & unseen_facts(ledger) if needs else NOTHING
     return without(missing) if missing else None
 
 
 def without(missing: Needs) -> Unmeasured:
-    """The outcome of a metric that needs what is missing: the gravest lack says why."""
+    """The outcome of a metric that needs what is missing: the most basic one is the reason."""
     return Unmeasured(next(words for name, words in _WORDS.items() if name in missing))
 
 
 def needs_of(metric: object, case: Case) -> Needs:
-    """What a metric needs for a case: as it declares by `needs`, or by `needs_for(case)`; else all."""
+    """What a metric needs for a case: as declared by `needs` or `needs_for(case)`; else everything."""
     for_case: Callable[[Case], Needs] | None = getattr(metric, "needs_for", None)
     if for_case is not None:
         return for_case(case)
@@ -76,13 +76,13 @@ def checked_needs(given: Iterable[str], where: str) -> Needs:
     for name in names:
         if name not in EVERYTHING:
             raise BadMetric(
-                f"{where} needs {name!r}, which no record holds; known are {', '.join(get_args(Unseen))}."
+                f"{where} needs {name!r}, which no record holds; use names from {', '.join(get_args(Unseen))}."
             )
     return frozenset(names)  # pyright: ignore[reportReturnType] - each is known
 
 
 def call_needs(case: Case) -> Needs:
-    """What comparing calls with the expected ones takes: arguments only where some are expected."""
+    """What it takes to compare calls with the expected ones: arguments only if some are expected."""
     turns = (turn.expect.tools or () for turn in case.script if turn.expect is not None)
     by_name = all(isinstance(wanted, str) for tools in turns for wanted in tools)
     return CALL_NAMES if by_name else CALL_ARGS

@@ -1,4 +1,4 @@
-"""The state as it was when a node had ended, whatever framework the node is of."""
+"""The state when a node ended, in any framework."""
 
 from collections.abc import Sequence
 
@@ -26,9 +26,9 @@ def is_named(event: NodeStarted | NodeEnded | NodeFailed, node: str) -> bool:
 def state_after_node(
     ledger: Ledger, node: str, name: str, span: tuple[int, int] | None = None
 ) -> State | Score | Unmeasured:
-    """The state when `node` had last ended, in the whole run or in a span of its events.
+    """The state when `node` had last ended, in the whole trial or in a span of its events.
 
-    For a node that never ended it is the score of a metric called `name`, because that is not a success.
+    For a node that never ended, a failed score of the metric called `name`.
     """
     if not ledger.of(NodeStarted):
         return Unmeasured(NO_NODES)
@@ -40,7 +40,7 @@ def state_after_node(
     last = _last_change(events, ends[-1])
     if last is None:
         return Unmeasured(
-            f"the state after {node!r} is not known: its backend tells of changes only when the "
+            f"the state after {node!r} is not known: its backend reports changes only when the "
             f"whole agent has answered"
         )
     return Ledger(ledger[: last + 1]).fold("agent", branch_of(ends[-1].path))
@@ -59,7 +59,7 @@ def why_not_ended(events: Sequence[Event], node: str) -> str:
 
 
 def _last_change(events: Sequence[Event], end: NodeEnded) -> int | None:
-    """The last event that still belongs to what a node changed; None if that came too late to tell.
+    """The last event that still belongs to what a node changed; None if it came too late to tell.
 
     A framework may report what nodes did to the state when they have ended, several at once. What it
     reports of the whole agent belongs to a node only if nothing else has begun since.

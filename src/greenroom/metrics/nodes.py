@@ -1,4 +1,4 @@
-"""Did the run pass through the nodes of the agent's graph as it should?"""
+"""Did the trial pass through the nodes of the agent's graph as it should?"""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -17,7 +17,7 @@ from greenroom.world.world import World
 
 
 class NodeSequence(BuiltIn, frozen=True, kw_only=True):
-    """Compares the nodes of a run, or of one turn, with the expected ones."""
+    """Compares the nodes of a trial, or of one turn, with the expected ones."""
 
     needs: ClassVar[Needs] = NODES
     nodes: tuple[str, ...]
@@ -72,7 +72,7 @@ def node_sequence(
     threshold: float = 1.0,
     name: str = "node_sequence",
 ) -> NodeSequence:
-    """The run, or one turn of it, passed through these agents and steps.
+    """The trial, or one turn of it, passed through these agents and steps.
 
     A node is named by its own name ("clerk") or, where that is not enough, by its path in the graph
     ("seq.1/clerk"). Nodes that only hold others (a sequence, a loop) and retries are left out.
@@ -101,7 +101,7 @@ def node_sequence(
 def nodes_visited(started: Sequence[NodeStarted], at_work: set[str]) -> list[NodeStarted]:
     """The agents and steps that were started, in order; each once, however often it was retried.
 
-    One that holds others is left out, unless it has asked something itself: then its path is `at_work`.
+    One that holds others is left out, unless it asked a model itself: then its path is in `at_work`.
     """
     holders: set[str] = set()
     for event in started:

@@ -1,12 +1,12 @@
-"""What a metric may ask for, by the names of its parameters: the one table.
+"""The table of everything a metric may ask for, by the names of its parameters.
 
     case                  the Case that was run
-    ledger                the Ledger of the run
+    ledger                the Ledger of the trial
     world                 where a model can be asked (`await world.call_model(...)`)
     response              the agent's last words; also actual_response, final_response, output
     responses             everything the agent said to the user, in order
     messages              the conversation; also conversation, history
-    tool_calls            the tool calls in order, each with its end (CallRecord);
+    tool_calls            the tool calls in order, each with its result (CallRecord);
                           also trajectory, tool_trajectory
     steps                 nodes, tools, messages and decisions in order (Step)
     events                the events of the agent's voice
@@ -17,22 +17,22 @@
     state                 the final state by scope; also final_state
     usage                 the tokens of the agent's models
     cost                  what they cost in USD
-    seconds               how long the run took; also duration
-    turns                 how many rounds the user had
+    seconds               how long the trial took; also duration
+    turns                 how many times the user spoke
     memory                what the agent kept in mind, in numbers (MemoryUse)
-    scores                what was measured of this run before, by the name of the metric
-    note                  a function: `note("chunks", 3)` adds to what a reader of the score sees
+    scores                what was measured of this trial before, by the name of the metric
+    note                  a function: `note("chunks", 3)` adds a detail to the score
     logger                a logger that names the case and the metric
-    cancel                the token of the run; `cancel.reason` is not empty once it is to stop
+    cancel                the run's cancellation token; `cancel.reason` is set once it must stop
     result                all of the above as attributes (`result.cost`), None where it is missing;
                           also ctx
 
 A parameter without a default is filled; a name that is not in this table is refused when the metric
 is defined. What the case lacks (reference, expected_tool_calls) makes the metric not applicable; what
-the run lacks (response, usage, cost) leaves it unmeasured. A parameter annotated `X | None` is None
+the trial lacks (response, usage, cost) leaves it unmeasured. A parameter annotated `X | None` is None
 instead.
 
-A parameter with a default is an option of the author's and is left alone, even if its name is in the
+A parameter with a default is your own option and is left alone, even if its name is in the
 table (`seconds=3.0`), with one exception: if the default is None or the annotation allows None, it is
 filled, and the default replaces what is missing.
 """
@@ -86,11 +86,11 @@ from greenroom.world.world import World
 
 
 class CancelToken(Protocol):
-    """What a run is stopped with; a metric only looks whether it was."""
+    """The token that stops a run; a metric only checks whether it was stopped."""
 
     @property
     def reason(self) -> str:
-        """Why the run is to stop; empty while it goes on."""
+        """Why the run must stop; empty while it continues."""
         ...
 
 
@@ -99,7 +99,7 @@ class _NeverCancelled(Struct, frozen=True):
 
 
 class Surroundings(Struct, frozen=True):
-    """What a metric may know of the measuring itself: its run's token, and what was measured before."""
+    """What a metric may know about the measurement itself: the run's token, and earlier scores."""
 
     cancel: CancelToken = _NeverCancelled()
     scores: Mapping[str, Outcome] = {}
@@ -115,17 +115,17 @@ _SURROUNDINGS: ContextVar[Surroundings] = ContextVar(
 def surrounded(
     cancel: CancelToken | None, scores: Mapping[str, Outcome]
 ) -> "ContextSetting[Surroundings]":
-    """Let the metrics that are measured inside know of these."""
+    """Make these available to the metrics that are measured inside this context."""
     return ContextSetting(_SURROUNDINGS, Surroundings(cancel or _NeverCancelled(), scores))
 
 
 class _MetricLogger(logging.LoggerAdapter[logging.Logger]):
-    """Begins each line with the case and the metric."""
+    """A logger that begins each line with the case and the metric."""
 
     def process(
         self, msg: object, kwargs: MutableMapping[str, object]
     ) -> tuple[str, MutableMapping[str, object]]:
-        """The line, with where it comes from."""
+        """The line, with the case and the metric in front."""
         where = self.extra or {}
         return f"case {where['case']!r}, metric {where['metric']!r}: {msg}", kwargs
 
@@ -134,7 +134,7 @@ _LOG = logging.getLogger("greenroom.metrics")
 
 
 class Run(Struct, frozen=True):
-    """A finished run as a metric sees it; every name of the table is an attribute."""
+    """A finished trial as a metric sees it; every name of the table is an attribute."""
 
     case: Case
     ledger: Ledger
@@ -144,13 +144,13 @@ class Run(Struct, frozen=True):
     noted: list[str] = field(default_factory=list)
 
     def note(self, name: str, value: object = None) -> None:
-        """Add a fact to what a reader of the score sees next to it."""
+        """Add a detail to the score."""
         self.noted.append(name if value is None else f"{name}: {value}")
 
     def __getattr__(self, name: str) -> Any:
         read = KNOWN.get(name)
         if read is None:
-            raise AttributeError(f"a run has no {name!r}; it has {_nearest(name)}")
+            raise AttributeError(f"a trial has no {name!r}; it has {_nearest(name)}")
         return or_none(read(self))
 
 
@@ -208,7 +208,7 @@ _NEEDS: Mapping[str, Needs] = {
     **dict.fromkeys(("usage", "cost"), MODELS),
     "seconds": TIMES,
 }
-"""What a metric needs that asks for this; of the others, nothing that might not have been recorded."""
+"""What a metric that asks for this needs to have been recorded; the other names need nothing."""
 
 KNOWN: dict[str, Read] = {
     **_FACTS,
@@ -232,9 +232,9 @@ WantedParameters = tuple[WantedValue, ...]
 def filled(
     wants: WantedParameters, run: Run, *, declared: bool = False
 ) -> dict[str, object] | Missing:
-    """The arguments for one run, or the outcome that says which of them is missing and why.
+    """The arguments for one trial, or the outcome that says which of them is missing and why.
 
-    Who asks for the whole ledger needs everything, unless what it needs is `declared` elsewhere.
+    A metric that asks for the whole ledger needs everything, unless its needs are `declared`.
     """
     given: dict[str, object] = {}
     unseen = unseen_facts(run.ledger)
@@ -261,7 +261,7 @@ def wants_of(function: Callable[..., object], what: str) -> WantedParameters:
         raise BadMetric(f"metric {what!r} has no readable signature: {error}.") from error
     inner = function.func if isinstance(function, partial) else function
     hints: Mapping[str, object] = {}
-    with suppress(Exception):  # annotations are the author's, and may name what is not there
+    with suppress(Exception):  # annotations are user code, and may name what does not exist
         hints = get_type_hints(inspect.unwrap(inner))
     wants = (_wanted(p, hints.get(p.name, p.annotation), what) for p in parameters.values())
     return tuple(want for want in wants if want is not None)
@@ -272,14 +272,14 @@ def _wanted(parameter: inspect.Parameter, hint: object, what: str) -> WantedValu
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         raise BadMetric(
             f"metric {what!r} takes {parameter}, which cannot be filled by name. "
-            f"Name what it needs: {_nearest('')}."
+            f"Use names from this list: {_nearest('')}."
         )
     optional = _allows_none(hint) or default is None
     if default is not parameter.empty and not (optional and name in KNOWN):
         return None
     if name not in KNOWN:
         raise BadMetric(
-            f"metric {what!r} asks for {name!r}, which is not known. Known are {_nearest(name)}. "
+            f"metric {what!r} asks for {name!r}, which is not known. Use one of: {_nearest(name)}. "
             f"Rename it, or give it a default to make it an option."
         )
     if parameter.kind is parameter.POSITIONAL_ONLY:

@@ -1,4 +1,4 @@
-"""What another tool said of a conversation that was recorded there."""
+"""The verdict that another tool recorded with a conversation."""
 
 from typing import ClassVar
 
@@ -34,9 +34,9 @@ class RecordedVerdict(BuiltIn, frozen=True, kw_only=True):
 
 
 def recorded_verdict(verdict: str = "", *, threshold: float = 1.0) -> RecordedVerdict:
-    """What the tool that recorded the conversation said of it, such as tau-bench's `reward`.
+    """The verdict of the tool that recorded the conversation, such as tau-bench's `reward`.
 
-    Without a name it is the first verdict that was recorded. It is a quotation, not a measurement.
+    Without a name it is the first recorded verdict. It is quoted, not measured.
     """
     checked_threshold(threshold, "recorded_verdict(...)")
     shown = written("recorded_verdict", verdict=verdict or None, name=None)

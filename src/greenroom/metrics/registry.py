@@ -32,7 +32,7 @@ METRICS = Plugins(
 
 
 def criterion_names() -> list[str]:
-    """Every name a criterion may have here, with what is installed."""
+    """Every name a criterion may have, given what is installed."""
     return METRICS.names()
 
 
@@ -54,7 +54,7 @@ def metric_named(criterion: Criterion | str) -> object:
 
 
 def first_option(name: str) -> inspect.Parameter:
-    """The option of a metric that a bare value is meant for: `called:lookup` names the tool."""
+    """The option that a bare value is meant for: in `called:lookup` it is the tool."""
     found = METRICS.load(name)
     options = list(inspect.signature(found).parameters.values()) if _is_factory(found) else []
     if not options:
@@ -63,16 +63,16 @@ def first_option(name: str) -> inspect.Parameter:
 
 
 def _is_factory(found: Callable[..., object]) -> bool:
-    """Whether it has to be called to give a metric.
+    """Whether it has to be called to get a metric.
 
-    A function is a metric itself if a run fills all its required parameters, unless it is annotated
-    to return one: in `def quick(seconds: float) -> Quick` the author gives the seconds.
+    A function is a metric itself if a trial fills all its required parameters, unless it is annotated
+    to return one: in `def quick(seconds: float) -> Quick` the seconds are an option.
     """
     if isinstance(found, type):
         return True
     if _measures(found):
         return False
-    with suppress(Exception):  # annotations are the author's, and may name what is not there
+    with suppress(Exception):  # annotations are user code, and may name what does not exist
         if _measures(inspect.signature(found, eval_str=True).return_annotation):
             return True
     parameters = inspect.signature(found).parameters.values()
@@ -81,7 +81,7 @@ def _is_factory(found: Callable[..., object]) -> bool:
 
 
 def _made(factory: Callable[..., object], options: dict[str, Json], name: str) -> object:
-    """What the factory makes of the options; a list fills a parameter that takes any number."""
+    """The factory called with the options; a list fills a parameter that takes any number of values."""
     known = inspect.signature(factory).parameters
     several: list[object] = []
     for option in list(options):

@@ -30,7 +30,7 @@ class Exact(QuickMetric, frozen=True, kw_only=True):
     text: str | None
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
-        """1 if both are equal, white space around them aside."""
+        """1 if both are equal, ignoring white space around them."""
         wanted = reference(case) if self.text is None else self.text
         said = spoken(ledger)
         if isinstance(wanted, NotApplicable):
@@ -52,7 +52,7 @@ def exact(text: str | None = None, *, name: str | None = None) -> Exact:
 
 
 class Contains(QuickMetric, frozen=True, kw_only=True):
-    """Looks for texts in the last response."""
+    """Looks for strings in the last response."""
 
     needs: ClassVar[Needs] = WORDS
     texts: tuple[str, ...]
@@ -60,7 +60,7 @@ class Contains(QuickMetric, frozen=True, kw_only=True):
     threshold: float
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
-        """The share of the texts that is found."""
+        """The share of the strings that is found."""
         expect = case.script[-1].expect if case.script else None
         wanted = self.texts or texts_of((expect and expect.contains) or ())
         if not wanted:
@@ -69,7 +69,7 @@ class Contains(QuickMetric, frozen=True, kw_only=True):
         if isinstance(said, Unmeasured):
             return said
         missing = missing_texts(said, wanted, ignore_case=self.ignore_case)
-        return share_found(self, said, len(wanted), missing, "texts")
+        return share_found(self, said, len(wanted), missing, "strings")
 
 
 def contains(
@@ -79,9 +79,9 @@ def contains(
     threshold: float = 1.0,
     name: str | None = None,
 ) -> Contains:
-    """The last response contains these texts; the value is the share found.
+    """The last response contains these strings; the value is the share found.
 
-    `contains("a", "b")` and `contains(texts=["a", "b"])` are the same. Without texts, those that
+    `contains("a", "b")` and `contains(texts=["a", "b"])` are the same. Without any, those that
     the case's last turn expects with `Expect(contains=...)`.
     """
     named = [checked_text(text, "contains") for text in given]
@@ -128,20 +128,22 @@ def matches(pattern: str | re.Pattern[str], *, name: str | None = None) -> Match
     except (re.error, TypeError) as error:
         raise BadMetric(f"matches({pattern!r}): not a regular expression: {error}.") from error
     if not isinstance(compiled.pattern, str) or not compiled.pattern:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise BadMetric(f"matches({pattern!r}): give a text that is not empty.")
+        raise BadMetric(f"matches({pattern!r}): give a string that is not empty.")
     if _fits_all(compiled):
-        raise BadMetric(f"matches({pattern!r}): every answer matches it; say what has to be there.")
+        raise BadMetric(
+            f"matches({pattern!r}): every answer matches it; write a pattern that some answers do not match."
+        )
     return Matches(pattern=compiled, **written("matches", compiled.pattern, name=name))
 
 
 def _fits_all(pattern: re.Pattern[str]) -> bool:
-    """Whether a pattern is found in every text: at its end, where it asks for nothing."""
+    """Whether a pattern matches every text, because it matches the empty string at the end."""
     looks_back = "(?<" in pattern.pattern or r"\B" in pattern.pattern
     return not looks_back and pattern.fullmatch("\0", 1) is not None
 
 
 class Sharing(Protocol):
-    """A metric whose value is the share found of what it looks for."""
+    """A metric whose value is the share it finds of what it looks for."""
 
     @property
     def name(self) -> str: ...
@@ -150,7 +152,7 @@ class Sharing(Protocol):
 
 
 def share_found(metric: Sharing, said: str, asked: int, missing: list[str], noun: str) -> Score:
-    """The share that is not missing, with what is."""
+    """The score for what was found and what is missing."""
     found = asked - len(missing)
     reason = f"{found} of {asked} {noun} found"
     if missing:
@@ -166,17 +168,17 @@ def share_found(metric: Sharing, said: str, asked: int, missing: list[str], noun
 
 
 def texts_of(wanted: str | Sequence[str]) -> Sequence[str]:
-    """One text or several, as several."""
+    """One string or several, as several."""
     return (wanted,) if isinstance(wanted, str) else wanted
 
 
 def equal_texts(said: str, wanted: str) -> bool:
-    """Whether two texts are equal, white space around them aside."""
+    """Whether two strings are equal, ignoring white space around them."""
     return composed(said).strip() == composed(wanted).strip()
 
 
 def missing_texts(said: str, wanted: Sequence[str], *, ignore_case: bool = False) -> list[str]:
-    """The wanted texts that `said` does not contain."""
+    """The wanted strings that `said` does not contain."""
     spelled = folded if ignore_case else composed
     searched = spelled(said)
     return [text for text in wanted if spelled(text) not in searched]
@@ -193,10 +195,10 @@ def folded(text: str) -> str:
 
 
 def quoted(text: str, longest: int = 120) -> str:
-    """A text in quotes, cut to a readable length."""
+    """A string in quotes, shortened to a readable length."""
     return repr(cut(text, longest))
 
 
 def cut(text: str, longest: int) -> str:
-    """At most so many characters of a text, with a mark where the rest was."""
+    """At most this many characters of a text, with "…" in place of the rest."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -38,7 +38,7 @@ def rouge(target: str, prediction: str, kind: RougeKind = "rouge1", stem: bool =
     the same word.
     """
     if kind not in KINDS:
-        raise BadMetric(f"ROUGE knows no kind {kind!r}; it knows {', '.join(KINDS)}.")
+        raise BadMetric(f"ROUGE has no kind {kind!r}; use one of: {', '.join(KINDS)}.")
     wanted: Sequence[Hashable] = words_in(target, stem)
     said: Sequence[Hashable] = words_in(prediction, stem)
     if kind == "rouge2":

@@ -1,4 +1,4 @@
-"""Case and ledger in, outcomes out: the one place where a metric's failure is caught."""
+"""Measures a ledger with metrics: the one place where a metric's failure is caught."""
 
 import asyncio
 import inspect
@@ -47,15 +47,15 @@ _PASSING_TYPES = {
     "APIConnectionError",
     "ClientConnectionError",
 }
-"""How the packages with which models are asked call such errors."""
+"""The names of such errors in the packages through which models are asked."""
 
 Measure = Callable[[], object]
-"""Call a metric. It returns an outcome, an awaitable of one or, with a plug-in, anything at all."""
+"""Call a metric. It returns an outcome, an awaitable of one or, if it is a plug-in's, anything."""
 
 Limit = Callable[[str, Measure, float], Awaitable[object]]
-"""Call the metric of this name, and await it, for at most so many seconds.
+"""Call the metric of this name and await it, for at most the given number of seconds.
 
-The result is what the metric returned, or an outcome that says it took too long.
+The result is what the metric returned, or an outcome that says that it took too long.
 """
 
 
@@ -74,11 +74,11 @@ async def measure_trial(
 
     A metric that raises, hangs or returns nonsense is `Unmeasured`; a refusal of the fence is
     raised. Critical metrics are measured first: once one of them fails, the rest are `NotApplicable`,
-    and no judge is paid. `limit` enforces `seconds_per_metric`, in which a metric that met a rate limit,
+    and no judge is paid. `limit` enforces `seconds_per_metric`, within which a metric that hit a rate limit,
     a time-out or a lost connection is measured again, up to `attempts` times. `cancel` stops the run.
     """
     if not len(ledger):
-        # "Never called" and "cost nothing" would be true of it, and mean nothing.
+        # "Never called" and "cost nothing" would be true of an empty ledger, and mean nothing.
         raise BadLedger("the ledger is empty: nothing happened that could be measured.")
     if (broke := breakage(ledger)) is not None:
         return unscored(metrics, broke.unmeasured)
@@ -89,7 +89,7 @@ async def measure_trial(
         for name in sorted(metrics, key=lambda name: not is_critical(metrics[name])):
             metric = metrics[name]
             if failed:
-                why = f"not measured: {failed!r}, which is critical, fell short"
+                why = f"not measured: {failed!r}, which is critical, failed"
                 found[name] = NotApplicable(why)
                 continue
             measure: Measure = partial(metric.measure, case, ledger, world)
@@ -112,7 +112,7 @@ async def _measured(
     seconds: float,
     attempts: int,
 ) -> Outcome:
-    """What a metric found, tried again while it meets what may pass and there is time left."""
+    """A metric's outcome; a temporary failure is tried again while there is time left."""
     until, attempt, task = monotonic() + seconds, 1, asyncio.current_task()
     while True:
         try:
@@ -130,7 +130,7 @@ async def _measured(
 def may_pass(error: BaseException) -> bool:
     """Whether an error is a rate limit, a time-out or a lost connection, which might not happen again.
 
-    Those of other packages are known by their status or by the names of their types.
+    Those of other packages are recognised by their status or by the names of their types.
     """
     if isinstance(error, GreenroomError):
         return isinstance(error, RateLimited | ModelTimedOut | ModelUnreachable)
@@ -143,7 +143,7 @@ def may_pass(error: BaseException) -> bool:
 
 
 async def await_unguarded(_: str, measure: Measure, seconds: float) -> object:
-    """The limit of metrics that need no guard: it cuts what is awaited, not what blocks."""
+    """The limit for metrics that need no guard: it stops what is awaited, not what blocks."""
     found = measure()
     if not is_awaitable(found):
         return found
@@ -158,14 +158,14 @@ async def await_unguarded(_: str, measure: Measure, seconds: float) -> object:
 
 
 def is_awaitable(found: object) -> TypeGuard[Awaitable[object]]:
-    """Whether what a metric returned has yet to be awaited."""
+    """Whether a metric's return value must still be awaited."""
     if type(found) is Score or isinstance(found, OUTCOMES):
         return False
     return inspect.isawaitable(found)
 
 
 def overdue(seconds: float) -> Unmeasured:
-    """The outcome of a metric that took longer than it may."""
+    """The outcome of a metric that took longer than allowed."""
     return Unmeasured(f"the metric did not finish within {seconds:g} s")
 
 
@@ -178,10 +178,10 @@ def recorded_case(ledger: Ledger) -> Case:
 
 
 def needs_guard(metric: Metric, case: Case) -> bool:
-    """Whether a metric may block, run an author's code or ask a model when it measures `case`.
+    """Whether a metric may block, run user code or ask a model when it measures `case`.
 
     A metric without a method `needs_guard(case)` is assumed to. One that says no is called directly,
-    without a time limit or a fence of its own; the fence around all metrics of a case still holds.
+    without its own time limit or fence; the fence around all metrics of a case still holds.
     """
     says: Callable[[Case], bool] | None = getattr(metric, "needs_guard", None)
     return says is None or says(case)
@@ -190,9 +190,9 @@ def needs_guard(metric: Metric, case: Case) -> bool:
 def metrics_for(
     case: Case, given: Iterable[MetricLike] = (), expectations: bool = True
 ) -> dict[str, Metric]:
-    """What measures a run of `case`: its expectations, its own metrics, and those given.
+    """The metrics for a trial of `case`: its expectations, its own metrics, and those given.
 
-    On equal names the case's own metric or expectation wins. An expectation is left out if a metric looks at the
+    On equal names the case's own metric or expectation wins. An expectation is left out if a metric measures the
     same field in its own way: asking for calls in any order is not also asking for them in order.
     """
     implied = expected_of(case) if expectations and case.implied else {}
@@ -223,13 +223,13 @@ def _broken(error: BaseException, attempts: int, task: asyncio.Task[object] | No
     if isinstance(error, Refusal | KeyboardInterrupt | Interruption):
         raise error
     if isinstance(error, GeneratorExit) and not _runs(task):
-        raise error  # work that hangs is closed, from outside its task
+        raise error  # hanging work is being closed, from outside its task
     if isinstance(error, asyncio.CancelledError):
-        # Only a cancellation of this task is meant for us; any other leaked from the metric.
+        # Only a cancellation of this task is ours; any other leaked from the metric.
         if task is None or task.cancelling():
             raise error
         return Unmeasured("CancelledError: something the metric awaited was cancelled")
-    # A failed check of pytest's or a call of sys.exit() too: it is the metric's, and not the run's.
+    # This includes a failed pytest check and a call of sys.exit(): the metric failed, not the run.
     often = f"failed after {attempts} attempts: " if attempts > 1 else ""
     return Unmeasured(f"{often}{summarize_error(error)}")
 
@@ -244,8 +244,8 @@ def _runs(task: asyncio.Task[object] | None) -> bool:
 def _of_unseen_facts(
     metric: Metric, measure: Measure, unseen: Unmeasured
 ) -> NotApplicable | Unmeasured:
-    """The outcome of a metric that needs what could not be seen."""
-    # Only a metric of ours that asks no model can be called to learn whether it applies at all.
+    """The outcome of a metric whose needs were not recorded."""
+    # Only a built-in metric that asks no model can be called just to learn whether it applies.
     if not isinstance(metric, BuiltIn) or inspect.iscoroutinefunction(metric.measure):
         return unseen
     found = measure()

@@ -1,4 +1,4 @@
-"""Did the simulated user stay in character? If not, the run says nothing about the agent."""
+"""Did the simulated user stay in character? If not, the trial says nothing about the agent."""
 
 from collections.abc import Sequence
 from typing import Unpack
@@ -71,7 +71,7 @@ class SimulatorQuality(Judged, frozen=True, kw_only=True):
     """Asks about each reply that a model gave as the user."""
 
     async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
-        """The share of replies in character; a user that broke character leaves the run unmeasured."""
+        """The share of replies in character; a user who broke character leaves the trial unmeasured."""
         person = person_of(case.user)
         turns = user_turns(ledger)
         if person is None or not turns:
@@ -134,7 +134,7 @@ def simulator_quality(
 ) -> SimulatorQuality:
     """Did the simulated user stay in character in each of its replies? One that did not is an error.
 
-    It measures the user, never the agent: a run whose user broke character has an error of phase
+    It measures the user, never the agent: a trial whose user broke character has an error of phase
     `user_agent`, whatever else was measured.
     """
     bench = bench_from(options, "simulator_quality(...)", adk="replies")

@@ -32,16 +32,16 @@ from greenroom.world.world import World
 
 
 def check_lasting(scopes: Iterable[str], ledger: Ledger, end: int | None = None) -> None:
-    """Refuse to look at `temp` once the invocation is over: that it is empty then says nothing."""
+    """Refuse to check `temp` after the invocation ended: it is always empty then."""
     if "temp" in scopes and is_between_invocations(ledger, end):
         raise BadQuery(
-            "the scope 'temp' lasts until the agent's invocation ends, so nothing is left in it to look "
-            "at; ask about the state after a node, or keep it in another scope."
+            "the scope 'temp' lasts until the agent's invocation ends, so it is always empty "
+            "then; check the state after a node, or keep it in another scope."
         )
 
 
 class StateIs(BuiltIn, frozen=True, kw_only=True):
-    """Looks at one key, or all, of a scope of the final state."""
+    """Checks one key, or all, of a scope of the final state."""
 
     scope: str
     key: str | None
@@ -52,7 +52,7 @@ class StateIs(BuiltIn, frozen=True, kw_only=True):
 
     @property
     def needs(self) -> Needs:
-        """The state, and where it is looked at after a node, the nodes."""
+        """The state, and the nodes if it is checked after a node."""
         return STATE if self.after is None else STATE | NODES
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
@@ -65,7 +65,7 @@ class StateIs(BuiltIn, frozen=True, kw_only=True):
             state = found
         else:
             check_lasting([self.scope], ledger)
-        # An empty query still refuses a scope that this run does not know.
+        # An empty query still refuses a scope that this trial does not know.
         matches_state(state, {self.scope: {}})
         held = state.get(self.scope, {})
         found = held if self.key is None else value_at(held, self.key)
@@ -107,8 +107,8 @@ def state_is(
 ) -> StateIs:
     """The state holds `value` at `scope` and dotted `key`, or passes `where`, or `query`.
 
-    Exactly one of the three; without `key` it is about the whole scope. A field of a schema stands
-    for both: `state_is(Billing.ticket, "T-1")`. It is the final state, or with `after` the one when
+    Exactly one of the three; without `key` it is about the whole scope. A field of a schema can
+    replace both: `state_is(Billing.ticket, "T-1")`. It is the final state, or with `after` the one when
     the node of that name last ended; a node that never did fails. A key that is not set fails; only
     a query (`{"$exists": False}`) can ask for that. An unknown scope is unmeasured.
     """
@@ -125,9 +125,7 @@ def state_is(
         raise BadMetric(f"{here} needs exactly one of: a value, where=predicate, query={{...}}.")
     if query is not None:
         if not query:
-            raise BadMetric(
-                f"{here} has query={{}}, which asks for nothing; say what it should be."
-            )
+            raise BadMetric(f"{here} has query={{}}, which checks nothing; say what it should be.")
         check_query(query, here)
     if after is not None:
         checked_text(after, "state_is")
@@ -145,7 +143,7 @@ def state_is(
 
 
 class StateMatches(BuiltIn, frozen=True, kw_only=True):
-    """Matches the state at the end of the run or of one turn against a query."""
+    """Matches the state at the end of the trial or of one turn against a query."""
 
     query: Mapping[str, Mapping[str, Json]]
     turn: int | None
@@ -153,7 +151,7 @@ class StateMatches(BuiltIn, frozen=True, kw_only=True):
 
     @property
     def needs(self) -> Needs:
-        """The state, and where it is looked at after a node, the nodes."""
+        """The state, and the nodes if it is checked after a node."""
         return STATE if self.after is None else STATE | NODES
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
@@ -201,12 +199,12 @@ def state_matches(
     for scope, part in query.items():
         if not isinstance(part, Mapping):
             raise BadMetric(
-                f"state_matches(...) says {scope!r}: {part!r}; group by scope: "
+                f"state_matches(...) has {scope!r}: {part!r}; group by scope: "
                 f'{{"session": {{"key": ...}}}}.'
             )
     if not all(query.values()):
         raise BadMetric(
-            f"state_matches({dict(query)!r}) has a scope that asks for nothing; say what a key "
+            f"state_matches({dict(query)!r}) has a scope that checks nothing; say what a key "
             f"should hold, or leave it out."
         )
     check_query(query, "state_matches(...)")

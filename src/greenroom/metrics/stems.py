@@ -36,7 +36,7 @@ _IRREGULAR = {
 
 
 def stem(word: str) -> str:
-    """The stem of a word in lower-case ASCII letters and digits."""
+    """The stem of a word of lower-case ASCII letters and digits."""
     if len(word) <= 2:
         return word
     if word in _IRREGULAR:
@@ -59,7 +59,7 @@ def stem(word: str) -> str:
         word = word[:-1] + "i"
         last = "i"
     if last == "i" and word.endswith("alli") and shape.count(_VC, 0, len(word) - 4):
-        # Which may make it another suffix: -ationalli is -ational.
+        # The result may end in another suffix: -ationalli becomes -ational.
         word = word[:-2]
     return _without_suffixes(word, shape)
 
@@ -91,7 +91,7 @@ def _singular(word: str) -> str:
 
 
 def _present(word: str, shape: bytes) -> tuple[str, bytes]:
-    """Without the ending of a past tense or participle."""
+    """The word without the ending of a past tense or participle."""
     if word.endswith("ing"):
         base = word[:-3]
     elif not word.endswith("ed"):
@@ -135,7 +135,7 @@ def _without_suffixes(word: str, shape: bytes) -> str:
 
 
 def _trimmed(word: str, shape: bytes) -> str:
-    """Without a last e that long words can spare, and with one l for two."""
+    """The word without a final e, if it is long enough, and with one l instead of a final two."""
     if word[-1] == "e":
         last = len(word) - 1
         measure = shape.count(_VC, 0, last)

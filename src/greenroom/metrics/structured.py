@@ -40,7 +40,7 @@ _STRICT_SCHEMA = {
 
 
 class NotJson(ValueError):
-    """A text that is not a JSON document; the message says why."""
+    """A string that is not a JSON document; the message says why."""
 
 
 class JsonSchema(BuiltIn, frozen=True, kw_only=True):
@@ -144,7 +144,7 @@ def _shortened(message: str) -> str:
 
 
 def parsed_json(text: str) -> Json:
-    """The JSON document that the whole text is, or NotJson."""
+    """The JSON document in the text, which must hold nothing else; else NotJson."""
     try:
         found = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
         json.dumps(found, ensure_ascii=False).encode()  # refuses half a surrogate pair
@@ -163,4 +163,4 @@ def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 
 def _no_constant(word: str) -> Json:
-    raise NotJson(f"{word} is not a number of JSON")
+    raise NotJson(f"{word} is not a JSON number")

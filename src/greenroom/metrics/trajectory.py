@@ -42,7 +42,7 @@ Scope = Literal["turn", "all"]
 
 
 class TrajectoryMatch(BuiltIn, frozen=True, kw_only=True):
-    """Compares the calls of each turn, or of the whole run, with the expected ones."""
+    """Compares the calls of each turn, or of the whole trial, with the expected ones."""
 
     covers: ClassVar[tuple[str, ...]] = ("tools",)
     match: MatchType
@@ -51,12 +51,12 @@ class TrajectoryMatch(BuiltIn, frozen=True, kw_only=True):
     threshold: float
 
     def needs_for(self, case: Case) -> Needs:
-        """Arguments only where some are compared; which calls one reply asked for, only if STRICT."""
+        """Arguments only if some are compared; which calls one reply asked for, only if STRICT."""
         found = CALL_NAMES if self.arguments.ignores_all else call_needs(case)
         return found | MODELS if self.match is MatchType.STRICT else found
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
-        """The mean over the turns that expect calls, or the share of the whole run."""
+        """The mean over the turns that expect calls, or the share over the whole trial."""
         wanted = expected_calls(case)
         if isinstance(wanted, NotApplicable):
             return wanted
@@ -106,7 +106,7 @@ class TrajectoryMatch(BuiltIn, frozen=True, kw_only=True):
 
 
 class _Compared(NamedTuple):
-    """What came of one comparison."""
+    """The result of one comparison."""
 
     value: float
     reason: str
@@ -125,14 +125,14 @@ def tool_trajectory_avg_score(
     threshold: float = 1.0,
     name: str = "tool_trajectory_avg_score",
 ) -> TrajectoryMatch:
-    """The calls of each turn are those of its `Expect(tools=[...])`; the value is the mean share.
+    """The calls of each turn match its `Expect(tools=[...])`; the value is the mean share.
 
     `match_type` is one of EXACT, STRICT, ADK, IN_ORDER, ANY_ORDER, UNORDERED, SUPERSET, SUBSET.
     `args` says how arguments are compared: "exact"; "subset", where the call may have others besides
     the expected ones; "superset", where it may leave some of them out; "ignore". `tool_args` says it
     for one tool, or lists the only arguments that count, or is a predicate of the call's arguments
     (and, if it takes two, of the expected ones). `ignore_args` are left out, for all tools or by
-    tool. Numbers may differ by `tolerance`. `scope="all"` compares the whole run at once.
+    tool. Numbers may differ by `tolerance`. `scope="all"` compares the whole trial at once.
     """
     return _trajectory(
         "tool_trajectory_avg_score",
@@ -157,7 +157,7 @@ def tool_name_match(
     threshold: float = 1.0,
     name: str = "tool_name_match",
 ) -> TrajectoryMatch:
-    """The tools called in each turn are those of its `Expect(tools=[...])`, whatever their arguments."""
+    """The tools called in each turn match its `Expect(tools=[...])`, ignoring arguments."""
     by_name = arguments("tool_name_match", "ignore", None, (), 0.0)
     return _trajectory("tool_name_match", match_type, by_name, scope, threshold, {}, name)
 
@@ -199,7 +199,7 @@ def sides_of(
     compare: Arguments = _EXACTLY,
     groups: Sequence[int] = (),
 ) -> Sides[WantedValue, ToolCalled]:
-    """Expected and made calls, to be compared."""
+    """The expected and the made calls, ready to be compared."""
     return Sides(wanted, made, compare.fit, _same_tool, wanted_text, _made_text, groups)
 
 
@@ -234,7 +234,7 @@ def _same_args(wanted: Mapping[str, Json], args: Mapping[str, Json]) -> bool:
     for value in wanted.values():
         if type(value) is not str:
             return args_match(wanted, args)
-    # Texts are equal in Python exactly when they are equal in JSON.
+    # Strings are equal in Python exactly when they are equal in JSON.
     return args == wanted
 
 

@@ -28,12 +28,12 @@ class ScriptedTurn(Struct, frozen=True):
 
     @property
     def reached(self) -> bool:
-        """Whether the run reached this turn."""
+        """Whether the trial reached this turn."""
         return self.begin < self.end
 
     @property
     def response(self) -> str:
-        """The agent's last words in this turn, or nothing."""
+        """The agent's last words in this turn, or ""."""
         place, text = self.begin, ""
         # There are few paths, each with its last words, but there may be many events.
         for said in self.index.spoken.values():
@@ -60,7 +60,7 @@ def scripted_turns(case: Case, ledger: Ledger) -> Sequence[ScriptedTurn]:
     script, index = case.script, ledger.indexes["agent"]
     rounds = index.rounds
     if len(script) == len(rounds) == 1 and not script[0].is_blank and type(rounds[0]) is UserSaid:
-        # One message and everything after it: most runs are no longer than that.
+        # The common case: one message and everything after it.
         expect, begin = script[0].expect, rounds[0].seq
         return (
             () if expect is None else (ScriptedTurn(1, expect, ledger, begin, len(ledger), index),)
@@ -100,14 +100,14 @@ def turn_span(case: Case, ledger: Ledger, number: int) -> tuple[int, int] | None
 
 
 def checked_turn(number: object, factory: str) -> int | None:
-    """The number of a turn, or None for the whole run."""
+    """The number of a turn, or None for the whole trial."""
     if number is None or (type(number) is int and number > 0):
         return number
     raise BadMetric(f"{factory}(...) has turn={number!r}; the first turn is 1.")
 
 
 def messages_in(event: Event) -> int:
-    """How many messages of the user are in this event; answers to tools are none."""
+    """How many messages of the user are in this event; answers to tools do not count."""
     if isinstance(event, UserSaid):
         return 1
     return sum(not a.tool for a in event.answers) if isinstance(event, Answered) else 0
@@ -137,12 +137,12 @@ class MeasuredTurn(NamedTuple):
 
 
 def never_reached(turn: ScriptedTurn) -> MeasuredTurn:
-    """A turn that the run did not reach: nothing that it expects was met."""
+    """The result for a turn that was not reached: nothing that it expects was met."""
     return MeasuredTurn(turn.number, 0.0, "never reached", details={"reached": False})
 
 
 def mean_score(turns: Sequence[MeasuredTurn], name: str, threshold: float) -> Score:
-    """The mean over at least one turn, with what was found in each."""
+    """The mean over at least one turn, with the findings of each."""
     return _score(fsum([turn.value for turn in turns]) / len(turns), turns, name, threshold)
 
 

@@ -27,7 +27,7 @@ from greenroom.world.world import World
 
 NEGATIVE_WORDS = ("sorry", "unfortunately", "can't")
 _STEPS = 10
-"""Each negative word takes a tenth off the tone."""
+"""How much each negative word takes off the tone."""
 
 
 class Keywords(QuickMetric, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class Keywords(QuickMetric, frozen=True, kw_only=True):
     threshold: float
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
-        """The share of the words that is found."""
+        """The share of the words that are found."""
         said = spoken(ledger)
         if isinstance(said, Unmeasured):
             return said
@@ -142,7 +142,7 @@ def _tone(count: int) -> float:
 def words_found(
     text: str, words: Sequence[str], *, ignore_case: bool = True, whole: bool = True
 ) -> list[str]:
-    """Those of the words, or groups of words, that are in the text: as whole words, or anywhere."""
+    """The words, or groups of words, that are in the text: as whole words, or anywhere."""
     searched = _spelled(text, ignore_case)
     found: list[str] = []
     for word in words:

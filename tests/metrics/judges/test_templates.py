@@ -31,7 +31,7 @@ async def test_a_template_replaces_the_words_but_not_the_guard():
     [
         ("Judge it.", r"without \{prompt\}"),
         ("{prompt} {tone}", r"unknown place \{tone\} in its template; known: \{prompt\}"),
-        ("{prompt} {response}", "Evidence is never part of the instructions"),
+        ("{prompt} {response}", "Evidence never goes into the instructions"),
         ("{prompt} {0}", "bare name"),
         ("{prompt} {}", "bare name"),
         ("{prompt!r}", "bare name"),

@@ -1,4 +1,4 @@
-"""Models as judges: one engine, and the criteria that ask through it.
+"""Models as judges: one engine, and the criteria that use it.
 
 The names below load their files when first used, so that a run without judges loads none.
 """

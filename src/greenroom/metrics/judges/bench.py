@@ -1,10 +1,10 @@
-"""The engine all judges share: a question is put to a model until it has a usable answer.
+"""The engine all judges share: a model is asked until it gives a usable answer.
 
     question   the author's words, the evidence, and the form of the answer
     bench      which model is asked, and how: samples, retries, cache, breaker
-    hearing    the questions of one metric about one run, and what they cost
+    hearing    the questions of one metric about one trial, and what they cost
 
-A metric of your own opens a hearing (`bench.open(world, name)`), asks (`await hearing.ask(...)`),
+Your own metric opens a hearing (`bench.open(world, name)`), asks (`await hearing.ask(...)`),
 and turns `NoVerdict` into `Unmeasured`.
 """
 
@@ -44,7 +44,7 @@ FAILURES = 5
 
 
 class Breaker:
-    """Counts failures in a row of one judge; at the limit it stays open until the run is over.
+    """Counts a judge's failures in a row; at the limit it opens, and stays open until the run ends.
 
     Every event loop counts as a run, since `rehearse` opens one each time; `reset` starts again
     within a loop.
@@ -92,15 +92,15 @@ _AT_ONCE = 8
 
 
 class NoVerdict(Exception):
-    """The judge gave no usable answer, or could not be asked; the text says why."""
+    """The judge gave no usable answer, or could not be asked; the message says why."""
 
 
 class _NotShown(Exception):
-    """The judge's model does not take what was attached, or its bytes are gone."""
+    """The judge's model does not accept the attachments, or their bytes are missing."""
 
 
 class Question(Struct, Generic[T], frozen=True):
-    """What a judge is asked. `words` are the author's and trusted; the evidence is not."""
+    """What a judge is asked. `words` come from the metric's author and are trusted; the evidence is not."""
 
     words: str
     evidence: Evidence
@@ -109,14 +109,14 @@ class Question(Struct, Generic[T], frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """Which model is asked, and how."""
+    """Which model a judge asks, and how."""
 
     model: Model
     samples: int = 1
     aggregate: Aggregate = "mean"
     early_stop: bool = False
     every_turn: bool = False
-    """Whether each turn is judged by itself, as google-adk does, and not the run as a whole."""
+    """Whether each turn is judged by itself, as google-adk does, instead of the whole trial at once."""
     retries: int = RETRIES
     batch: int = 0
     limit: int = LIMIT
@@ -125,11 +125,11 @@ class Bench:
     breaker: Breaker = field(default_factory=Breaker, compare=False)
 
     def open(self, world: World, name: str, files: Sequence[Attachment] = ()) -> "Hearing":
-        """Start asking about one run; `files` are what was attached in it."""
+        """Open a hearing about one trial; `files` are its attachments."""
         return Hearing(self, world, name, files)
 
     def cache_for(self, world: World) -> AnswerCache | None:
-        """Where answers are kept: in the cache of this bench, else in that of the whole run."""
+        """The cache for answers: this bench's own, else that of the run."""
         if isinstance(self.cache, AnswerCache):
             return self.cache
         if self.cache is False or isinstance(self.model, Scripted):
@@ -138,7 +138,7 @@ class Bench:
 
 
 class Hearing:
-    """The questions of one metric about one run, and what they cost."""
+    """The questions of one metric about one trial, and what they cost."""
 
     def __init__(
         self, bench: Bench, world: World, name: str, files: Sequence[Attachment] = ()
@@ -146,7 +146,7 @@ class Hearing:
         self.bench = bench
         self.name = name
         self.unseen: dict[str, None] = {}
-        """What was attached and could not be shown."""
+        """The attachments that could not be shown."""
         self._files = files
         self.replies: list[ModelReply] = []
         self.left_out: dict[str, int] = {}
@@ -158,7 +158,7 @@ class Hearing:
         self._turnstile = asyncio.Semaphore(_AT_ONCE)
 
     async def ask(self, question: Question[T], sample: int = 0) -> T:
-        """The answer to a question; NoVerdict if none of the attempts brings a usable one."""
+        """The answer to a question; NoVerdict if no attempt brings a usable one."""
         evidence, left_out = fitted(question.evidence, self.bench.limit)
         self.left_out |= left_out
         shown = Shown(evidence)
@@ -221,7 +221,7 @@ class Hearing:
     def _world_for(
         self, request: ModelRequest, sample: int, read: Callable[[ModelReply], object]
     ) -> World:
-        """The world to ask in: with the cache, if there is one, of which `read` accepts answers."""
+        """The world to ask in: with the cache, if there is one, whose answers `read` must accept."""
         if self._cache is None:
             return uncached(self._world)
 
@@ -233,7 +233,7 @@ class Hearing:
             return True
 
         # The key is that of the first request: an answer that took a second attempt answers it too.
-        # It names the trial: copied to another one, an answer would be no evidence about it.
+        # It names the trial: an answer about one trial says nothing about another.
         key = key_of(request, sample, f"{trial_of(self._world)}\n{options_of(self.bench.model)}")
         return CachedWorld(self._world, self._cache, key=key, accepts=accepts)
 
@@ -243,7 +243,7 @@ class Hearing:
             if bench.breaker.open and not (cached is not None and cached.knows(request)):
                 raise self._give_up(
                     f"the judge {request.model!r} failed {bench.breaker.limit} times in a row "
-                    f"and is not asked any more in this run"
+                    f"and is no longer asked in this run"
                 )
             before = 0 if cached is None else cached.answered
             numbered = replace(request, n=next(self._numbers))
@@ -261,8 +261,8 @@ class Hearing:
                     f"the judge {request.model!r} did not answer: {cause}"
                 ) from error
             except asyncio.CancelledError:
-                # A judge that hangs is cut from outside, and is as unreachable as one that refuses.
-                # When one question is given up, the others are cut too, through no fault of theirs.
+                # A judge that hangs is cancelled from outside, and counts as unreachable.
+                # When one question fails, the others are cancelled too, which is no failure of theirs.
                 if not self._given_up:
                     bench.breaker.failed()
                 raise
@@ -278,7 +278,7 @@ class Hearing:
         return NoVerdict(why)
 
     def spent(self) -> dict[str, Json]:
-        """Which model was asked how often, and what that cost; None where a reply did not say."""
+        """How often each model was asked, and what that cost; None if a reply did not say."""
         usages = [reply.usage for reply in self.replies]
         costs = [reply.cost for reply in self.replies]
         used = None if None in usages else sum(cast("list[Usage]", usages), Usage())
@@ -298,7 +298,7 @@ class Hearing:
 
 
 def options_of(model: Model) -> str:
-    """What besides its name makes a model answer differently, as far as it says."""
+    """The settings, besides its name, that change a model's answers, if it reports them."""
     kind = type(model)
     if is_record(model):
         options = {name: getattr(model, name) for name in field_names(kind) if "key" not in name}
@@ -308,7 +308,7 @@ def options_of(model: Model) -> str:
 
 
 async def together(*asked: Coroutine[Any, Any, T]) -> list[T]:
-    """What all of them return; the first that fails cancels the others."""
+    """The results of all of them; the first failure cancels the others."""
     if len(asked) == 1:
         return [await asked[0]]
     tasks = [asyncio.ensure_future(one) for one in asked]

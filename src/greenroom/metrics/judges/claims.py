@@ -77,7 +77,7 @@ class Grounding(Judged, frozen=True, kw_only=True):
             return Question(self.template + _SEVERAL, {**known, "claims": listed}, form)
 
         return Poll(
-            # The claims repeat the agent's words, so they are evidence and no instruction.
+            # The claims repeat the agent's words, so they are evidence, not instructions.
             items=[Item(f"claim_{n}", evidence={"claim": c}) for n, c in enumerate(claims, 1)],
             question=single,
             decide=lambda values: reaches(share(values), self.threshold),
@@ -114,7 +114,7 @@ def hallucinations_v1(
     name: str | None = None,
     **options: Unpack[Options],
 ) -> Grounding:
-    """Which share of the agent's claims is grounded in the tools' answers and the context?"""
+    """What share of the agent's claims is grounded in the tools' answers and the context?"""
     where = "hallucinations_v1(...)"
     bench = bench_from(options, where, adk="turns")
     return Grounding(

@@ -1,4 +1,4 @@
-"""Is the last response right, and is it good? Two criteria of one question each."""
+"""Is the last response right, and is it good? Two criteria, one question each."""
 
 from collections.abc import Sequence
 from typing import Unpack, cast
@@ -63,7 +63,7 @@ def response_evaluation_score(
     name: str | None = None,
     **options: Unpack[Options],
 ) -> Judge:
-    """How good is the last response? Graded from 1 to 5; the value is that on the scale 0 to 1."""
+    """How good is the last response? Graded from 1 to 5; the value is the grade on the scale 0 to 1."""
     if type(threshold) in (int, float) and 1 < cast(float, threshold) <= _SCALE.high:
         raise BadMetric(
             f"response_evaluation_score(...) has threshold={threshold!r}; its scale is 0 to 1. "

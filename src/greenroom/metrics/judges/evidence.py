@@ -1,12 +1,12 @@
-"""What a judge gets to see of a case and its run, and how that is fenced off from its instructions.
+"""What a judge sees of a case and its trial, and how that is separated from its instructions.
 
 What the agent under test said and did is data to the judge, never an instruction. It is written as
-JSON between two marks, and the marks carry a digest of what is between them. No text can hold
-a digest of itself, so nothing inside can close the block; and the same run makes the same request,
+JSON between two marks, and the marks carry a digest of what is between them. No string can hold
+a digest of itself, so nothing inside can close the block; and the same trial makes the same request,
 so that a judge's answer can be recorded, replayed and cached.
 
 Inside, every line break is escaped, and so is every character that could pass for a mark or hide a
-text from a reader: angle brackets and their look-alikes, direction marks, zero-width and control
+string from a reader: angle brackets and their look-alikes, direction marks, zero-width and control
 characters. A judge that reads carelessly finds no second mark either.
 """
 
@@ -46,7 +46,7 @@ class Field(Struct, frozen=True):
     read: Read
     legend: str
     unseen: str = ""
-    """What a judge reads if this could not be seen; "" for a field that is then left out."""
+    """What a judge reads if this could not be observed; "" if the field is then left out."""
 
 
 def _messages(_: Case, ledger: Ledger) -> Json | Missing:
@@ -103,7 +103,7 @@ def _initial_state(case: Case, _: Ledger) -> Json | Missing:
 
 
 def _message(message: Message) -> dict[str, Json]:
-    """What was said; of what was attached the names, for a judge sees no bytes in the record itself."""
+    """The message, with the names of its attachments: the record itself holds no bytes."""
     said: dict[str, Json] = {"role": message.role, "text": message.text}
     files: list[Json] = [str(one) for one in message.attachments]
     return {**said, "attached": files} if files else said
@@ -146,7 +146,7 @@ RECORD = ("messages", "tool_calls?", "final_state?")
 def gathered(names: Sequence[str], case: Case, ledger: Ledger) -> Fields | Missing:
     """The fields, or why one is missing; one whose name ends in `?` is left out instead.
 
-    What could not be seen is None and not left out: a judge that finds no field would think that
+    What could not be observed is None, not left out: a judge that finds no field would think that
     nothing happened.
     """
     found: Fields = {}
@@ -163,7 +163,7 @@ def gathered(names: Sequence[str], case: Case, ledger: Ledger) -> Fields | Missi
 
 
 def named_files(fields: Evidence, files: Sequence[Attachment]) -> tuple[Attachment, ...]:
-    """Of what was attached, that which the evidence names, as far as a question can hold it."""
+    """The attachments that the evidence names, up to what one question can hold."""
     if not files:
         return ()
     text, found, size = evidence_text(fields), list[Attachment](), 0
@@ -183,12 +183,12 @@ def checked_fields(given: object, where: str) -> tuple[str, ...]:
         raise BadMetric(f"{where} has evidence={given!r}; give a list of {list(FIELDS)}.")
     for name in names:
         if not isinstance(name, str) or name.removesuffix("?") not in FIELDS:
-            raise BadMetric(f"{where} has {name!r} in `evidence`; known are {list(FIELDS)}.")
+            raise BadMetric(f"{where} has {name!r} in `evidence`; use names from {list(FIELDS)}.")
     return tuple(cast("list[str]", names))
 
 
 def legend(fields: Evidence) -> str:
-    """What the fields are, for those that have a fixed meaning."""
+    """The meaning of the fields, for those with a fixed one."""
     known: list[str] = []
     for name in fields:
         if field := FIELDS.get(name):
@@ -198,7 +198,7 @@ def legend(fields: Evidence) -> str:
 
 
 def fitted(fields: Evidence, limit: int = LIMIT) -> tuple[Fields, dict[str, int]]:
-    """The fields within so many characters, and how many each of them lost.
+    """The fields shortened to this many characters, and how many each of them lost.
 
     Long texts and lists lose their middle. Their ends are kept, and most of the last text in a field:
     that is where the answer is.
@@ -223,7 +223,7 @@ def fitted(fields: Evidence, limit: int = LIMIT) -> tuple[Fields, dict[str, int]
 
 
 def _cut(value: Json, longest: int, last: int) -> Json:
-    """The value with every text in it at most so long; `last` is for the last one."""
+    """The value with every string in it at most this long; `last` is the limit for the last one."""
     if isinstance(value, str):
         return _middle_out(value, last)
     if is_object(value):
@@ -263,7 +263,7 @@ class Sealed(Struct, frozen=True):
 
 
 Seal = Callable[[Evidence], Sealed]
-"""How evidence is written into a request; tests compare others with `sealed`."""
+"""How evidence is written into a request; tests compare other ways with `sealed`."""
 
 _NOTICE = """\
 The record is given as JSON between the marks <<<EVIDENCE {token}>>> and <<<END {token}>>>. \

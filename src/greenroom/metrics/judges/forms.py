@@ -1,7 +1,7 @@
 """The forms in which a judge may answer, and the strict reading of an answer.
 
 A form says what to ask for, in words and as a JSON schema, and reads the answer: exactly one JSON
-object, or it is no answer at all. Models like to put their JSON into a code fence. One fence around
+object, or it is refused. Models like to put their JSON into a code fence. One fence around
 the whole answer is removed; nothing else may be next to the object.
 
 Every verdict has a value from 0 to 1, whatever scale its form uses.
@@ -25,7 +25,7 @@ _TEXT: Json = {"type": "string"}
 
 
 class NotAnAnswer(ValueError):
-    """What the judge said is not a verdict; the text says why, in our words only.
+    """The judge's reply is not a verdict; the message says why, without quoting the reply.
 
     The judge reads it when it is asked again, outside the evidence. So it must never quote the
     answer, which may quote the agent under test.
@@ -33,7 +33,7 @@ class NotAnAnswer(ValueError):
 
 
 def one_object(text: str) -> dict[str, Json]:
-    """The object that `text` is, apart from white space and one code fence; else NotAnAnswer."""
+    """The JSON object in `text`, which may have white space and one code fence around it; else NotAnAnswer."""
     if len(text) > _LONGEST:
         raise NotAnAnswer(f"it must not be longer than {_LONGEST} characters")
     fenced = _FENCED.fullmatch(text.strip())
@@ -71,7 +71,7 @@ def with_keys(answer: Mapping[str, Json], keys: Collection[str]) -> Mapping[str,
 
 
 def text_at(answer: Mapping[str, Json], key: str) -> str:
-    """The text at `key`, if it can be written to a report: one with a lone surrogate cannot."""
+    """The string at `key`, if it can be written to a report: one with a lone surrogate cannot."""
     found = answer[key]
     if isinstance(found, str):
         try:
@@ -80,11 +80,11 @@ def text_at(answer: Mapping[str, Json], key: str) -> str:
             pass
         else:
             return found
-    raise NotAnAnswer(f"`{key}` must be a text")
+    raise NotAnAnswer(f"`{key}` must be a string")
 
 
 class Verdict(Struct, frozen=True):
-    """What a judge concluded: as it was given, and as a number from 0 to 1."""
+    """A judge's conclusion: as given, and as a number from 0 to 1."""
 
     reasoning: str
     given: Json
@@ -92,18 +92,18 @@ class Verdict(Struct, frozen=True):
 
 
 class Form(Protocol[Answer_co]):
-    """How an answer must look."""
+    """The form an answer must have."""
 
     def words(self) -> str:
         """The form as it is described to the judge."""
         ...
 
     def schema(self) -> dict[str, Json]:
-        """The form as JSON schema, for models that can be held to one."""
+        """The form as JSON schema, for models that accept one."""
         ...
 
     def parse(self, text: str) -> Answer_co:
-        """The answer in `text`, which must hold it and nothing else; NotAnAnswer otherwise."""
+        """The answer in `text`, which must hold nothing else; NotAnAnswer otherwise."""
         ...
 
 
@@ -121,7 +121,7 @@ class VerdictForm:
         raise NotImplementedError
 
     def read(self, answer: Mapping[str, Json]) -> Verdict:
-        """The verdict in an object; NotAnAnswer if it is none."""
+        """The verdict in an object; NotAnAnswer if there is none."""
         raise NotImplementedError
 
     def words(self) -> str:
@@ -149,7 +149,7 @@ class Boolean(VerdictForm, Struct, frozen=True):
         return f'"reasoning": "<why>", "{self.key}": <true or false>'
 
     def read(self, answer: Mapping[str, Json]) -> Verdict:
-        """1 for true, 0 for false; the texts "true" and "yes" are neither."""
+        """1 for true, 0 for false; the strings "true" and "yes" are refused."""
         given = with_keys(answer, ("reasoning", self.key))[self.key]
         if given is not True and given is not False:
             raise NotAnAnswer(f"`{self.key}` must be true or false")
@@ -170,7 +170,7 @@ class Grade(VerdictForm, Struct, frozen=True):
         return f'"reasoning": "<why>", "score": <whole number from {self.low} to {self.high}>'
 
     def read(self, answer: Mapping[str, Json]) -> Verdict:
-        """The lowest grade is 0, the highest 1."""
+        """The grade as a value: the lowest is 0, the highest 1."""
         given = with_keys(answer, ("reasoning", "score"))["score"]
         if type(given) is not int or not self.low <= given <= self.high:
             raise NotAnAnswer(f"`score` must be a whole number from {self.low} to {self.high}")
@@ -193,7 +193,7 @@ class Labels(VerdictForm, Struct, frozen=True):
         return f'"reasoning": "<why>", "label": <one of {self._listed()}>'
 
     def read(self, answer: Mapping[str, Json]) -> Verdict:
-        """What the label is worth; it must be written exactly as given."""
+        """The label's value; it must be written exactly as given."""
         given = with_keys(answer, ("reasoning", "label"))["label"]
         if not isinstance(given, str) or given not in self.values:
             raise NotAnAnswer(f"`label` must be one of {self._listed()}")
@@ -226,7 +226,7 @@ class Better(VerdictForm, Struct, frozen=True):
 
 
 class Claims(Struct, frozen=True):
-    """The statements found in a text."""
+    """The statements that a judge found in a text."""
 
     at_most: int = 100
 
@@ -235,7 +235,7 @@ class Claims(Struct, frozen=True):
         return '{"claims": ["<one statement>", "<another>"]} with an empty list if there is none'
 
     def schema(self) -> dict[str, Json]:
-        """A list of texts."""
+        """A list of strings."""
         listed: Json = {"type": "array", "items": _TEXT, "maxItems": self.at_most}
         return closed({"claims": listed})
 
@@ -243,7 +243,7 @@ class Claims(Struct, frozen=True):
         """The claims, each once."""
         found = with_keys(one_object(text), ("claims",))["claims"]
         if not is_array(found) or len(found) > self.at_most:
-            raise NotAnAnswer(f"`claims` must be a list of at most {self.at_most} texts")
+            raise NotAnAnswer(f"`claims` must be a list of at most {self.at_most} strings")
         claims = [text_at({"claims": claim}, "claims").strip() for claim in found]
         return list(dict.fromkeys(claim for claim in claims if claim))
 

@@ -28,7 +28,7 @@ Span = tuple[int, int]
 
 
 class JudgedTurn(Struct, frozen=True):
-    """One turn as if it were a whole run: what it expects, and what happened in it."""
+    """One turn as if it were a whole trial: what it expects, and what happened in it."""
 
     number: int
     case: Case
@@ -37,7 +37,7 @@ class JudgedTurn(Struct, frozen=True):
 
 
 def judged_turns(case: Case, ledger: Ledger) -> list[JudgedTurn]:
-    """Every turn of the script and every other that the user began, whatever it expects."""
+    """Every scripted turn, and every other that the user began, whether it expects anything or not."""
     spans = turn_spans(case, ledger)
     count = max(len(case.script), *(index + 1 for index in spans), 0)
     found: list[JudgedTurn] = []
@@ -51,7 +51,7 @@ def judged_turns(case: Case, ledger: Ledger) -> list[JudgedTurn]:
 
 
 def _events(ledger: Ledger, spans: Mapping[int, Span], index: int) -> Ledger:
-    """What happened in a turn, preceded by how the run began and earlier changes of the state."""
+    """The events of a turn, preceded by the start of the trial and earlier state changes."""
     first = min(begin for begin, _ in spans.values())
     begin, end = spans[index]
     part = Ledger()
@@ -65,12 +65,12 @@ class Judged(BuiltIn, frozen=True, kw_only=True):
     """A metric that asks a model; without a usable answer it is unmeasured, never a number."""
 
     needs: ClassVar[Needs] = NOTHING
-    """What is not seen, the evidence leaves out or says so; what must be there makes it unmeasured."""
+    """Nothing: evidence that was not observed is left out or marked; required evidence makes it unmeasured."""
     bench: Bench
     threshold: float
 
     async def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
-        """What the model concludes of this run."""
+        """The model's conclusion about this trial."""
         if nothing := nothing_done(ledger):
             return nothing
         try:
@@ -86,7 +86,7 @@ class Judged(BuiltIn, frozen=True, kw_only=True):
         raise NotImplementedError
 
     async def hear_turns(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
-        """Judge each turn as if it were the whole run; the value is the mean of the turns."""
+        """Judge each turn as if it were the whole trial; the value is the mean of the turns."""
         turns = judged_turns(case, ledger)
         heard = [turn for turn in turns if turn.reached]
         if not heard:
@@ -103,7 +103,7 @@ class Judged(BuiltIn, frozen=True, kw_only=True):
         return 1.0
 
     def seen(self, names: Sequence[str], case: Case, ledger: Ledger) -> Fields | Missing:
-        """What the judge gets to see; a single turn without a response is shown with an empty one."""
+        """What the judge sees; a single turn without a response is shown with an empty one."""
         if not self.bench.every_turn or "response" not in names:
             return gathered(names, case, ledger)
         if (lacks := lacking(ledger, WORDS)) is not None:
@@ -170,7 +170,7 @@ def concluded(
     passed: bool | None = None,
     evidence: Sequence[str] = (),
 ) -> Score:
-    """The score of a metric that votes; it passes at its threshold unless `passed` says otherwise."""
+    """The score of a metric that votes; it passes at its threshold unless `passed` is given."""
     if passed is None:
         passed = reaches(value, metric.threshold)
     return Score(

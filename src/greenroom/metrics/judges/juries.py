@@ -26,22 +26,22 @@ from greenroom.world.world import World
 
 
 class Jury(BuiltIn, frozen=True, kw_only=True):
-    """Asks every judge; the value is their mean, or what most of them say."""
+    """Asks every judge; the value is their mean, or the majority's verdict."""
 
     needs: ClassVar[Needs] = NOTHING
     judges: tuple[Judged, ...]
     aggregate: Aggregate
     threshold: float
     quorum: int | None = None
-    """How many verdicts suffice; None asks for one of every judge that applies."""
+    """How many verdicts suffice; None requires one from every judge that applies."""
 
     @property
     def covers(self) -> tuple[str, ...]:
-        """The expectations that one of the judges looks at in its own way."""
+        """The expectations that one of the judges measures in its own way."""
         return tuple(field for judge in self.judges for field in getattr(judge, "covers", ()))
 
     async def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
-        """What the judges conclude together; with fewer than the quorum it is unmeasured.
+        """The judges' joint conclusion; with fewer verdicts than the quorum it is unmeasured.
 
         A judge that does not apply to the case is not counted; if none applies, neither does the
         jury.
@@ -92,9 +92,9 @@ def jury(
     quorum: int | None = None,
     **options: object,
 ) -> Jury:
-    """Several judges as one: judges as they are, or models that all answer `prompt`.
+    """Several judges as one: a list of judges, or of models that all answer `prompt`.
 
-    `options` are those of `judge(...)` for the models. All judges that apply to a case must come to
+    `options` are those of `judge(...)`, for the models. All judges that apply to a case must reach
     a verdict, unless `quorum` says how many suffice.
     """
     where = f"jury(name={name!r}, ...)"
@@ -123,13 +123,13 @@ def _judges(
     options: dict[str, Any],
     where: str,
 ) -> tuple[Judged, ...]:
-    """The judges as they are, and one for each model."""
+    """The judges given, and one made for each model."""
     found: dict[str, Judged] = {}
     for number, one in enumerate(given, 1):
         member = one
         if not isinstance(member, Judged):
             asked = checked_text(prompt, "prompt", where)
-            # The name tells their calls apart, in ledgers and in caches.
+            # The name distinguishes their calls in ledgers and caches.
             own = f"{name}:{member if isinstance(member, str) else model_name(member)}"
             own = f"{own}:{number}" if own in found else own
             member = judge(own, asked, model=member, **options)
@@ -153,7 +153,7 @@ def _to_json(outcome: Outcome) -> dict[str, Json]:
 
 
 def _spent(scores: Sequence[Score]) -> dict[str, Json]:
-    """What all judges cost together; None where one did not say."""
+    """The total cost of all judges; None if one did not say."""
     details: list[dict[str, Any]] = [as_object(score.details) for score in scores]
     usages = [one["usage"] for one in details]
     costs = [one["cost"] for one in details]

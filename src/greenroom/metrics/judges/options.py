@@ -1,4 +1,4 @@
-"""The options of every judge, from Python or from a file; they are checked here and nowhere else."""
+"""The options of every judge, from Python or from a file; they are checked only here."""
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,13 +19,13 @@ MODEL = "openai:gpt-4o-mini"
 JUDGE, RUBRIC, SAFETY, CUSTOM = 0.8, 0.8, 1.0, 0.5
 """Default thresholds."""
 VOTES = 5
-"""Samples of the criteria that vote."""
+"""The default number of samples for criteria that vote."""
 
 _MOST_SAMPLES = 100
 _LEAST_EVIDENCE = 1000
 
 Adk = Literal["votes", "turns", "replies"]
-"""What google-adk does with a judge: majorities of five in each turn; a mean over the turns; or
+"""How google-adk uses a judge: majorities of five in each turn; a mean over the turns; or
 majorities of five on each reply of the user."""
 
 P = ParamSpec("P")
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class Options(TypedDict, total=False):
-    """How a judge asks; `judge_model` and `num_samples` are other names for two of them."""
+    """How a judge asks; `judge_model` and `num_samples` are aliases of two of them."""
 
     model: Model | str | None
     judge_model: Model | str | None
@@ -105,7 +105,7 @@ def bench_from(given: Options, where: str, samples: int = 1, adk: Adk | None = N
 def _either(options: Mapping[str, object], name: str, alias: str, where: str) -> object:
     one, other = options.get(name), options.get(alias)
     if one is not None and other is not None:
-        raise BadMetric(f"{where} has both `{name}` and `{alias}`, which are one option.")
+        raise BadMetric(f"{where} has both `{name}` and `{alias}`, which are the same option.")
     return other if one is None else one
 
 
@@ -127,7 +127,7 @@ def _model(given: object, where: str) -> Model:
         raise BadMetric(str(error)) from error
     if isinstance(model, Chooser) and model.adapts:
         raise BadMetric(
-            f"{where} has the model {model.name}, but judges are not corrected, so it would never "
+            f"{where} has the model {model.name}, but a judge gets no feedback, so it would never "
             f"adapt; choose by 'cost', 'quality' or 'budget'."
         )
     return model
@@ -172,10 +172,10 @@ def checked_grade(threshold: object, default: int, top: int, where: str) -> int:
 
 
 def checked_text(text: object, option: str, where: str) -> str:
-    """The text, if there is one."""
+    """The string, if it is not empty."""
     if isinstance(text, str) and text.strip():
         return text
-    raise BadMetric(f"{where} has {option}={text!r}; give a text.")
+    raise BadMetric(f"{where} has {option}={text!r}; give a string that is not empty.")
 
 
 def checked_template(template: object, fields: Collection[str], where: str) -> str:
@@ -185,12 +185,12 @@ def checked_template(template: object, fields: Collection[str], where: str) -> s
     added to every template, so that none can lose them.
     """
     if not isinstance(template, str) or not template.strip():
-        raise BadMetric(f"{where} has template={template!r}; give a text.")
+        raise BadMetric(f"{where} has template={template!r}; give a string.")
     places = _places(template, where)
     for place in places:
         if place in FIELDS:
             raise BadMetric(
-                f"{where} has {{{place}}} in its template. Evidence is never part of the "
+                f"{where} has {{{place}}} in its template. Evidence never goes into the "
                 f"instructions; write `{place}` without braces, the judge finds it in the record."
             )
         if place not in fields:
@@ -220,6 +220,6 @@ def _places(template: str, where: str) -> set[str]:
 
 
 def filled_template(template: str | None, usual: str, where: str) -> str:
-    """The author's template, which has no places, or the usual words."""
+    """The given template, which has no places, or the default one."""
     # Filling it turns {{ and }} into braces.
     return usual if template is None else checked_template(template, (), where).format()

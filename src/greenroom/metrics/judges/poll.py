@@ -17,7 +17,7 @@ _HAIR = 1e-9
 
 
 class Item(Struct, frozen=True):
-    """What is voted on: the author's words about it, and its own evidence."""
+    """What is voted on: the question about it, and its own evidence."""
 
     id: str
     words: str = ""
@@ -31,7 +31,7 @@ AskSeveral = Callable[[Sequence[Item], int], Question[dict[str, Verdict]]]
 
 
 class Poll(Struct, frozen=True, kw_only=True):
-    """What is voted on, and when it passes; samples are taken in groups of `stride`."""
+    """The items to vote on, and when they pass; samples are taken in groups of `stride`."""
 
     items: Sequence[Item]
     question: AskOne
@@ -43,11 +43,11 @@ class Poll(Struct, frozen=True, kw_only=True):
         """Take all samples; with `early_stop`, only until no further vote could change the verdict."""
         bench = hearing.bench
         votes = Votes(self.items, bench.samples, bench.aggregate, bench.early_stop)
-        # Even a verdict that is certain beforehand gets one vote: no value without a measurement.
+        # Even a verdict that is certain in advance gets one vote: no value without a measurement.
         while not votes.cast or not votes.decided(self.decide):
             needed = votes.samples
             if votes.early_stop:
-                # As many at once as will surely be needed, whatever they say.
+                # As many at once as are certainly needed, whatever they say.
                 needed = -(-votes.needed(self.decide) // self.stride) * self.stride
             due = range(votes.cast, min(votes.cast + needed, votes.samples))
             for verdicts in await together(*(self._round(hearing, sample) for sample in due)):
@@ -84,7 +84,7 @@ class Votes:
         self.by_item: dict[str, list[Verdict]] = {item.id: [] for item in items}
 
     def add(self, verdicts: Mapping[str, Verdict]) -> None:
-        """One more vote on every item."""
+        """Add one vote on every item."""
         self.cast += 1
         for item, verdict in verdicts.items():
             self.by_item[item].append(verdict)
@@ -105,7 +105,7 @@ class Votes:
         return found
 
     def values(self) -> dict[str, float]:
-        """What the votes cast say of each item."""
+        """Each item's value from the votes cast."""
         return {item.id: self._value(item, 0.0, self.cast) for item in self.items}
 
     def decided(self, decide: Decide, more: int = 0, each: float = 0.0) -> bool:
@@ -155,7 +155,7 @@ def share(values: Values) -> float:
 
 
 def reaches(value: float, threshold: float) -> bool:
-    """Whether a value is at least the threshold; sums of fractions may miss it by a rounding error."""
+    """Whether a value is at least the threshold; allows for rounding errors in sums of fractions."""
     return value >= threshold - _HAIR
 
 

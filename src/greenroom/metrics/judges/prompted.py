@@ -1,4 +1,4 @@
-"""Judges by a prompt of your own: a question about the run, answered in one of five forms."""
+"""Judges with your own prompt: a question about the trial, answered in one of five forms."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, Unpack, cast
@@ -36,7 +36,7 @@ from greenroom.models.model import model_name
 FormName = Literal["boolean", "0-10", "rubric", "label", "pairwise"]
 
 _FORMS: tuple[FormName, ...] = ("boolean", "0-10", "rubric", "label", "pairwise")
-# An option of another form would be ignored without a word.
+# An option of another form would be silently ignored, so it is refused.
 _BELONGS = {"labels": "label", "passing": "label", "rubrics": "rubric", "baseline": "pairwise"}
 _PASSING_GRADE = 7
 _TOP = 10
@@ -56,7 +56,7 @@ _BY_RUBRICS = RUBRIC_TEMPLATE.format(subject="") + "\n\nWhat it is about:\n{prom
 
 
 class Judge(Judged, frozen=True, kw_only=True):
-    """Asks a model one question about the run."""
+    """Asks a model one question about the trial."""
 
     words: str
     form: VerdictForm
@@ -125,7 +125,7 @@ class Comparison(Judged, frozen=True, kw_only=True):
 
 
 class Prompt(Struct, frozen=True, kw_only=True):
-    """What an author asks, and about what; each form makes a metric of it."""
+    """A question and its evidence; each form makes a metric of it."""
 
     name: str
     text: str
@@ -136,7 +136,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
     evidence: tuple[str, ...] | None
 
     def words(self, template: str, *places: str) -> str:
-        """The author's template, or the usual one, with the places it must have."""
+        """The given template, or the default one, with the places it must have."""
         return checked_template(
             template if self.template is None else self.template, places, self.where
         )
@@ -169,7 +169,7 @@ def judge(
     `form` is "boolean" (true or false), "0-10" (passes at 7), "label" (one of `labels`: worth a
     number each, or good if among `passing`), "rubric" (yes or no to each of `rubrics`), or
     "pairwise" (the response against `baseline`, else the case's reference). `scale` is another
-    word for it. An answer that is not exactly of that form is asked for again, at most twice.
+    name for it. An answer that is not exactly of that form is asked for again, at most twice.
     `samples` asks several times; `aggregate="majority"` counts votes instead of averaging them.
     `evidence` names what the judge sees.
     """
@@ -190,7 +190,7 @@ def judge(
 
 def _chosen_form(form: object, scale: object, own: Mapping[str, object], where: str) -> FormName:
     if form is not None and scale is not None:
-        raise BadMetric(f"{where} has both `form` and `scale`, which are one option.")
+        raise BadMetric(f"{where} has both `form` and `scale`, which are the same option.")
     word, given = ("form", form) if scale is None else ("scale", scale)
     given = "boolean" if given is None else given
     if not isinstance(given, str) or given not in _FORMS:
@@ -253,11 +253,11 @@ def _one_verdict(asked: Prompt, form: VerdictForm, bar: float, shown: dict[str, 
 
 
 def label_values(labels: object, passing: object, where: str) -> dict[str, float]:
-    """What each label is worth: as given, or 1 for those that pass and 0 for the rest."""
+    """The value of each label: as given, or 1 for those that pass and 0 for the rest."""
     found: dict[str, float] = {}
     if isinstance(labels, Mapping):
         if passing is not None:
-            raise BadMetric(f"{where} has labels with values and `passing`; give one of both.")
+            raise BadMetric(f"{where} has labels with values and `passing`; give one of the two.")
         for label, worth in cast("Mapping[object, object]", labels).items():
             if type(worth) not in (int, float) or not 0 <= cast(float, worth) <= 1:
                 raise BadMetric(
@@ -280,18 +280,18 @@ def label_values(labels: object, passing: object, where: str) -> dict[str, float
 def _listed(given: object, option: str, where: str) -> list[str]:
     if isinstance(given, list | tuple):
         return [checked_text(label, option, where) for label in cast("list[object]", given)]
-    raise BadMetric(f"{where} has {option}={given!r}; give a list of texts.")
+    raise BadMetric(f"{where} has {option}={given!r}; give a list of strings.")
 
 
 def _checked_baseline(given: object, where: str) -> str | Mapping[str, str] | None:
-    """One text, a text for each case id, or None for the case's reference."""
+    """One string, a string for each case id, or None for the case's reference."""
     if given is None or (isinstance(given, str) and given.strip()):
         return given
     if isinstance(given, Mapping):
         texts = cast("Mapping[object, object]", given)
         if all(isinstance(key, str) and isinstance(text, str) for key, text in texts.items()):
             return cast("Mapping[str, str]", given)
-    raise BadMetric(f"{where} has baseline={given!r}; give a text, or a text for each case id.")
+    raise BadMetric(f"{where} has baseline={given!r}; give a string, or a string for each case id.")
 
 
 @takes_options
@@ -306,7 +306,7 @@ def llm_judge(
     template: str | None = None,
     **options: Unpack[Options],
 ) -> Judged:
-    """A model grades the run by a `rubric` from 0 to 10 (passes at 7), or answers a `prompt`."""
+    """A model grades the trial by a `rubric` from 0 to 10 (passes at 7), or answers a `prompt`."""
     where = "llm_judge(...)"
     if (rubric is None) == (prompt is None):
         raise BadMetric(f"{where} takes a `rubric` or a `prompt`; give one of them.")

@@ -1,4 +1,4 @@
-"""Answers that repeat the record, which holds the agent's words and no verdict of the judge.
+"""Answers that repeat the record, which holds the agent's words, not a verdict of the judge.
 
 An agent may print a complete verdict in the form that is asked for, and a weak judge may copy it.
 So an answer is compared with the record before it is believed. Refused are:
@@ -29,7 +29,7 @@ _STEP = 100
 _TELLING = 16
 """Reasoning of this many characters does not occur under the same key by chance."""
 _BORROWED = 60
-"""This many characters of the record and nothing else are not reasoning."""
+"""This many characters taken only from the record are not reasoning."""
 _MOST_KEYS = 4
 _LAYERS = 8
 _DIGEST = re.compile(r"[0-9a-f]{32}")
@@ -58,13 +58,13 @@ class Shown:
         return self._text
 
     def refuse_repetition(self, answer: str) -> None:
-        """NotAnAnswer if the answer says nothing but what is in the record already."""
+        """Raise NotAnAnswer if the answer only repeats the record."""
         if _DIGEST.search(answer) and digest(evidence_text(self._evidence)) in answer:
             raise NotAnAnswer("it must not hold the marks around the record")
         try:
             found: Json = one_object(answer)
         except NotAnAnswer:
-            found = {REASONING: answer}  # a form of its own, which is not JSON
+            found = {REASONING: answer}  # a custom form, which is not JSON
         if self.text in bare(_flat(found)):
             raise NotAnAnswer("it must not repeat the record")
         for verdict in _objects(found):
@@ -78,7 +78,7 @@ class Shown:
                 )
 
     def _holds(self, verdict: Mapping[str, Json]) -> bool:
-        """Whether the record holds a verdict, as JSON or as anything that reads like it."""
+        """Whether the record holds a verdict, as JSON or as text that reads like it."""
         parts = [bare(f"{key}:{_flat(value)}") for key, value in verdict.items()]
         reasoning = bare(f"{REASONING}:{_flat(verdict.get(REASONING, ''))}")
         if len(reasoning) >= len(REASONING) + _TELLING and reasoning in self.text:
@@ -96,13 +96,13 @@ class Shown:
 
 
 def bare(text: str) -> str:
-    """A text without layout, quotes, escapes and look-alikes, so that copies of it are equal."""
+    """A string without layout, quotes, escapes and look-alikes, so that copies of it are equal."""
     for _ in range(_LAYERS):
         if "\\" not in text:
             break
         text = _ESCAPED.sub(_unescaped, text)
     if not text.isascii():
-        # Escapes write one character in two halves.
+        # An escape may write one character as two halves.
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         text = normalize("NFKC", text).casefold().translate(_LOOK_ALIKES)
         text = "".join(c for c in text if category(c) not in ("Cf", "Mn"))

@@ -1,4 +1,4 @@
-"""Rubrics: several things a run should meet, each judged by itself, with weights."""
+"""Rubrics: several requirements, each judged by itself, with weights."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,10 +42,10 @@ _TOOL_USE = (
 
 @dataclass(frozen=True, slots=True)
 class Rubric:
-    """Something a run should meet.
+    """A requirement that a trial should meet.
 
     With a `guide` (what each grade means) it is graded on that scale, else it is yes or no. It is
-    met at `threshold`, on the scale from 0 to 1. Rubrics of one `dimension` are also averaged apart.
+    met at `threshold`, on the scale from 0 to 1. Rubrics of one `dimension` are also averaged separately.
     """
 
     id: str
@@ -68,7 +68,7 @@ class RubricJudge(Judged, frozen=True, kw_only=True):
     evidence: tuple[str, ...]
     prompt: str = ""
     kind: str = ""
-    """The `type` of those rubrics of a case or turn that are meant for this judge."""
+    """The `type` of the rubrics, in a case or turn, that are meant for this judge."""
 
     async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """Yes or no, or a grade, for each rubric."""
@@ -91,7 +91,7 @@ class RubricJudge(Judged, frozen=True, kw_only=True):
         return checked_rubrics(every, where) if every else ()
 
     def weight(self, case: Case) -> float:
-        """Each rubric of each turn counts alike, so a turn counts by its rubrics."""
+        """The number of the turn's rubrics: every rubric of every turn counts alike."""
         return fsum(rubric.weight for rubric in self.rubrics_for(case))
 
     def _poll(self, rubrics: Sequence[Rubric], fields: Fields) -> Poll:
@@ -187,7 +187,7 @@ def rubric_based_tool_use_quality_v1(
     name: str | None = None,
     **options: Unpack[Options],
 ) -> RubricJudge:
-    """Does the agent's use of its tools meet each rubric? No call at all is judged as well."""
+    """Does the agent's use of its tools meet each rubric? A trial without calls is judged too."""
     seen = ("user_messages", "tool_calls", "responses?", "expected_tool_calls?")
     given = _Given(rubrics, threshold, template, evidence or seen, name)
     about = (_TOOL_USE, "TOOL_USE_QUALITY")
@@ -195,7 +195,7 @@ def rubric_based_tool_use_quality_v1(
 
 
 class _Given(NamedTuple):
-    """What both criteria take, besides the options of every judge."""
+    """The fields of both criteria, in addition to the options of every judge."""
 
     rubrics: Sequence[RubricLike] | None
     threshold: float | None
@@ -211,7 +211,7 @@ def _criterion(
     bench = bench_from(options, where, adk="votes")
     subject, kind = about
     template = TEMPLATE.format(subject=subject) if given.template is None else given.template
-    # As google-adk counts, cases and turns may bring all the rubrics there are.
+    # As in google-adk, the rubrics may all come from the cases and turns.
     may_lack = bench.every_turn and not given.rubrics
     return RubricJudge(
         kind=kind,
@@ -256,10 +256,10 @@ def rubric_template(name: str, *, weight: float = 1.0, **places: str) -> Rubric:
 
 
 def checked_rubrics(given: object, where: str) -> tuple[Rubric, ...]:
-    """The rubrics: records, mappings or bare texts; each with an id of its own."""
+    """The rubrics: records, mappings or plain strings; each with its own id."""
     if not isinstance(given, list | tuple) or not given:
         raise BadMetric(
-            f"{where} has rubrics={given!r}; give a list of texts or of "
+            f"{where} has rubrics={given!r}; give a list of strings or of "
             f'{{"id": ..., "content": ..., "weight": ...}}.'
         )
     listed = cast("list[object]", given)
@@ -293,17 +293,19 @@ def _rubric(given: object, number: int, where: str) -> Rubric:
     if isinstance(given, str):
         return _checked(Rubric(f"rubric_{number}", given), where)
     if not isinstance(given, Mapping):
-        raise BadMetric(f"{where}: rubric {number} is {given!r}; give a text or a mapping.")
+        raise BadMetric(f"{where}: rubric {number} is {given!r}; give a string or a mapping.")
     data = {_ALIASES.get(k, k): v for k, v in cast("Mapping[str, Json]", given).items()}
     if "template" in data:
         return _from_template(data, where)
     if isinstance(data.get("content"), Mapping):
         held = cast("Mapping[str, Json]", data["content"])
         data["content"] = held.get("text_property", held.get("textProperty"))
-        # google-adk's rubrics may say what they are for, which does not change the question.
+        # google-adk's rubrics may state their purpose, which does not change the question.
         data = {key: value for key, value in data.items() if key not in ("type", "description")}
     if strange := [key for key in data if key not in _KEYS]:
-        raise BadMetric(f"{where}: rubric {number} has {strange[0]!r}; known are {list(_KEYS)}.")
+        raise BadMetric(
+            f"{where}: rubric {number} has {strange[0]!r}; use keys from {list(_KEYS)}."
+        )
     whole: dict[str, Any] = {"id": f"rubric_{number}", "content": "", **data}
     return _checked(Rubric(**whole), where)
 
@@ -311,7 +313,7 @@ def _rubric(given: object, number: int, where: str) -> Rubric:
 def _from_template(data: Mapping[str, Json], where: str) -> Rubric:
     name = data["template"]
     if name not in RUBRICS:
-        raise BadMetric(f"{where} has no rubric template {name!r}; known are {list(RUBRICS)}.")
+        raise BadMetric(f"{where} has no rubric template {name!r}; use one of {list(RUBRICS)}.")
     places = {key: value for key, value in data.items() if key not in (*_KEYS, "template")}
     wanted = [place for _, place, _, _ in Formatter().parse(RUBRICS[name]) if place]
     if set(places) != set(wanted):
@@ -333,10 +335,10 @@ def _checked(rubric: Rubric, where: str) -> Rubric:
         raise BadMetric(f"{here} has weight={rubric.weight!r}; give a number above 0.")
     if not _number(rubric.threshold) or not 0 < rubric.threshold <= 1:
         raise BadMetric(
-            f"{here} has threshold={rubric.threshold!r}; its scale is 0 to 1, and it is above 0."
+            f"{here} has threshold={rubric.threshold!r}; give a number above 0, at most 1."
         )
     if not isinstance(rubric.dimension, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise BadMetric(f"{here} has dimension={rubric.dimension!r}; give a text.")
+        raise BadMetric(f"{here} has dimension={rubric.dimension!r}; give a string.")
     guide = None if rubric.guide is None else _guide(rubric.guide, here)
     return Rubric(
         rubric.id, rubric.content, float(rubric.weight), guide, rubric.dimension, rubric.threshold
@@ -344,7 +346,7 @@ def _checked(rubric: Rubric, where: str) -> Rubric:
 
 
 def _guide(given: object, where: str) -> dict[int, str]:
-    """What each grade means; JSON writes the grades as texts."""
+    """What each grade means; JSON writes the grades as strings."""
     wrong = BadMetric(f"{where} has guide={given!r}; say what at least two whole grades mean.")
     if not isinstance(given, Mapping):
         raise wrong

@@ -116,7 +116,7 @@ def final_response_match_v2(
     name: str | None = None,
     **options: Unpack[Options],
 ) -> Matching:
-    """Does each turn's last response mean the same as its reference? The share of votes for it.
+    """Does each turn's last response mean the same as its reference? The value is the share of votes for it.
 
     The reference is `Expect(reference=...)`, else `Expect(response=...)`.
     """
@@ -133,7 +133,7 @@ def _id(turn: ScriptedTurn) -> str:
 
 
 def _seen(turn: ScriptedTurn) -> Mapping[str, Json]:
-    """What the judge sees of a turn: all that the user had said by then, and the two texts."""
+    """What the judge sees of a turn: all that the user had said by then, the response and the reference."""
     so_far = messages(Ledger(turn.ledger[: turn.end]))
     return {
         "user_messages": [message.text for message in so_far if message.role == "user"],
