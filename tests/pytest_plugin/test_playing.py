@@ -64,7 +64,7 @@ def test_the_command_to_play_it_again_is_seen_from_where_one_stands(
     "case, why",
     [
         (BROKEN, "system: tool 'refund' was called in case 'broken', but has no mock"),
-        (CUT, "the run was cut at its limit (max_turns) after 1 turn"),
+        (CUT, "the trial was stopped at its limit (max_turns) after 1 turn"),
         (EMPTY, "metric: nothing was evaluated"),
     ],
 )

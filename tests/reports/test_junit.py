@@ -178,7 +178,7 @@ def test_a_run_that_was_cut_is_a_failure_and_an_error_without_a_message_is_one_t
     broke = CaseResult(case_id="b", status="error", error=Problem("system", "", "Oops"))
     root = rendered(Report([cut, broke]))
     assert case_of(root, "a")[0].get("message") == (
-        "the run was cut at its limit (max_turns) after 3 turns"
+        "the trial was stopped at its limit (max_turns) after 3 turns"
     )
     assert case_of(root, "b")[0].get("type") == "Oops"
 

@@ -102,4 +102,4 @@ async def test_a_run_that_was_cut_has_somebody_to_blame() -> None:
     user = SimulatedUser("Ada.", model=Scripted(then="More."))
     found = await blamed(metrics=[contains("Bye")], user=user, stop=Stop(max_turns=2))
     assert found is not None
-    assert (found.whom, found.evidence[0]) == ("undecided", "the run was cut at max_turns")
+    assert (found.whom, found.evidence[0]) == ("undecided", "the trial was stopped at max_turns")

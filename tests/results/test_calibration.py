@@ -95,8 +95,8 @@ def test_where_people_are_divided_nothing_is_counted(tmp_path: Path) -> None:
             "+" * 9 + "-" * 9,
             "people agree on 18 trials of this judge; it takes 20",
         ),
-        ("+" * 24, "+" * 24, "people have failed none of these trials"),
-        ("-" * 24, "-" * 24, "people have passed none of these trials"),
+        ("+" * 24, "+" * 24, "no trial here was failed by people"),
+        ("-" * 24, "-" * 24, "no trial here was passed by people"),
     ],
 )
 def test_too_few_grades_say_nothing(tmp_path: Path, good: str, by_judge: str, says: str) -> None:
@@ -145,7 +145,7 @@ def test_no_interval_is_surer_than_the_verdicts_alone(passed: int) -> None:
     ],
 )
 def test_counts_that_are_none_are_refused(passed: Tally, failed: Tally, tally: Tally) -> None:
-    with pytest.raises(BadInput, match=r"people have|is no count of trials"):
+    with pytest.raises(BadInput, match=r"no trial here was|is not a number of trials"):
         Calibration(passed, failed).corrected([tally, (1, 1)])
 
 

@@ -284,7 +284,7 @@ def test_where_the_case_was_not_kept_nobody_knows_whether_it_is_the_same():
     [case] = compare(Report([result("a")]), Report([result("a")])).cases
     assert (case.verdict, case.known) == ("unchanged", False)
     shown = str(compare(Report([result("a")]), Report([result("a")])))
-    assert "It is unknown whether 1 case asked for the same before." in shown
+    assert "It is unknown whether 1 case asked for the same thing before." in shown
 
 
 # Told and saved
@@ -308,9 +308,9 @@ def test_it_reads_as_plain_text():
         "  flipped     b     failed before, passed now (1 trial each)",
         "  added       new",
         "  removed     gone",
-        "1 flip is no proof. eval run --baseline runs flipped cases again.",
+        "1 flip is not proof. eval run --baseline runs flipped cases again.",
         "3 of 5 cases compare: 1 removed, 1 added",
-        "It is unknown whether 3 cases asked for the same before.",
+        "It is unknown whether 3 cases asked for the same thing before.",
     ]
 
 

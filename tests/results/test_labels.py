@@ -306,7 +306,7 @@ def test_full_agreement_on_a_few_is_not_certainty() -> None:
 def test_two_who_always_say_the_same_word_show_no_agreement() -> None:
     found = agreement_between(*graders([30, 0, 0, 0]))
     assert found.kappa is None
-    assert "luck explains all" in str(found)
+    assert "chance explains all" in str(found)
 
 
 def test_under_twenty_nothing_is_claimed() -> None:

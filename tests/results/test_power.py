@@ -217,7 +217,7 @@ def test_the_same_among_many_wavering_ones_is_not():
     assert case.verdict == "suspect"
     assert case.adjusted == pytest.approx(21 * 2 / 252)
     assert case.why == (
-        "passed 5 of 5 before, 0 of 5 now (p = 0.0079): too few trials to tell among so many cases (0.17)"
+        "passed 5 of 5 before, 0 of 5 now (p = 0.0079): too few trials to tell among this many cases (0.17)"
     )
 
 

@@ -141,7 +141,7 @@ def test_failures_only_shows_what_did_not_pass_and_counts_everything(
     data = json.loads(path.read_text())
     assert [result["case_id"] for result in data["results"]] == ["bad", "unmocked", "broken"]
     assert data["summary"]["total"] == 5
-    with pytest.raises(BadFile, match="failures only, so its counts cannot be found again"):
+    with pytest.raises(BadFile, match="failures only, so its counts cannot be restored"):
         Report.load(path)
 
 
@@ -395,7 +395,7 @@ SMALL = Report(
         ("", "is empty: it has no report"),
         ("[]", "is not a report: it has no `kind`"),
         ('{"kind": "ledger"}', "is not a report: its `kind` is 'ledger'"),
-        ('{"kind": "report", "version": 9}', "version 9; this Greenroom reads version 1"),
+        ('{"kind": "report", "version": 9}', "version 9, which is not supported; use version 1"),
         ('{"kind": "report", "version": 1}', "missing required field `id`"),
         ('{"version": 1, "version": 1}', "'version' is given twice"),
         ('{"a": NaN}', "Invalid JSON"),

@@ -324,6 +324,6 @@ async def test_a_case_that_failed_by_the_script_needs_no_further_trial():
     assert report.results[0].fixed
     assert not report.confirmed
     assert report.compare(baseline).regressed[0].why == (
-        "passed 1 of 1 before, failed now; nothing in this run was left to chance"
+        "passed 1 of 1 before, failed now; this run is deterministic"
     )
     assert json.loads(json.dumps(report.compare(baseline).data()))["counts"]["regressed"] == 1

@@ -1,4 +1,4 @@
-"""What was concluded: the verdict on each case, and the report of a run."""
+"""Results: the verdict on each trial, and the report of a run."""
 
 from typing import TYPE_CHECKING
 
@@ -52,7 +52,7 @@ __all__ = [
     "skipped",
 ]
 
-# No rehearsal needs these.
+# Loaded when first used: a rehearsal does not need these.
 __getattr__, __dir__ = lazy(
     __name__,
     {

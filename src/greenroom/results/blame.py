@@ -1,4 +1,4 @@
-"""Whose failure it is when a run did not pass, as far as its ledger shows.
+"""Decides who is to blame when a trial did not pass, as far as its ledger shows.
 
 Only rules that can be checked decide; anything else is undecided, never the agent's.
 """
@@ -31,10 +31,10 @@ class Blame(Struct, frozen=True):
 
 
 def blame(case: Case, ledger: Ledger, scores: Mapping[str, Outcome]) -> Blame | None:
-    """Who is to blame that this run did not pass; None if nothing failed.
+    """Who is to blame that this trial did not pass; None if nothing failed.
 
-    First comes what broke, then a user that broke character, an expectation that cannot be met, and a
-    mock that failed. A simulated user that no `simulator_quality` checked leaves it undecided.
+    Checked in this order: what broke, a user who broke character, an expectation that cannot be met, and a
+    mock that failed. If `simulator_quality` did not check a simulated user, it is undecided.
     """
     end = questions.ended(ledger)
     if end is not None and end.reason == "error":
@@ -50,7 +50,7 @@ def blame(case: Case, ledger: Ledger, scores: Mapping[str, Outcome]) -> Blame | 
     if spoiled:
         return Blame("user", spoiled)
     if end is not None and end.reason in LIMITS:
-        failed.append(f"the run was cut at {end.reason}")
+        failed.append(f"the trial was stopped at {end.reason}")
     if not failed:
         return None
     if impossible := _impossible(case, ledger):
@@ -58,7 +58,9 @@ def blame(case: Case, ledger: Ledger, scores: Mapping[str, Outcome]) -> Blame | 
     if faults := _mock_failures(ledger):
         return Blame("tool_mock", faults)
     if tools := simulated_tools(ledger):
-        answered = f"a model answered for {', '.join(tools)}: see whether it answered as they would"
+        answered = (
+            f"a model answered for {', '.join(tools)}: check whether it answered as they would"
+        )
         return Blame("undecided", [*failed, answered])
     if person_of(case.user) is None or _vouched(scores):
         return Blame("agent", failed)
@@ -68,7 +70,7 @@ def blame(case: Case, ledger: Ledger, scores: Mapping[str, Outcome]) -> Blame | 
 
 
 def _spoiled(found: Outcome) -> TypeGuard[Unmeasured]:
-    """Whether a metric found the user out of character; the others only say that it broke the trial."""
+    """Whether a metric itself found the user out of character, and does not only repeat that the trial broke."""
     if not isinstance(found, Unmeasured) or found.phase != "user_agent":
         return False
     return not found.why.startswith(BROKE)
@@ -88,7 +90,7 @@ def _impossible(case: Case, ledger: Ledger) -> list[str]:
     for end in ledger.index_of().results.values():
         if end.source != "refused":
             unheard.pop(end.tool, None)
-    # A tool that answered exists, so most runs need no look at the whole graph.
+    # A tool that answered exists, so for most trials the whole graph need not be searched.
     first = questions.started(ledger) if unheard else None
     lists = [] if first is None else list(_tool_lists(first.agent))
     if not lists:
@@ -108,7 +110,7 @@ def _expected_tools(case: Case) -> Iterator[str]:
 
 
 def _tool_lists(graph: Json) -> Iterator[list[str]]:
-    """The names of the tools of every agent in a snapshot; nothing where it lists none."""
+    """The names of the tools of every agent in a snapshot; empty if it lists none."""
     if is_array(graph):
         for part in graph:
             yield from _tool_lists(part)
@@ -121,7 +123,7 @@ def _tool_lists(graph: Json) -> Iterator[list[str]]:
 
 
 def _names(tools: Sequence[Json]) -> Iterator[str]:
-    """The names of tools, which some frameworks keep in sets."""
+    """The names of tools, which some frameworks group in toolsets."""
     for tool in tools:
         if is_array(tool):
             yield from _names(tool)

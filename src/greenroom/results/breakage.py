@@ -1,7 +1,7 @@
 """What broke in a trial, and what that leaves of its scores.
 
-A trial that broke did not come to its end: that nothing forbidden was called, or that little was
-spent, says nothing about the agent. So every metric of it is `Unmeasured`, decided here and nowhere else.
+A trial that broke did not reach its end: that nothing forbidden was called, or that little was
+spent, says nothing about the agent. So every metric of it is `Unmeasured`, decided only here.
 """
 
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from greenroom.ledger import questions
 from greenroom.ledger.ledger import Ledger
 
 BROKE = "the trial broke: "
-"""How the reason begins that a metric of a broken trial has no score."""
+"""The first words of the reason why a metric of a broken trial has no score."""
 LEFT_OUT = Unmeasured("the trial was left out")
-"""What a metric of a skipped trial comes to, if something was measured before."""
+"""The outcome of a metric of a skipped trial, if something was measured before."""
 
 
 class Problem(Struct, frozen=True):
-    """What broke, and in whose hands."""
+    """What broke, and in which phase."""
 
     phase: Phase
     message: str
@@ -34,12 +34,12 @@ class Problem(Struct, frozen=True):
 
     @property
     def unmeasured(self) -> Unmeasured:
-        """The outcome of every metric of a trial that broke by this."""
+        """The outcome of every metric of a trial that this broke."""
         return Unmeasured(f"{BROKE}{self.headline}", self.phase)
 
 
 def breakage(ledger: Ledger) -> Problem | None:
-    """What broke while the trial ran; None if it came to its end, or is not over."""
+    """What broke while the trial ran; None if it reached its end, or has not ended."""
     end = questions.ended(ledger)
     if end is None or end.reason != "error":
         return None
@@ -49,7 +49,7 @@ def breakage(ledger: Ledger) -> Problem | None:
 def unscored(outcomes: Mapping[str, object], why: Unmeasured) -> dict[str, Outcome]:
     """These metrics without their scores, for this reason.
 
-    One that found out itself in whose hands the trial broke keeps its own words.
+    A metric that itself found out why the trial broke keeps its own reason.
     """
     return {
         name: found if isinstance(found, Unmeasured) and found.phase != "metric" else why

@@ -21,7 +21,7 @@ class TagSummary(Struct, frozen=True):
     cost: float | None
     """What the agents' models cost in USD; None when a price is unknown."""
     interval: Interval | None = None
-    """How sure the pass rate is; None with fewer than two evaluated cases."""
+    """The interval of the pass rate; None with fewer than two evaluated cases."""
     pass_rate: float | None = None
     """The mean of its cases' own pass rates; None when none was evaluated."""
 
@@ -51,7 +51,7 @@ class CaseSummary(Struct, frozen=True):
 
     @property
     def interval(self) -> Interval | None:
-        """How sure the pass rate of this one case is; None before its second evaluated trial."""
+        """The interval of this case's pass rate; None before its second evaluated trial."""
         return of_trials(self.counts.passed, self.counts.evaluated)
 
     @property
@@ -68,7 +68,7 @@ class CaseSummary(Struct, frozen=True):
         return passed * (evaluated - passed) / comb(evaluated, 2)
 
     def any_of(self, k: int) -> float | None:
-        """The chance that at least one of `k` trials passes (pass@k), drawn without putting back.
+        """The chance that at least one of `k` trials passes (pass@k), drawn without replacement.
 
         None when fewer than `k` trials were evaluated.
         """
@@ -76,7 +76,7 @@ class CaseSummary(Struct, frozen=True):
         return 1 - comb(fell_short, k) / comb(evaluated, k) if 0 < k <= evaluated else None
 
     def all_of(self, k: int) -> float | None:
-        """The chance that `k` trials all pass (pass^k), from trials drawn without putting back.
+        """The chance that `k` trials all pass (pass^k), from trials drawn without replacement.
 
         None when fewer than `k` trials were evaluated.
         """
@@ -85,7 +85,7 @@ class CaseSummary(Struct, frozen=True):
 
 
 def per_tag(report: Report) -> dict[str, TagSummary]:
-    """The results by tag, in the order of the alphabet; one with several tags counts for each."""
+    """The results by tag, in alphabetical order; one with several tags counts for each."""
     found = sorted(report.totals.tags.items())
     return {tag: _tag(tag, tagged) for tag, tagged in found}
 
@@ -105,13 +105,13 @@ def per_case(report: Report) -> dict[str, CaseSummary]:
 
 
 def summary_of(trials: Collection[Facts]) -> Summary:
-    """How many of these trials ended how."""
+    """How many of these trials ended in each status."""
     return _summary(tuple([trial.status for trial in trials]))
 
 
 @lru_cache(maxsize=1024)
 def _summary(statuses: tuple[str, ...]) -> Summary:
-    """Most cases of a run end in a few ways."""
+    """Cached: most cases of a run end in one of a few ways."""
     return Summary.of(len(statuses), Counter(statuses))
 
 
@@ -126,7 +126,7 @@ def _cost(trials: Sequence[Facts]) -> float | None:
 def mean_over(report: Report, measure: Callable[[CaseSummary], float | None]) -> float | None:
     """The mean of a measure over the evaluated cases; None if it is unknown for one of them.
 
-    The measure may depend on nothing but how many trials passed and failed.
+    The measure may depend only on how many trials passed and failed.
     """
     tallies = report.totals.tallies
     of = {tally: measure(_case(tally)) for tally in set(tallies)}

@@ -1,6 +1,6 @@
-"""Results written as JSON and read back; `greenroom.results.wire` declares what that looks like.
+"""Results written as JSON and read back; `greenroom.results.wire` declares the format.
 
-Everything that is read is checked, and named with its place if it is wrong.
+Everything that is read is checked; an error names the place of what is wrong.
 """
 
 import json
@@ -87,7 +87,7 @@ def report_wire(
     failures_only: bool = False,
     decision: Decision | None = None,
 ) -> ReportData:
-    """The same as it is declared, with these `results`; `each` makes what stands for one that ran again."""
+    """The report as its declared type, with these `results`; `each` converts a result that ran again."""
     errors = [_error(trial) for trials in by_case(report) for trial in trials if trial.error]
     counts, interval, nodes = report.summary, report.interval, report.nodes
     ends = None if interval is None else {"low": interval.low, "high": interval.high, "level": 0.95}
@@ -113,7 +113,7 @@ def report_wire(
 
 
 def gate_data(decision: Decision | None) -> Json:
-    """What the gate said, as JSON; None where there was none."""
+    """The quality gate's decision as JSON; None if there was none."""
     if decision is None:
         return None
     missed = [MissedData.of(one) for one in decision.missed]
@@ -125,7 +125,7 @@ def _error(result: Facts) -> ErrorData:
 
 
 def result_wire(result: CaseResult) -> ResultData:
-    """One result with the case itself and all that was kept of its run."""
+    """One result with the case itself and all that was kept of its trial."""
     trajectory = result.trajectory
     responses = responses_in(trajectory)
     steps = to_wire(trajectory)
@@ -133,7 +133,7 @@ def result_wire(result: CaseResult) -> ResultData:
 
 
 def verdict_data(result: CaseResult) -> dict[str, Json]:
-    """What was concluded of a run and what it took, without the run itself."""
+    """A trial's verdict, time and cost, without the trial itself."""
     return to_data(VerdictData.of(result))
 
 
@@ -160,23 +160,23 @@ def asked_data(result: CaseResult) -> Json:
 
 
 def report_from(data: Json, where: str) -> Report:
-    """The report in `data`. What follows from its results is computed, not believed."""
+    """The report in `data`. What can be computed from its results is computed, not read."""
     header = data if is_object(data) else {}
     kind, version = header.get("kind"), header.get("version")
     if kind != KIND:
         found = f"its `kind` is {short_repr(kind)}" if kind else "it has no `kind`"
         raise BadFile(
-            f"{where} is not a report: {found}, which is {KIND!r} in one. Reports are written by "
+            f"{where} is not a report: {found}, but a report has {KIND!r}. Reports are written by "
             f"`greenroom eval run -f json -o FILE` and report.save(...)."
         )
     if version != VERSION:
         raise BadFile(
-            f"{where} is a report of version {short_repr(version)}; this Greenroom reads version {VERSION}."
+            f"{where} is a report of version {short_repr(version)}, which is not supported; use version {VERSION}."
         )
     found = from_data(data, ReportData, where)
     if found.failures_only:
         raise BadFile(
-            f"{where} holds failures only, so its counts cannot be found again. Save the whole "
+            f"{where} holds failures only, so its counts cannot be restored. Save the whole "
             f"report: report.save(path)."
         )
     results = [_listed(result, f"{where}: results[{n}]") for n, result in enumerate(found.results)]
@@ -202,7 +202,7 @@ def report_from(data: Json, where: str) -> Report:
 
 
 def _check_whole(results: Sequence[CaseResult], summary: Json, where: str) -> None:
-    """Refuse a report in which trials are missing or given twice: it would be counted as if it were whole."""
+    """Refuse a report in which trials are missing or given twice: it would be counted as if it were complete."""
     total = summary.get("total") if is_object(summary) else None
     if total is not None and total != len(results):
         raise BadFile(
@@ -242,16 +242,19 @@ def verdict_from(
 
 
 def verdict_in(text: str, where: object, kept: LedgerSource | None, asks: str = "") -> CaseResult:
-    """The same of a verdict that is JSON text; ValueError if it is none."""
+    """The result whose verdict is in this JSON text; ValueError if it is not valid."""
     try:
         found = _VERDICT.decode(text)
-    except (msgspec.MsgspecError, UnicodeError):  # the slow way says what is wrong, and where
+    except (
+        msgspec.MsgspecError,
+        UnicodeError,
+    ):  # reading it the slow way says what is wrong, and where
         return verdict_from(json.loads(text), where, kept, asks)
     return _stored(found, where, kept, asks)
 
 
 def facts_in(text: str, where: object, kept: LedgerSource | None, asks: str = "") -> Facts:
-    """What figures need of the same; the whole result if it is not as declared."""
+    """The facts in this JSON text, which figures need; the whole result if it is not as declared."""
     try:
         found = _FACTS.decode(text)
     except (msgspec.MsgspecError, UnicodeError):
@@ -267,7 +270,7 @@ def _stored(
 
 
 def _result(found: VerdictData, where: object, **others: Any) -> CaseResult:
-    """The result; what its verdict leaves out has the usual value."""
+    """The result; what its verdict leaves out has the default value."""
     for name in VerdictData.__struct_fields__:
         if (value := getattr(found, name)) is not UNSET:
             others[name] = _read(value)
@@ -281,7 +284,7 @@ def _result(found: VerdictData, where: object, **others: Any) -> CaseResult:
 
 
 def _outcome(data: Json, where: str) -> Outcome:
-    # msgspec tells the types of a union apart by a tag, which outcomes do not have.
+    # msgspec distinguishes the types of a union by a tag, which outcomes do not have.
     named = data if is_object(data) else {}
     first = {"not_applicable": NotApplicableData, "unmeasured": UnmeasuredData}
     wire = next((first[name] for name in first if name in named), ScoreData)
@@ -292,7 +295,7 @@ def _outcome(data: Json, where: str) -> Outcome:
 
 
 def _read(value: Any) -> Any:
-    """A declared value as the type it stands for; any other as it is."""
+    """A declared value as the type it represents; any other unchanged."""
     if (made := _TYPES.get(cast("type[object]", type(value)))) is None:
         return value
     parts = asdict(value)

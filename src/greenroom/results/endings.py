@@ -1,4 +1,4 @@
-"""How a trial ended, and what follows from that: said once, for results and for the facts of them."""
+"""How a trial ended, and what follows from that: shared by results and their facts."""
 
 from typing import Literal, Protocol
 
@@ -8,7 +8,7 @@ from greenroom.results.breakage import Problem
 Status = Literal["passed", "failed", "error", "terminated", "skipped"]
 """How a trial ended."""
 EVALUATED: tuple[Status, ...] = ("passed", "failed", "terminated")
-"""How a trial ends that shows something of the agent; errors and skipped trials do not."""
+"""The statuses that say something about the agent; errors and skipped trials do not."""
 
 
 class Ended(Protocol):
@@ -33,7 +33,7 @@ class Ended(Protocol):
 
 
 class Ending:
-    """What follows from how a trial ended."""
+    """Properties that follow from how a trial ended."""
 
     __slots__ = ()
 
@@ -68,11 +68,11 @@ class Ending:
 
     @property
     def label(self: Ended) -> str:
-        """The case's id, and which trial of it this is from the second on."""
+        """The case's id, with the trial number from the second trial on."""
         return label(self.case_id, self.trial)
 
 
 def label(case_id: str, trial: int) -> str:
-    """A case's id, and which trial of it is meant from the second on."""
+    """A case's id, with the trial number from the second trial on."""
     shown = on_one_line(case_id)
     return shown if trial == 1 else f"{shown} (trial {trial})"

@@ -1,7 +1,7 @@
-"""What figures are made of: how a trial ended, its scores and what it took.
+"""The facts that figures are computed from: how a trial ended, its scores, time and cost.
 
 A store reads the facts of a trial in a tenth of the time of its whole result, so that a hundred
-thousand of them are counted, compared and listed in seconds. Whatever is made of facts is made of
+thousand of them are counted, compared and listed in seconds. Whatever works with facts works with
 results as well: both have the same attributes.
 """
 
@@ -19,7 +19,7 @@ from greenroom.results.result import CaseResult
 
 
 class OutcomeFacts(Struct, frozen=True, gc=False, rename={"value": "score"}):
-    """What a metric found; without a value it gave no score."""
+    """What a metric found; no value means no score."""
 
     value: float | None = None
     passed: bool | None = None
@@ -64,7 +64,7 @@ class TrialFacts(Ending, Struct, kw_only=True, rename={"asked": "case"}):
     """Where its ledger is; None if none was kept."""
 
     def __post_init__(self) -> None:
-        # As in results: what broke or was left out has no score, whatever an earlier version stored.
+        # As in results: a trial that broke or was left out has no score, whatever an earlier version stored.
         if self.status == "passed" and self.error is None and self.ended != "error":
             return  # as most do
         if self.scores and (self.status == "skipped" or self.broke):
@@ -79,12 +79,12 @@ Facts = CaseResult | TrialFacts
 
 
 def is_fine(outcome: Outcome | OutcomeFacts) -> bool:
-    """Whether an outcome is nothing to look at: it passed, or does not apply."""
+    """Whether an outcome needs no attention: it passed, or does not apply."""
     return bool(outcome.passed) or not applies(outcome)
 
 
 def applies(outcome: Outcome | OutcomeFacts) -> bool:
-    """Whether the case says what the metric needs."""
+    """Whether the metric applies: the case says what it needs."""
     if isinstance(outcome, OutcomeFacts):
         return outcome.not_applicable is None
     return not isinstance(outcome, NotApplicable)

@@ -1,4 +1,4 @@
-"""The cases that did not pass, as an eval set to go on with."""
+"""The cases that did not pass, as an eval set to run next."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from greenroom.results.result import CaseResult
 
 
 def failed_cases(report: Report, evalset: EvalSet | None = None) -> EvalSet:
-    """The cases that ran and did not pass, as `evalset` has them.
+    """The cases that ran and did not pass, taken from `evalset`.
 
     Without it they are taken from the report, which does not know the metrics of the set. One read
     from a file knows only what is data, so cases with code in them are refused.
@@ -32,7 +32,7 @@ def failed_cases(report: Report, evalset: EvalSet | None = None) -> EvalSet:
 
 
 def _by_id(evalset: EvalSet) -> dict[str, Case]:
-    """The cases by their ids; also without secrets, as a report from a file has them."""
+    """The cases by their ids, and by their ids without secrets, as in a report from a file."""
     clean = clean_ids(evalset.ids, redactor())
     return {clean[case.id]: case for case in evalset} | {case.id: case for case in evalset}
 

@@ -1,4 +1,4 @@
-"""Reports in files, each written whole or not at all."""
+"""Reports in files, each written atomically."""
 
 import json
 import os
@@ -42,10 +42,10 @@ def report_parts(
     redact: bool = True,
     decision: Decision | None = None,
 ) -> Iterator[str]:
-    """The same text in parts, one for each result, so that it is never held as a whole."""
+    """The JSON text of a report in parts, one per result, so that the whole text is never held in memory."""
     if redact:
         report, decision = redacted(report), redacted_decision(decision)
-    # All but the results is small; they are put where this stands, which nothing else can be.
+    # Everything but the results is small; they replace this mark, which occurs nowhere else.
     mark = urandom(16).hex()
     whole = json_text(report_wire(report, mark, _encoded, failures_only, decision), indent)
     head, tail = whole.split(f'"{mark}"')
@@ -61,7 +61,7 @@ def report_parts(
 
 
 def _encoded(result: CaseResult) -> msgspec.Raw:
-    """A result as JSON text at once, which takes a tenth of the memory of its dicts and lists."""
+    """A result encoded directly as JSON text: a tenth of the memory of its dicts and lists."""
     return msgspec.Raw(json_of(result_wire(result), to_json_types))
 
 
@@ -73,7 +73,7 @@ def write_report(
     indent: int | None = 2,
     redact: bool = True,
 ) -> Path:
-    """Write a report as JSON, whole or not at all, and return its path."""
+    """Write a report as JSON, atomically, and return its path."""
     options: dict[str, Any] = {"failures_only": failures_only, "indent": indent, "redact": redact}
     return write_whole(report_parts(report, **options), path)
 
@@ -109,20 +109,20 @@ def json_text(data: object, indent: int | None = 2) -> str:
     try:
         return msgspec.json.format(encoded, indent=indent or 0).decode()
     except msgspec.DecodeError:
-        # Half a character, as a cut stream leaves it, is not valid UTF-8 but can be escaped.
+        # Half a surrogate pair, which an interrupted stream leaves, is not valid UTF-8 but can be escaped.
         return json.dumps(json.loads(encoded), indent=indent)
 
 
 def write_whole(text: str | Iterable[str], path: str | Path, what: str = "the report") -> Path:
-    """Write a file whole or not at all, make its folder if there is none, and return its path.
+    """Write a file atomically, create its folder if needed, and return its path.
 
-    A text may come in parts.
+    The text may come in parts.
     """
     target = Path(path)
     parts = [text] if isinstance(text, str) else text
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        # Half a character, as a cut stream leaves it, is not valid UTF-8 but can be escaped.
+        # Half a surrogate pair, which an interrupted stream leaves, is not valid UTF-8 but can be escaped.
         _put((part.encode(errors="backslashreplace") for part in parts), target)
     except OSError as error:
         raise BadFile(f"cannot write {what} to {str(target)!r}: {error}.") from error

@@ -15,7 +15,7 @@ _LIBRARIES: tuple[Library, ...] = ("pandas", "polars")
 
 
 def frame_of(report: Report, library: Library | None = None) -> object:
-    """The report as a data frame of pandas or polars, whichever is there."""
+    """The report as a data frame of pandas or polars, whichever is installed."""
     if library is not None and library not in _LIBRARIES:
         raise BadInput(f"to_frame({library!r}) is not known; use {' or '.join(_LIBRARIES)}.")
     for name in _LIBRARIES if library is None else (library,):
@@ -47,7 +47,7 @@ def frame_columns(report: Report) -> dict[str, list[object]]:
 
 
 def _free(name: str, columns: Mapping[str, object]) -> str:
-    """A metric may be called as one of our columns is."""
+    """The column names of metrics; one may have the name of a built-in column."""
     return name if name not in columns else f"metric {name}"
 
 

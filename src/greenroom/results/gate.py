@@ -1,4 +1,4 @@
-"""The gate at the end of a run: whether its results suffice, and why not.
+"""The quality gate at the end of a run: whether its results suffice, and why not.
 
 The command line, the pytest plug-in and scripts use the same gate.
 """
@@ -21,7 +21,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the gate said. `str(decision)` is why it stays shut, a line for each reason."""
+    """The quality gate's decision. `str(decision)` says why it fails, one line per reason."""
 
     missed: Sequence[Missed] = ()
     comparison: Comparison | None = field(default=None, repr=False, compare=False)
@@ -29,7 +29,7 @@ class Decision:
 
     @property
     def passed(self) -> bool:
-        """Whether the gate opens."""
+        """Whether the gate passes."""
         return not self.missed
 
     @property
@@ -39,7 +39,7 @@ class Decision:
 
     @property
     def exit_code(self) -> int:
-        """What a command ends with: 3 nothing could be compared, 2 it broke, 1 it fell short, 0 passed."""
+        """A command's exit code: 3 nothing could be compared, 2 it broke, 1 it fell short, 0 passed."""
         if any(missed.kind == "incomparable" for missed in self.missed):
             return 3
         return 2 if self.broke else 1 if self.missed else 0
@@ -50,15 +50,15 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """What a report must reach.
+    """A quality gate: what a report must reach.
 
     `min_pass_rate` is 1 unless it is given; with a baseline there is no minimum unless it is given. With
     `confident` the lower end of the pass rate's 95 % interval must reach the minimum, not just the
-    pass rate itself. `fail_on` names what else keeps it shut: what got worse than in the baseline, what
+    pass rate itself. `fail_on` names what else makes it fail: what got worse than in the baseline, what
     may have (`unclear`), a case that only the baseline has (`removed`), or one that was skipped.
     `threshold` is by how much the mean of a metric must fall to have got worse; `metrics` names those
-    that count, `tags` those whose cases are tested like the whole set. `max_cost` is what agents,
-    users and judges may cost together in USD; an unknown cost is not shown to stay below it.
+    that count, `tags` those whose cases are tested like the whole set. `max_cost` is the total that agents,
+    users and judges may cost in USD; an unknown cost fails.
     """
 
     min_pass_rate: float | None = None
@@ -85,7 +85,7 @@ class Gate:
             raise BadInput(f"max_cost={self.max_cost!r} is not an amount in USD; give 0 or more.")
         if unknown := [name for name in self.fail_on if name not in get_args(FailOn)]:
             raise BadInput(
-                f"fail_on={unknown[0]!r} is unknown; there are {list(get_args(FailOn))}."
+                f"fail_on={unknown[0]!r} is unknown; use one of {list(get_args(FailOn))}."
             )
 
     def decide(self, report: Report, baseline: Report | Sequence[Report] | None = None) -> Decision:
@@ -95,11 +95,11 @@ class Gate:
         return self.weigh(self.compare(report, baseline))
 
     def compare(self, report: Report, baseline: Report | Sequence[Report]) -> Comparison:
-        """The report next to a baseline, by what this gate counts as worse."""
+        """Compare the report with a baseline, by what this gate counts as worse."""
         return compare(baseline, report, self.threshold, tags=self.tags, metrics=self.metrics)
 
     def weigh(self, comparison: Comparison) -> Decision:
-        """The same as `decide` for a report that was compared already."""
+        """Decide on a report that was already compared with its baseline."""
         return Decision(tuple(self._missed(comparison.current, comparison)), comparison)
 
     def _missed(self, report: Report, comparison: Comparison | None) -> Iterator[Missed]:
@@ -123,9 +123,9 @@ class Gate:
             yield Missed("cost", why)
 
     def _against(self, comparison: Comparison, *, broke: bool) -> Iterator[Missed]:
-        """What the comparison with a baseline has against the report."""
+        """The reasons to fail that come from the comparison with a baseline."""
         if why := comparison.incomparable:
-            # Where everything broke, that is said already.
+            # If everything broke, that was already reported.
             if not (broke and comparison.shared):
                 yield Missed("incomparable", why)
             return
@@ -160,7 +160,7 @@ class Gate:
 def held_against(
     report: Report, baseline: Report | None, decision: Decision | None
 ) -> Comparison | None:
-    """The report next to its baseline as the gate saw it; by the usual rules where none decided."""
+    """The report compared with its baseline as the gate did; by the default rules if there was no gate."""
     seen = None if decision is None else decision.comparison
     if seen is None:
         return None if baseline is None else compare(baseline, report)
@@ -171,7 +171,7 @@ def held_against(
 
 
 def below(rate: float | None, minimum: float) -> str:
-    """Why a pass rate does not suffice, with as many digits as it takes to see the difference."""
+    """Why a pass rate does not suffice, with enough digits to see the difference."""
     if rate is None:
         return f"no case was evaluated, so a pass rate of {percent(minimum)} cannot be shown"
     found, bar = _apart(rate, minimum)
@@ -191,7 +191,7 @@ def _too_dear(report: Report, most: float) -> str:
 
 
 def _errors(report: Report, allowed: int, *, all_count: bool) -> str:
-    """Why too much broke; empty if it did not. Where nothing but errors is left, that is too much."""
+    """Why too much broke; empty if it did not. If only errors are left, too much broke."""
     errors = report.summary.errors
     again = sum(result.error is not None for result in report.confirmed)
     is_all = all_count and bool(errors) and not report.summary.evaluated

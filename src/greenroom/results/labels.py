@@ -1,8 +1,8 @@
-"""Trials that people grade without seeing what was concluded of them, as a folder of files.
+"""Trials that people grade without seeing the run's verdicts, as a folder of files.
 
-`labels.json` says what is asked, `items.jsonl` which trials were drawn and what the run concluded of each,
+`labels.json` says what is asked, `items.jsonl` which trials were drawn and the run's verdict on each,
 `ledgers/` holds their conversations, and `grades.jsonl` what people said, line by line. Nothing else is
-needed: a run that is deleted takes no human work along.
+needed: deleting the run loses no human work.
 """
 
 import fcntl
@@ -44,7 +44,7 @@ from greenroom.results.statistics.agreement import Agreement, agreement_between,
 Answer = Literal["yes", "no", "cannot tell"]
 ANSWERS: tuple[Answer, ...] = get_args(Answer)
 JUDGE = "the judge"
-"""What the verdicts of the run are called in a table with those of people."""
+"""The name of the run's verdicts in a table with those of people."""
 _CANNOT_TELL = "cannot tell"
 _VERSION, _KIND = 1, "labels"
 _LONGEST_NAME, _LONGEST_NOTE = 80, 2_000
@@ -78,7 +78,7 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A trial that was drawn, and what the run concluded of it. No grader sees this."""
+    """A trial that was drawn, and the run's verdict on it. Graders do not see this."""
 
     item: str
     run: str
@@ -88,11 +88,11 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
     value: float | None = None
     metric: str = ""
     judge: str = ""
-    """The digest of the metric then: another digest is another judge, of which these grades say nothing."""
+    """The digest of the metric then: another digest is another judge, and these grades say nothing about it."""
 
 
 class Grade(Struct, frozen=True, kw_only=True):
-    """What one person says about one item. Without a value, an earlier grade is taken back."""
+    """What one person says about one item. Without a value, it withdraws an earlier grade."""
 
     item: str
     rater: str
@@ -140,7 +140,7 @@ class LabelSet:
     # Grades
 
     def grades(self) -> list[Grade]:
-        """The grades that count: the last of each person on each item, unless it was taken back."""
+        """The grades that count: the last of each person on each item, unless it was withdrawn."""
         last: dict[tuple[str, str], Grade] = {}
         place = self.folder / _GRADES
         for grade in _lines(_whole(bytes_of(place)), Grade, str(place)) if place.exists() else []:
@@ -150,10 +150,10 @@ class LabelSet:
         return list(last.values())
 
     def grade(self, item: str, rater: str, value: str | None, note: str = "") -> Grade:
-        """Add a grade; it is on disk when this returns. None takes one back, until the last item is graded."""
+        """Add a grade; it is on disk when this returns. None withdraws one, until the last item is graded."""
         known: dict[str, Answer] = {one: one for one in ANSWERS}
         if value is not None and value not in known:
-            raise BadInput(f"{value!r} is not a grade. Say one of: {', '.join(ANSWERS)}.")
+            raise BadInput(f"{value!r} is not a grade. Use one of: {', '.join(ANSWERS)}.")
         if len(note) > _LONGEST_NOTE:
             raise BadInput(f"a note has at most {_LONGEST_NOTE:,} characters.")
         answer = None if value is None else known[value]
@@ -166,21 +166,21 @@ class LabelSet:
         return found
 
     def _final(self, item: str, rater: str, value: Answer | None) -> Grade:
-        """The grade of who has graded all, and so may have seen the verdicts; said again, it is no change."""
+        """The existing grade of a person who has graded all items, and so may have seen the verdicts."""
         [found] = [one for one in self.grades() if (one.item, one.rater) == (item, rater)]
         if found.value != value:
-            said = "has graded all and may have seen the verdicts: the grades are final."
+            said = "has graded all items and may have seen the verdicts, so these grades are final."
             raise BadInput(f"{rater!r} {said} To grade again, draw another set.")
         return found
 
     def left(self, rater: str) -> list[str]:
-        """The items that this person has not graded yet, in their own order: by lot, and always the same."""
+        """The items that this person has not graded yet, in a random order that is fixed for each person."""
         name, seed = rater_name(rater), self.settings.seed
         graded = {grade.item for grade in self.grades() if grade.rater == name}
         return sorted(self.items.keys() - graded, key=lambda item: _lot(seed, name, item))
 
     def said(self) -> dict[str, dict[str, str]]:
-        """What each person says of each item; where they cannot tell, they say nothing."""
+        """What each person says of each item; items they cannot judge are left out."""
         found: dict[str, dict[str, str]] = defaultdict(dict)
         for grade in self.grades():
             if grade.value is not None and grade.value != _CANNOT_TELL:
@@ -188,7 +188,7 @@ class LabelSet:
         return dict(found)
 
     def agreements(self, rater: str = "") -> dict[tuple[str, str], Agreement]:
-        """How far each two agree, people and the judge; with `rater`, only what concerns this person."""
+        """How far each pair agrees, people and the judge; with `rater`, only this person's pairs."""
         said = self.said()
         pairs = list(combinations([*said, JUDGE], 2))
         said[JUDGE] = self.verdicts()
@@ -197,7 +197,7 @@ class LabelSet:
         }
 
     def alpha(self) -> float | None:
-        """Krippendorff's alpha of all people together; None where it says nothing."""
+        """Krippendorff's alpha of all people together; None if it is undefined."""
         units: dict[str, list[str]] = defaultdict(list)
         for answers in self.said().values():
             for item, answer in answers.items():
@@ -205,16 +205,16 @@ class LabelSet:
         return alpha(units.values())
 
     def verdicts(self) -> dict[str, str]:
-        """What the run concluded of each item, in the words of a grade."""
+        """The run's verdict on each item, as a grade."""
         return {name: "yes" if one.passed else "no" for name, one in self.items.items()}
 
 
 def rater_name(given: str) -> str:
-    """A name by which grades are told apart."""
+    """The name of a grader, if it is valid."""
     name = " ".join(given.split())
     if not name or len(name) > _LONGEST_NAME or not name.isprintable() or name == JUDGE:
         raise BadInput(
-            f"{given[:_LONGEST_NAME]!r} cannot be the name of a person who grades. Take one of 1 to "
+            f"{given[:_LONGEST_NAME]!r} cannot be the name of a person who grades. Use 1 to "
             f"{_LONGEST_NAME} visible characters."
         )
     return name
@@ -224,7 +224,7 @@ def rater_name(given: str) -> str:
 
 
 def blind(ledger: Ledger) -> Ledger:
-    """A run as graders see it: what was said and done, without its agent, its models and how it ended."""
+    """A trial as graders see it: what was said and done, without its agent, its models and how it ended."""
     first = started(ledger)
     names = set[str]() if first is None else {*_agent_names(as_facts(first.agent))} - {""}
     shown = Ledger()
@@ -235,14 +235,14 @@ def blind(ledger: Ledger) -> Ledger:
 
 
 def _agent_names(facts: Facts) -> Iterator[str]:
-    """The names of an agent and of all that it is made of."""
+    """The names of an agent and of all its parts."""
     yield str(facts.get("name") or "")
     for part in parts_of(facts).values():
         yield from _agent_names(part)
 
 
 def _without_names(event: E, names: Collection[str]) -> E:
-    """Agents hand over by a tool that names the other one: transfer_to_billing, or agent_name="billing"."""
+    """Hide agent names in tool calls that hand over: transfer_to_billing, or agent_name="billing"."""
     changed: dict[str, object] = {}
     tool, args = getattr(event, "tool", ""), getattr(event, "args", None)
     if any(tool.endswith(f"_to_{name}") for name in names):
@@ -274,7 +274,7 @@ def draw_labels(
     count: int = 50,
     seed: int = 0,
 ) -> LabelSet:
-    """Draw trials by lot and write them into a new folder, for people to grade.
+    """Draw trials at random and write them into a new folder, for people to grade.
 
     Only trials with a verdict are drawn: of the metric, or as a whole if none is named. A second trial of a
     case comes only when every case has one.
@@ -300,7 +300,7 @@ def draw_labels(
         ledger.save(target / _LEDGERS / f"{item.item}.jsonl", redact=True)
         lines.append(msgspec.json.encode(redactor().value(msgspec.to_builtins(item))) + b"\n")
     (target / _ITEMS).write_bytes(b"".join(lines))
-    # Last: without it, what was begun is not a label set.
+    # Written last: without it, an interrupted folder is not a label set.
     (target / _SETTINGS).write_bytes(msgspec.json.format(msgspec.json.encode(settings)) + b"\n")
     return LabelSet(target)
 
@@ -308,7 +308,7 @@ def draw_labels(
 def _chosen(
     trials: Iterable[Drawn], metric: str, count: int, seed: int
 ) -> list[tuple[Item, Ledger]]:
-    """What the lot decides, each with its conversation."""
+    """Trials drawn at random, each with its conversation."""
     cases: dict[tuple[str, str], list[tuple[str, Item, CaseResult]]] = defaultdict(list)
     for drawn in trials:
         item = _item(drawn, metric)
@@ -324,7 +324,7 @@ def _chosen(
 
 
 def _item(drawn: Drawn, metric: str) -> Item | None:
-    """The item that a trial makes; None where there is no verdict to compare with."""
+    """The item for a trial; None if there is no verdict to compare with."""
     result, value = drawn.result, None
     if not metric:
         if result.status not in ("passed", "failed"):
@@ -370,9 +370,9 @@ def _lines(data: bytes, shape: type[L], place: str) -> list[L]:
 
 
 def _whole(data: bytes) -> bytes:
-    """The whole lines of a file: a last one without an end counts if it can be read.
+    """The whole lines of a file: a last one without a newline counts if it can be read.
 
-    A process that was killed while it wrote leaves a torn line, which was never confirmed to anyone.
+    A process that was killed while it wrote leaves a torn line, which was never confirmed.
     """
     end = data.rfind(b"\n") + 1
     try:
@@ -383,7 +383,7 @@ def _whole(data: bytes) -> bytes:
 
 
 def _append(place: Path, line: bytes) -> None:
-    """Put a line at the end of a file, whole and on disk, even if other processes write to it."""
+    """Append a line to a file, atomically and synced to disk, even if other processes write to it."""
     is_new = not place.exists()
     with os.fdopen(os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), "r+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""A report without secrets, as every renderer and every file gets to see it."""
+"""Reports without secrets, as every renderer and every file gets them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -21,21 +21,21 @@ from greenroom.results.wire import shown_json
 T = TypeVar("T")
 
 _ROOM = 4_000_000
-"""Bytes of ledgers that are kept open at a time; in memory they take a few times as much."""
+"""Bytes of ledgers that are kept in memory at a time, as JSON; as objects they take several times as much."""
 _TOGETHER = 100
-"""So many are looked through together, in a sixth of the time."""
+"""How many results are searched together, which takes a sixth of the time."""
 _LEAVES = JSON_TYPES - {dict, list}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Redacted(Report):
-    """A report without secrets, which need not be looked through again."""
+    """A report without secrets, which need not be searched again."""
 
 
 def redacted(report: Report, by: Redactor | None = None) -> Redacted:
     """The report with every secret replaced; without `by`, those that this process knows of.
 
-    Ledgers that are kept elsewhere are looked through when they are opened.
+    Ledgers that are kept elsewhere are searched when they are opened.
     """
     if isinstance(report, Redacted) and by is None:
         return report
@@ -60,7 +60,7 @@ def redacted(report: Report, by: Redactor | None = None) -> Redacted:
 
 
 def redacted_decision(decision: Decision | None) -> Decision | None:
-    """The same for what the gate said of a report; the comparison behind it stays as it is."""
+    """The gate's decision with every secret replaced; the comparison behind it stays unchanged."""
     if decision is None:
         return None
     return Decision(redactor().value(tuple(decision.missed)), decision.comparison)
@@ -80,7 +80,7 @@ class _OpenLedgers:
         self._last: _Opened | None = None
 
     def clean(self, value: T, data: bytes) -> T:
-        """`value` without secrets; `data` is the same as JSON. Most hold none: a quick look says so."""
+        """`value` without secrets; `data` is the same as JSON. Most hold none, which a quick check shows."""
         return value if self._sieve.is_clean(data) else self._by.value(value)
 
     def clean_ledger(self, ledger: Ledger) -> Ledger:
@@ -110,7 +110,7 @@ class _Opened:
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes as a text."""
+        """About how many bytes it takes as JSON."""
         return self._source.size
 
     def load(self) -> Ledger:
@@ -121,7 +121,7 @@ class _Opened:
         return ledger
 
     def close(self) -> None:
-        """Let it go; it will be read again."""
+        """Drop it from memory; it will be read again."""
         self._ledger = None
 
 
@@ -131,20 +131,20 @@ class _CleanResults(ReadResults):
     def __init__(self, source: ReadResults, ledgers: _OpenLedgers) -> None:
         self._source, self._ledgers = source, ledgers
         self._own: dict[str, str] = {}
-        """What a case is called in the source, by its id without secrets where that differs."""
+        """The case ids of the source, by their ids without secrets where the two differ."""
 
     def __len__(self) -> int:
         return len(self._source)
 
     def read(self, first: int = 0, count: int | None = None) -> Iterator[CaseResult]:
-        """So many of them, from this one on."""
+        """This many results, from this one on."""
         return (_result(result, self._ledgers) for result in self._source.read(first, count))
 
     def facts(self) -> Iterator[Facts]:
-        """What figures need of all of them."""
+        """The facts of all results."""
         waiting = self._source.facts()
         while some := list(islice(waiting, _TOGETHER)):
-            # What all of them together do not hold, none of them does.
+            # A secret that is not in all of them together is in none of them.
             clean = self._ledgers.clean(some, json_of(some, default=repr))
             yield from some if clean is some else map(self._clean_facts, some)
 
@@ -175,7 +175,7 @@ def _result(result: CaseResult, ledgers: _OpenLedgers) -> CaseResult:
     )
     events = list(kept) if isinstance(kept, Ledger) else None
     asked = None if result.asked is None else _asked(result)
-    # All at once: most results hold no secret, and are found so in one go.
+    # All at once: most results hold no secret, and one search shows that.
     whole = (bare, events, asked)
     clean, clean_events, clean_asked = ledgers.clean(whole, json_of(whole, default=repr))
     if kept is not None and not isinstance(kept, Ledger):
@@ -188,7 +188,7 @@ def _result(result: CaseResult, ledgers: _OpenLedgers) -> CaseResult:
 
 
 def _as_text(outcome: Outcome) -> Outcome:
-    """An object shows its secrets in its repr, so it becomes text before it is looked at."""
+    """An object shows its secrets in its repr, so it becomes text before it is searched."""
     if not isinstance(outcome, Score):
         return outcome
     return replace(

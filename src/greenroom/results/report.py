@@ -1,4 +1,4 @@
-"""What a run of many cases came to."""
+"""The report of a run: its results and the totals computed from them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,11 +26,11 @@ _STATUSES: tuple[Status, ...] = get_args(Status)
 
 REPORT_FILE = "eval_report.json"
 UNFINISHED = "the run is not finished"
-"""How the note begins that a run in the store has trials left to run."""
+"""The first words of the note that a run in the store has trials left to run."""
 PART = "part of a set: "
-"""How the note begins that only one shard of the cases was run, such as 2 of 4."""
+"""The first words of the note that only one shard of the cases was run, such as 2 of 4."""
 FAULT = "fault of the run: "
-"""How the note begins that something was refused that belongs to no trial."""
+"""The first words of the note on a refusal that belongs to no trial."""
 
 
 def new_report_id() -> str:
@@ -39,7 +39,7 @@ def new_report_id() -> str:
 
 
 class Summary(Struct, frozen=True):
-    """How many cases ended how."""
+    """How many cases ended in each status."""
 
     total: int = 0
     passed: int = 0
@@ -50,28 +50,28 @@ class Summary(Struct, frozen=True):
 
     @classmethod
     def of(cls, total: int, counts: Mapping[str, int]) -> "Summary":
-        """How many of `total` ended how, from the number of each status."""
+        """The summary of `total` results, from the number in each status."""
         return cls(total, *[counts.get(status, 0) for status in _STATUSES])
 
     @property
     def by_status(self) -> dict[str, int]:
-        """The same by status, in their usual order."""
+        """The counts by status, in their usual order."""
         counts = (self.passed, self.failed, self.errors, self.terminated, self.skipped)
         return dict(zip(_STATUSES, counts, strict=True))
 
     @property
     def evaluated(self) -> int:
-        """The gate's denominator: errors and skipped are counted apart, cut runs stay in."""
+        """The denominator of the pass rate: without errors and skipped trials, with those stopped at a limit."""
         return self.passed + self.failed + self.terminated
 
     @property
     def pass_rate(self) -> float | None:
-        """Share of evaluated cases that passed; None when nothing was evaluated."""
+        """The share of evaluated cases that passed; None when nothing was evaluated."""
         return self.passed / self.evaluated if self.evaluated else None
 
 
 class MetricSummary(Struct, frozen=True):
-    """One metric over all cases; what it could not measure is not a number here."""
+    """One metric over all cases; cases that it could not measure are counted separately."""
 
     name: str
     mean: float | None
@@ -117,24 +117,24 @@ class Report:
     at: float | None = None
     """When the run began, in seconds since the epoch."""
     adaptive: bool = False
-    """Whether the run made as many trials as it took, so that only the first round compares."""
+    """Whether the run was adaptive (as many trials as needed), so that only the first round compares."""
     confirmed: Sequence[CaseResult] = ()
-    """Further trials of cases that failed though they had passed in the baseline; in no rate, no mean."""
+    """Extra trials of cases that failed after passing in the baseline; they count in no rate or mean."""
     against: str | None = None
-    """The id of the baseline against which such cases were run again; None if none were to be."""
+    """The id of the baseline against which such cases were run again; None if that was not asked for."""
     sources: Mapping[str, CasePlace] = field(default_factory=dict[str, CasePlace], compare=False)
-    """Where each case is from, by its id, as far as that is known."""
+    """Where each case is from, by its id, if it is known."""
     _counted: _Counted = field(default_factory=_Counted, init=False, repr=False, compare=False)
 
     @property
     def passed(self) -> bool:
-        """Whether every case passed, there was at least one, and nothing else was refused."""
+        """Whether every case passed, there was at least one, and nothing was refused outside them."""
         counts = self.summary
         return 0 < counts.total == counts.passed and not self.faults
 
     @property
     def faults(self) -> list[str]:
-        """What was refused and belongs to no trial: with one, the run proves nothing."""
+        """Refusals that belong to no trial: with one, the run proves nothing."""
         return [note for note in self.notes if note.startswith(FAULT)]
 
     @property
@@ -196,24 +196,24 @@ class Report:
 
     @property
     def models(self) -> dict[str, int]:
-        """Which models answered in these runs, and how often."""
+        """Which models answered in these trials, and how often."""
         return {**self.totals.agent.models}
 
     @property
     def user_models(self) -> dict[str, int]:
-        """Which models simulated the users in these runs, and how often."""
+        """Which models simulated the users in these trials, and how often."""
         return {**self.totals.user.models}
 
     @property
     def judge_models(self) -> dict[str, int]:
-        """Which models judged these runs, and how often they were asked."""
+        """Which models judged these trials, and how often they were asked."""
         return {**self.totals.judge.models}
 
     @property
     def nodes(self) -> dict[str, Spending]:
         """What the agents' models used and cost by the node that asked them.
 
-        What no node is known for, as in results of earlier versions, stands under "".
+        What belongs to no known node, as in results of earlier versions, is under "".
         """
         return {node: spent.spending for node, spent in self.totals.nodes.items()}
 
@@ -224,7 +224,7 @@ class Report:
 
     @property
     def totals(self) -> "Totals":
-        """All that is counted in the results, which are read once for it."""
+        """Every total of the results, which are read once for it."""
         from greenroom.results.totals import Totals
 
         if (found := self._counted.totals) is None:
@@ -234,11 +234,11 @@ class Report:
 
     @property
     def has_totals(self) -> bool:
-        """Whether they are counted already."""
+        """Whether the totals were already computed."""
         return self._counted.totals is not None
 
     def keep_totals(self, totals: "Totals") -> None:
-        """Keep what was counted while the results were read for something else."""
+        """Keep totals that were computed while the results were read for something else."""
         self._counted.totals = totals
 
     @property
@@ -247,7 +247,7 @@ class Report:
         return self._counted.paid or self.totals.paid
 
     def keep_paid(self, paid: "Paid") -> None:
-        """Keep what was added up while the results were read to compare them."""
+        """Keep costs that were added up while the results were read for a comparison."""
         self._counted.paid = paid
 
     def by_case(self) -> dict[str, list[CaseResult]]:
@@ -273,13 +273,13 @@ class Report:
 
     @property
     def pass_rate(self) -> float | None:
-        """The mean of the cases' own pass rates: each counts once; None if nothing was evaluated."""
+        """The mean of the cases' own pass rates, so each case counts once; None if nothing was evaluated."""
         rates = [passed / evaluated for passed, evaluated in self.totals.tallies]
         return fsum(rates) / len(rates) if rates else None
 
     @property
     def interval(self) -> "Interval | None":
-        """How sure the pass rate is, `82 % ± 6`; None with fewer than two evaluated cases."""
+        """The pass rate with its 95 % interval, `82 % ± 6`; None with fewer than two evaluated cases."""
         from greenroom.results.statistics.intervals import of_cases
 
         return of_cases(self.totals.tallies)
@@ -339,7 +339,7 @@ class Report:
         return plain_text(self)
 
     def render(self, format: str, *, baseline: "Report | None" = None) -> str:
-        """The report in one of the formats that are installed: "markdown", "html", "junit", a plug-in's."""
+        """The report in one of the formats that are installed: "markdown", "html", "junit", or a plug-in's."""
         from greenroom.results.reporters import render_report
 
         return render_report(format, self, baseline=baseline)
@@ -353,13 +353,13 @@ class Report:
         return self.render("markdown", baseline=baseline)
 
     def to_frame(self, library: "Library | None" = None) -> Any:
-        """A data frame with a row for each trial, of pandas or polars, whichever is there."""
+        """A data frame with a row for each trial, of pandas or polars, whichever is installed."""
         from greenroom.results.frame import frame_of
 
         return frame_of(self, library)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows of it."""
+        """The report as a notebook shows it."""
         return self.render("notebook")
 
     def save(
@@ -370,7 +370,7 @@ class Report:
         indent: int | None = 2,
         redact: bool = True,
     ) -> Path:
-        """Write the report as JSON, whole or not at all, and return its path.
+        """Write the report as JSON, atomically, and return its path.
 
         `failures_only` leaves out the results of cases that passed or were skipped. Secrets are
         replaced unless `redact=False`.
@@ -382,7 +382,7 @@ class Report:
 
     @classmethod
     def load(cls, path: str | Path = REPORT_FILE) -> "Report":
-        """The report saved in a file; everything but the ledgers, which are kept apart."""
+        """The report saved in a file; everything but the ledgers, which are kept elsewhere."""
         from greenroom.results.files import read_report
 
         return read_report(path)

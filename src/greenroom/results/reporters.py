@@ -1,4 +1,4 @@
-"""Reports rendered by the reporter that is asked for by name, ours or a plug-in's."""
+"""Renders reports with a reporter chosen by name, built in or a plug-in's."""
 
 import inspect
 from collections.abc import Callable, Iterable
@@ -13,11 +13,11 @@ from greenroom.results.report import Report
 
 
 class Reporter(Protocol):
-    """Renders a report for one kind of reader. It is handed reports without secrets."""
+    """Renders a report for one kind of reader. It is given reports without secrets."""
 
     @property
     def name(self) -> str:
-        """What it is asked for by."""
+        """The name it is chosen by."""
         ...
 
     @property
@@ -26,15 +26,15 @@ class Reporter(Protocol):
         ...
 
     def render(self, report: Report, *, baseline: Report | None = None) -> str:
-        """The report as a text; `baseline` is an earlier one to compare it with.
+        """The report as text; `baseline` is an earlier one to compare it with.
 
-        One that also takes `decision` is handed what the gate said of the run, or None.
+        A method that also takes `decision` is given the quality gate's decision, or None.
         """
         ...
 
 
 class FunctionReporter(Struct, frozen=True):
-    """A function that renders, as a reporter; it need not know of baselines and gates."""
+    """A render function as a reporter; it need not accept baselines and decisions."""
 
     name: str
     function: Callable[..., str]
@@ -45,12 +45,12 @@ class FunctionReporter(Struct, frozen=True):
         return f"eval_report.{self.name}"
 
     def render(self, report: Report, **given: object) -> str:
-        """What the function makes of it."""
+        """The function's rendering."""
         return self.function(report, **_taken(self.function, given))
 
 
 def _accept(found: object, name: str) -> Reporter | None:
-    """What an entry point leads to: a reporter, a class of them, or a function that renders."""
+    """The reporter that an entry point leads to: an object, a class, or a render function."""
     made: object = found() if isinstance(found, type) else found
     if callable(getattr(made, "render", None)):
         return cast(Reporter, made)
@@ -66,12 +66,12 @@ REPORTERS = Plugins(
 
 
 def reporter_names() -> list[str]:
-    """Every format a report can be written in, with what is installed."""
+    """Every format a report can be written in, given what is installed."""
     return REPORTERS.names()
 
 
 def load_reporter(name: str) -> Reporter:
-    """The reporter of this name; NotFound lists the names there are."""
+    """The reporter of this name; NotFound lists the known names."""
     return REPORTERS.load(name)
 
 
@@ -88,7 +88,7 @@ def render_report(
 
 
 class RenderedParts(Struct, frozen=True):
-    """What reporters are given: a report, its baseline and what the gate said about it."""
+    """What reporters are given: a report, its baseline and the quality gate's decision."""
 
     report: Report
     baseline: Report | None
@@ -105,11 +105,11 @@ class RenderedParts(Struct, frozen=True):
         return cls(clean, earlier, said)
 
     def by(self, reporter: Reporter) -> str:
-        """The report as this reporter renders it; it need not know of baselines and gates."""
+        """The report as this reporter renders it; it need not accept baselines and decisions."""
         return "".join(self.parts_by(reporter))
 
     def parts_by(self, reporter: Reporter) -> Iterable[str]:
-        """The same in parts, where the reporter has a method `parts` that makes them one by one."""
+        """The rendered report in parts, if the reporter has a method `parts` that makes them one by one."""
         given: dict[str, Any] = {"baseline": self.baseline, "decision": self.decision}
         if (parts := getattr(reporter, "parts", None)) is not None:
             return parts(self.report, **_taken(parts, given))
@@ -117,7 +117,7 @@ class RenderedParts(Struct, frozen=True):
 
 
 def _taken(function: Callable[..., str], given: dict[str, Any]) -> dict[str, Any]:
-    """The keywords among these that a function takes."""
+    """The keyword arguments, among these, that a function takes."""
     known = inspect.signature(function).parameters
     if any(one.kind is one.VAR_KEYWORD for one in known.values()):
         return given

@@ -1,4 +1,4 @@
-"""What was concluded about one case."""
+"""The result of one trial: its verdict and what it is based on."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,13 +20,13 @@ from greenroom.results.breakage import LEFT_OUT, Problem, unscored
 from greenroom.results.endings import Ending, Status
 
 UNKNOWN_CODE = ':unknown"'
-"""How the identity of code that could not be read ends in JSON: whether it changed is unknown."""
+"""How an identity ends in JSON if the source could not be read: whether the code changed is unknown."""
 
 
 def case_of(
     asked: Case | Mapping[str, Json] | None, kept: "Ledger | LedgerSource | None"
 ) -> Mapping[str, Json] | None:
-    """The case's data: its own, or as its ledger begins; None if neither is known."""
+    """The case's data: its own, or from the start of its ledger; None if neither is known."""
     if isinstance(asked, Case):
         return case_data(asked)
     if asked is not None or kept is None:
@@ -41,7 +41,7 @@ class LedgerSource(Protocol):
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes as a text."""
+        """About how many bytes it takes as JSON."""
         ...
 
     def load(self) -> Ledger:
@@ -51,7 +51,7 @@ class LedgerSource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult(Ending):
-    """One case's verdict and what it rests on."""
+    """The verdict on one trial of a case, and what it is based on."""
 
     case_id: str
     status: Status
@@ -76,17 +76,17 @@ class CaseResult(Ending):
     """What the agent's models used and cost by the node that asked them; None if it was not recorded."""
     notes: Sequence[str] = ()
     trace_id: str = ""
-    """The trace that it was written as, if it was; see `greenroom.telemetry`."""
+    """The trace that it was exported to, if any; see `greenroom.telemetry`."""
     trace_link: str = ""
-    """Where that trace can be looked at."""
+    """A link to view that trace."""
     fixed: bool = False
-    """Whether nothing in the run was left to chance, so that it would end the same way again."""
+    """Whether the trial was deterministic, so that it would end the same way again."""
     replaced: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The metrics whose outcomes a hook replaced: by which hook, and what the metric had found."""
+    """The metrics whose outcomes a hook replaced, each with the hook and the original outcome."""
     recorded_at: float | None = None
-    """Of a replay: when the answers of its models were recorded, in seconds since the epoch."""
+    """For a replay: when the answers of its models were recorded, in seconds since the epoch."""
     kept: Ledger | LedgerSource | None = field(default=None, compare=False, repr=False)
-    """The ledger of the run, or where it is."""
+    """The ledger of the trial, or where it is."""
     asked: Case | Mapping[str, Json] | None = field(default=None, compare=False, repr=False)
     """The case itself, or its data if it was read from a file."""
     steps: Sequence[Step] = field(default=(), compare=False, repr=False)
@@ -94,7 +94,7 @@ class CaseResult(Ending):
     blamed: Blame | None = field(default=None, compare=False, repr=False)
     """Whose failure it is, where no ledger was kept."""
     asks: str = field(default="", compare=False, repr=False)
-    """A digest of the case with all its code, where a store kept one; equal digests ask for the same."""
+    """A digest of the case with all its code, where a store kept one; equal digests mean equal cases."""
 
     def __post_init__(self) -> None:
         # Every result is made here, whether by a run, a worker, a file, a store or rescoring.
@@ -115,7 +115,7 @@ class CaseResult(Ending):
 
     @property
     def ledger(self) -> Ledger:
-        """All that happened; one from a store is read again each time."""
+        """The trial's ledger; one from a store is read again each time."""
         found = self.ledger_or_none
         if found is None:
             raise BadLedger(
@@ -126,7 +126,7 @@ class CaseResult(Ending):
 
     @property
     def ledger_or_none(self) -> Ledger | None:
-        """All that happened, or None where no ledger was kept: reports in files have none."""
+        """The trial's ledger, or None if none was kept: reports in files have none."""
         kept = self.kept
         return kept if kept is None or isinstance(kept, Ledger) else kept.load()
 
@@ -137,7 +137,7 @@ class CaseResult(Ending):
 
     @property
     def trajectory(self) -> list[Step]:
-        """Nodes, tools, messages and decisions in order, as far as they were kept."""
+        """Nodes, tools, messages and decisions in order, if they were kept."""
         ledger = self.ledger_or_none
         return list(self.steps) if ledger is None else trajectory(ledger)
 
@@ -153,7 +153,7 @@ class CaseResult(Ending):
 
     @property
     def blame(self) -> Blame | None:
-        """Whose failure it is that the case did not pass; None if it did not, or that is unknown."""
+        """Who is to blame that the case did not pass; None if it passed, or that is unknown."""
         if not isinstance(self.kept, Ledger) or not isinstance(self.asked, Case):
             return self.blamed
         return blame(self.asked, self.kept, self.scores)

@@ -12,7 +12,7 @@ _PART = re.compile(rf"{PART}\d{{1,6}} of \d{{1,6}}", re.ASCII)
 
 
 def together(reports: Sequence[Report]) -> Report:
-    """All results as one report; a trial that is in two of them, or a part that is in none, is refused."""
+    """All results as one report; a trial that is in two of them, or a missing part, is refused."""
     if not reports:
         raise BadInput("there are no reports to put together; give at least one.")
     seen: dict[tuple[str, int], str] = {}
@@ -37,7 +37,7 @@ def together(reports: Sequence[Report]) -> Report:
         first,
         results=_all(report.results for report in reports),
         name=", ".join(names),
-        # They ran side by side, so the longest is what it took.
+        # The parts ran in parallel, so the longest one is the time it took.
         seconds=max(report.seconds for report in reports),
         notes=tuple(
             dict.fromkeys(n for report in reports for n in report.notes if not _PART.fullmatch(n))
@@ -53,12 +53,12 @@ def together(reports: Sequence[Report]) -> Report:
 
 
 def part_note(part: int, parts: int) -> str:
-    """The note that makes a report one of several."""
+    """The note that marks a report as one of several parts."""
     return f"{PART}{part} of {parts}"
 
 
 def _check_whole(reports: Sequence[Report]) -> None:
-    """Refuse to judge a set of which a part is missing: what did not run has not passed."""
+    """Refuse to judge a set of which a part is missing: what did not run did not pass."""
     noted = {note for report in reports for note in report.notes if _PART.fullmatch(note)}
     for parts in sorted(int(note.rpartition(" ")[2]) for note in noted):
         missing = [n for n in range(1, parts + 1) if part_note(n, parts) not in noted]

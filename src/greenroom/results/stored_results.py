@@ -1,4 +1,4 @@
-"""Results that are read whenever they are asked for, and never all kept: a run may have a million."""
+"""Results that are read each time they are asked for and never all kept: a run may have a million."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -15,11 +15,11 @@ class ReadResults(Sequence[CaseResult], ABC):
 
     @abstractmethod
     def read(self, first: int = 0, count: int | None = None) -> Iterator[CaseResult]:
-        """So many of them, from this one on; each is made as it is asked for."""
+        """This many results, from this one on; each is created when it is asked for."""
 
     @abstractmethod
     def facts(self) -> Iterator[Facts]:
-        """What figures need of them, in a fraction of the time."""
+        """The facts of all results, which are read in a fraction of the time."""
 
     @abstractmethod
     def of_case(self, case_id: str) -> list[CaseResult]:
@@ -53,7 +53,7 @@ class ReadResults(Sequence[CaseResult], ABC):
 
 
 def cases_in(report: Report) -> Callable[[str], Sequence[CaseResult]]:
-    """Where to ask for the trials of one case after the other; none of a case that is not there."""
+    """A function that gives the trials of a case, one case after another; none for an unknown case."""
     if isinstance(report.results, ReadResults):
         return report.results.of_case
     found = report.by_case()

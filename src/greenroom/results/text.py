@@ -22,7 +22,7 @@ _NAMED = 10
 
 
 def plain_text(report: Report) -> str:
-    """One line a case, the reasons of those that did not pass, and the counts; without secrets."""
+    """One line per case, the reasons of those that did not pass, and the counts; without secrets."""
     cases = [_case(trials) for trials in _by_case(report)]
     width = max((len(case_id) for _, case_id, *_ in cases), default=0)
     lines: list[str] = []
@@ -74,7 +74,7 @@ def reasons(result: Facts) -> list[str]:
         found += [f"{result.error.phase}: {first}", *rest]
     if result.status == "terminated":
         turns = number_of(result.turns, "turn")
-        found.append(f"the run was cut at its limit ({result.ended}) after {turns}")
+        found.append(f"the trial was stopped at its limit ({result.ended}) after {turns}")
     for name, outcome in result.scores.items():
         if outcome.passed is False:
             found.append(f"{name}: {fell_short(outcome)}{mark(result, name)}")
@@ -82,13 +82,13 @@ def reasons(result: Facts) -> list[str]:
 
 
 def fell_short(found: Outcome | OutcomeFacts) -> str:
-    """Why a score did not pass: its reason, else that it was too low, which the highest cannot be."""
+    """Why a score did not pass: its reason, else that it was below its threshold, unless its value is 1."""
     is_low = found.value is None or found.value < 1
     return found.reason or ("below its threshold" if is_low else "its Score says passed=False")
 
 
 def mark(result: Facts, metric: str) -> str:
-    """That a hook replaced what a metric found, as it follows the reason; empty if none did."""
+    """A remark, after the reason, that a hook replaced the outcome; empty if none did."""
     return f" (replaced {result.replaced[metric]})" if metric in result.replaced else ""
 
 
@@ -98,7 +98,7 @@ def number_of(count: int, noun: str) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """The names on one line; of many the first ones, and how many more there are."""
+    """The names on one line; if there are many, the first ones and how many more."""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{more}"
 
@@ -128,7 +128,7 @@ def repeats(report: Report) -> list[str]:
 
 def _totals(report: Report) -> str:
     parts = [f"{how_many(report)}: {counted(report.summary)}"]
-    # How sure the pass rate is can only be seen where cases ran several times.
+    # An interval of the pass rate is shown only if cases ran several times.
     if len(report.results) > report.totals.cases:
         parts += [f"{report.interval} passing"] if report.interval is not None else []
         parts += repeats(report)
@@ -142,7 +142,7 @@ class Spent(NamedTuple):
 
     role: Literal["agent", "user", "judge"]
     did: str
-    """What they did, as in `answered by gpt`."""
+    """What they did, such as "answered by"."""
     models: Mapping[str, int]
     usage: Usage | None
     cost: float | None
@@ -162,9 +162,9 @@ def spending(whose: Report | CaseResult) -> list[Spent]:
 
 
 def node_spending(report: Report) -> dict[str, questions.Spending]:
-    """What each node of the agent spent, the dearest first.
+    """What each node of the agent spent, the most expensive first.
 
-    Nothing where all of it was free, or no node is known.
+    Empty if all of it was free, or no node is known.
     """
     found = report.nodes
     if not any(found):

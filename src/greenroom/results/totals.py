@@ -1,4 +1,4 @@
-"""What a report comes to, added up case by case: every figure of it in one reading of its results."""
+"""The totals of a report, added up case by case: every figure in one reading of its results."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,10 +26,10 @@ class Spent(Struct):
     tokens: tuple[int, int] | None = (0, 0)
     models: dict[str, int] = field(default_factory=dict[str, int])
     known_cost: float = 0.0
-    """What is known of the cost: all of it, or its least."""
+    """The known cost: all of it, or a lower bound."""
 
     def add(self, cost: float | None, usage: Usage | None) -> None:
-        """What one trial took that ran."""
+        """Add the usage and cost of one trial that ran."""
         if cost is None:
             self.cost = None
         elif cost and self.cost is not None:
@@ -41,7 +41,7 @@ class Spent(Struct):
             self.tokens = read + usage.input, written + usage.output
 
     def count(self, models: Mapping[str, int]) -> None:
-        """Which models answered in one trial."""
+        """Add the models that answered in one trial."""
         for name, number in models.items():
             self.models[name] = self.models.get(name, 0) + number
 
@@ -51,14 +51,14 @@ class Spent(Struct):
         return None if self.tokens is None else Usage(*self.tokens)
 
     def add_node(self, spent: Spending) -> None:
-        """What one node took in one trial."""
+        """Add the usage and cost of one node in one trial."""
         self.add(spent.cost, spent.usage)
         self.count(spent.models)
         self.known_cost += spent.known_cost
 
     @property
     def spending(self) -> Spending:
-        """The same as a report has it of a node."""
+        """The spending of a node, as a report has it."""
         return Spending(self.usage, self.cost, {**self.models}, self.known_cost)
 
 
@@ -74,7 +74,7 @@ class Paid(Struct):
     replayed: int = 0
 
     def add(self, trials: Iterable[Facts], *, again: bool = False) -> None:
-        """Some trials; those that ran `again` were paid for, and count in nothing else."""
+        """Add some trials; those that ran `again` were paid for, and count in nothing else."""
         for trial in trials:
             if trial.recorded_at is not None and not again:
                 self.replayed += 1
@@ -100,7 +100,7 @@ class Measured(Struct):
     high: float | None = None
 
     def add(self, outcome: Outcome | OutcomeFacts) -> None:
-        """What it found in one trial."""
+        """Add its outcome in one trial."""
         if (value := outcome.value) is None:
             if applies(outcome):
                 self.unmeasured += 1
@@ -116,7 +116,7 @@ class Measured(Struct):
         self.high = value if self.high is None or value > self.high else self.high
 
     def summary(self, name: str) -> MetricSummary:
-        """The same as a report has it."""
+        """The metric's summary, as a report has it."""
         measured = self.passed + self.failed
         mean = self.sum / measured if measured else None
         apart = self.not_applicable, self.unmeasured
@@ -124,14 +124,14 @@ class Measured(Struct):
 
 
 class Counted(Struct):
-    """How trials ended, and how many of each case passed."""
+    """Counts how trials ended, and how many of each case passed."""
 
     statuses: Counter[str] = field(default_factory=Counter[str])
     tallies: list[Tally] = field(default_factory=list[Tally])
-    """Of each case that was evaluated, in their order."""
+    """The passed and evaluated trials of each evaluated case, in order."""
 
     def add(self, trials: Iterable[Facts]) -> None:
-        """The trials of one case."""
+        """Add the trials of one case."""
         passed = evaluated = 0
         for trial in trials:
             self.statuses[trial.status] += 1
@@ -150,13 +150,13 @@ class Counted(Struct):
 
 
 class Tagged(Counted):
-    """The same of the cases with one tag, and what the agent's models cost."""
+    """The counts of the cases with one tag, and what the agent's models cost."""
 
     spent: Spent = field(default_factory=Spent)
 
 
 class Totals(Counted):
-    """All that is counted in the results of a report."""
+    """Every total of a report's results."""
 
     cases: int = 0
     has_repeats: bool = False
@@ -175,14 +175,14 @@ class Totals(Counted):
 
     @classmethod
     def of(cls, report: Report) -> "Totals":
-        """All of a report."""
+        """The totals of a whole report."""
         made = cls()
         for trials in cases_of(report):
             made.add_case(trials)
         return made.paid_again(report)
 
     def paid_again(self, report: Report) -> "Totals":
-        """With what ran again: it was paid for, and counts in nothing else."""
+        """Add what ran again: it was paid for, and counts in nothing else."""
         for trial in report.confirmed:
             self._pay(trial)
         return self
@@ -193,7 +193,7 @@ class Totals(Counted):
         return Paid(self.agent.cost, self.user.cost, self.judge.cost, self.replayed)
 
     def add_case(self, trials: Sequence[Facts]) -> None:
-        """The trials of one case, all together."""
+        """Add all trials of one case."""
         self.add(trials)
         self.cases += 1
         tagged: dict[str, list[Facts]] = {}
@@ -227,7 +227,7 @@ class Totals(Counted):
 
     def _pay(self, trial: Facts) -> None:
         self.agent.count(trial.models)
-        # Most trials ask no model for these.
+        # Most trials ask no model for users or judges.
         if trial.user_models:
             self.user.count(trial.user_models)
         if trial.judge_models:
@@ -249,7 +249,7 @@ class Totals(Counted):
 
 
 def by_case(report: Report) -> Iterator[Sequence[Facts]]:
-    """The trials of each case, as far as figures need them.
+    """The trials of each case, with only the facts that figures need.
 
     Going through all of them counts the report's totals on the way.
     """
@@ -264,7 +264,7 @@ def by_case(report: Report) -> Iterator[Sequence[Facts]]:
 
 
 def cases_of(report: Report) -> Iterator[Sequence[Facts]]:
-    """The same, and nothing is counted."""
+    """The trials of each case, without computing totals."""
     if not isinstance(report.results, ReadResults):
         yield from report.by_case().values()
         return

@@ -25,18 +25,18 @@ UNSEEN: Mapping[Unseen, str] = {
     "models": "the agent's model calls were not seen: tokens and cost are unknown",
     "tools": "the agent's tool calls were not intercepted: no mock reached them, and none was seen",
 }
-"""The note on a result whose agent made calls that Greenroom could not see."""
+"""The note on a result whose agent made calls that Greenroom could not observe."""
 _NOT_RECORDED: Mapping[Unseen, str] = {
     "args": "the arguments of calls",
     "results": "what tools returned",
     "words": "what the agent said",
     "user": "what the user said",
     "state": "the state",
-    "nodes": "which part of the agent was at work",
+    "nodes": "which part of the agent was active",
     "times": "when anything happened",
 }
 REPLAYED = "replayed"
-"""How the note begins on a result that rests on answers which were recorded before."""
+"""The first words of the note on a result that depends on recorded answers."""
 _NOTHING_SPENT = questions.Spending(Usage(), 0.0, {})
 
 
@@ -49,7 +49,7 @@ def concluded(
     judging: Ledger | None = None,
     keep_ledger: bool = True,
 ) -> CaseResult:
-    """The verdict on a finished run.
+    """The verdict on a finished trial.
 
     `error` is what kept the metrics from measuring it, `judging` the ledger of what they asked models.
     """
@@ -89,14 +89,14 @@ def concluded(
 
 
 def _not_seen(unseen: Sequence[Unseen]) -> list[str]:
-    """The notes on what the record does not hold."""
+    """The notes on what was not recorded."""
     lacks = [what for name, what in _NOT_RECORDED.items() if name in unseen]
     said = [UNSEEN[name] for name in unseen if name in UNSEEN]
     return [*said, f"not recorded: {', '.join(lacks)}"] if lacks else said
 
 
 def _replayed(recorded_at: float | None, *ledgers: Ledger | None) -> list[str]:
-    """The note on a result that rests on answers from a recording."""
+    """The note on a result that depends on recorded answers."""
     if recorded_at is None:
         return []
     replies = [r for ledger in ledgers if ledger for r in ledger.of(ModelReplied, voice=None)]
@@ -110,7 +110,7 @@ def _replayed(recorded_at: float | None, *ledgers: Ledger | None) -> list[str]:
 
 
 def _simulated(ledger: Ledger) -> list[str]:
-    """For each model that answered for tools a note which these are."""
+    """A note for each model that answered for tools, naming the tools."""
     tools: dict[str, list[str]] = {}
     for tool, models in simulated_tools(ledger).items():
         for model in models:
@@ -136,16 +136,16 @@ def _spent(ledger: Ledger, judging: Ledger | None, *, models_seen: bool) -> dict
 
 
 def can_be_rejudged(result: CaseResult) -> bool:
-    """Whether a verdict rests on what metrics found: on no error, or on one that is only theirs."""
+    """Whether a verdict comes from metrics: there was no error, or only one in a metric."""
     return not result.broke and (result.error is None or result.error.type in ("", _UNMEASURED))
 
 
 def rejudged(
     result: CaseResult, scores: Mapping[str, Outcome], replaced: Mapping[str, str]
 ) -> CaseResult:
-    """The verdict with other outcomes in the place of some; `replaced` says of each why."""
+    """The verdict with some outcomes replaced; `replaced` gives the reason for each."""
     status, error = _verdict(result.ended, None, scores)
-    # What a hook decides may be decided otherwise the next time.
+    # A hook may decide differently the next time.
     return replace(
         result, status=status, error=error, scores={**scores}, replaced={**replaced}, fixed=False
     )
@@ -160,7 +160,7 @@ def unmeasured(
     judging: Ledger | None = None,
     keep_ledger: bool = True,
 ) -> CaseResult:
-    """The verdict on a finished run that could not be measured; what it took is known all the same."""
+    """The verdict on a finished trial that could not be measured; its time and cost are still known."""
     problem = _described(error, "metric")
     scores = dict.fromkeys(metrics, Unmeasured(problem.headline, problem.phase))
     return concluded(case, ledger, scores, error=problem, judging=judging, keep_ledger=keep_ledger)
@@ -173,7 +173,7 @@ def broken(
     *,
     metrics: Iterable[str] = (),
 ) -> CaseResult:
-    """The verdict on a case that could not even start; `metrics` would have measured it."""
+    """The verdict on a case that could not even start; `metrics` are those that would have measured it."""
     problem = _described(error, phase)
     return CaseResult(
         case_id=case.id,
@@ -187,7 +187,7 @@ def broken(
 
 
 def _described(error: BaseException, phase: Phase) -> Problem:
-    # What we refuse says itself where to look.
+    # Greenroom's own refusals already say where to look.
     place = "" if isinstance(error, GreenroomError) else place_of(error)
     words = f"{words_of(error)} ({place})" if place else words_of(error)
     return Problem(getattr(error, "phase", phase), words, type(error).__name__)
@@ -206,10 +206,10 @@ def skipped(case: Case, why: str) -> CaseResult:
 
 
 def _problem(scores: Mapping[str, Outcome]) -> Problem:
-    """What broke in a run of which a metric could not measure all, or none gave a score."""
+    """The problem of a trial that a metric could not measure, or in which no metric gave a score."""
     if not_measured := {n: o for n, o in scores.items() if isinstance(o, Unmeasured)}:
         whys = "; ".join(f"{name}: {outcome.why}" for name, outcome in not_measured.items())
-        # A measurement that the simulated user spoiled is not the metric's failure.
+        # A measurement spoiled by the simulated user is not the metric's failure.
         phases: list[Phase] = [o.phase for o in not_measured.values() if o.phase != "metric"]
         return Problem(phases[0] if phases else "metric", whys, _UNMEASURED)
     silent = [f"{n}: {o.why}" for n, o in scores.items() if isinstance(o, NotApplicable)]
@@ -220,7 +220,7 @@ def _problem(scores: Mapping[str, Outcome]) -> Problem:
 def _verdict(
     reason: EndReason | None, error: Problem | None, scores: Mapping[str, Outcome]
 ) -> tuple[Status, Problem | None]:
-    """The status of a run, and what broke in it if something did."""
+    """The status of a trial, and what broke in it, if anything."""
     is_measured, is_met = False, True
     for outcome in scores.values():
         if isinstance(outcome, Score):
@@ -230,7 +230,7 @@ def _verdict(
             break
     if error is None and not is_measured:
         error = _problem(scores)
-    # A run that broke proves nothing; a run that was cut short never passed, whatever it scored.
+    # A trial that broke proves nothing; one stopped at a limit never passes, whatever it scored.
     if error is not None and (error.phase != "metric" or reason not in LIMITS):
         return "error", error
     if reason in LIMITS:

@@ -1,4 +1,4 @@
-"""The trials of one case side by side: how many passed, what differed, and where two of them part."""
+"""Compares the trials of one case: how many passed, what differed, and where two of them diverge."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
@@ -19,7 +19,7 @@ Trials = Sequence[CaseResult]
 """All results of one case."""
 
 _MOST_PAIRED = 4
-"""How many trials that passed, and that did not, are held against each other."""
+"""How many passed and how many failed trials are compared with each other."""
 _MOST_NAMED = 3
 _LONGEST_WAY = 60
 _WORST = ("error", "failed", "terminated", "passed")
@@ -31,7 +31,7 @@ def has_repeats(report: Report) -> bool:
 
 
 def status_of(trials: Sequence[Facts]) -> str:
-    """How a case ended: `flaky` if some of its trials passed and others did not, else the worst of them."""
+    """How a case ended: `flaky` if some of its trials passed and others did not, else the worst status among them."""
     if len(trials) == 1:
         return trials[0].status
     found = {result.status for result in trials}
@@ -90,7 +90,7 @@ def varied_calls(trials: Trials) -> str:
 
 
 def _tallied(counts: Counter[str]) -> str:
-    """Each with how often it came, the most frequent first: `completed (4), max_turns (2)`."""
+    """Each value with its count, the most frequent first: `completed (4), max_turns (2)`."""
     listed = [f"{what} ({count})" for what, count in counts.most_common(_MOST_NAMED)]
     more = sum(counts.values()) - sum(count for _, count in counts.most_common(_MOST_NAMED))
     return ", ".join([*listed, *([f"other ({more})"] if more else [])])
@@ -113,12 +113,12 @@ def alike(trials: Trials) -> list[list[CaseResult]]:
 
 
 class Parting(Struct, frozen=True):
-    """Where a trial that passed and one that did not part."""
+    """Where a trial that passed and one that did not diverge."""
 
     passed: int
     failed: int
     first: Difference | None
-    """The first event that differs; None if all that happened is the same, so that a metric differs."""
+    """The first event that differs; None if the same happened in both, so that a metric differs."""
 
     def __str__(self) -> str:
         pair = f"trial {self.passed} passed and trial {self.failed} did not"
@@ -128,13 +128,13 @@ class Parting(Struct, frozen=True):
 
 
 def parting(trials: Trials) -> Parting | None:
-    """Where the trials that passed and those that did not part; None if the case is not flaky.
+    """Where the trials that passed and those that did not diverge; None if the case is not flaky.
 
-    Of several pairs it is the one that has most in common. Trials without a ledger are not compared.
+    Of several pairs, it is the one with the most in common. Trials without a ledger are not compared.
     """
     good = [r for r in trials if r.passed and r.kept is not None][:_MOST_PAIRED]
     bad = [r for r in trials if r.status in ("failed", "terminated") and r.kept is not None]
-    # Each is read once from where it is kept, though it is held against several.
+    # Each ledger is read once, though it is compared with several others.
     opened = [(r, r.ledger_or_none) for r in (*good, *bad[:_MOST_PAIRED])] if good and bad else []
     pairs = product(opened[: len(good)], opened[len(good) :])
     found = [_first_difference(*one, *other) for one, other in pairs]

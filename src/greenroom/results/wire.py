@@ -1,7 +1,7 @@
 """Results as JSON, declared: what a store keeps of a trial, and what a report file holds.
 
-Each field is written from the attribute of the same name, so one that is to be kept is declared here
-and needs no other line. What is read is checked against the same declarations. A field that files of
+Each field is written from the attribute of the same name, so a field to be kept is declared only here.
+What is read is checked against the same declarations. A field that files of
 earlier versions do not have needs a default.
 """
 
@@ -40,7 +40,7 @@ class Wire(Struct, forbid_unknown_fields=True):
 
     @classmethod
     def of(cls, source: object, **others: object) -> Self:
-        """What is written of `source`: its attributes by the names of the fields, and `others`."""
+        """The data of `source`: its attributes by the names of the fields, and `others`."""
         for name in cls.__struct_fields__:
             if name not in others:
                 value = getattr(source, name)
@@ -56,7 +56,7 @@ class UsageData(Wire):
 
 
 class SpendingData(Wire):
-    """What models used and cost; null is unknown, of which `known_cost` is the least."""
+    """What models used and cost; null is unknown, and `known_cost` is then a lower bound."""
 
     usage: UsageData | None
     cost: Amount | None
@@ -65,7 +65,7 @@ class SpendingData(Wire):
 
 
 class ProblemData(Wire):
-    """What broke, and in whose hands."""
+    """What broke, and in which phase."""
 
     phase: Phase
     type: str
@@ -93,7 +93,7 @@ class ScoreData(Wire, rename={"value": "score"}):
 
     @classmethod
     def of(cls, source: Any, **_: Any) -> Self:
-        """A score whose details may be any object of a metric's author."""
+        """A score, whose details may hold any objects."""
         bar = source.threshold
         return super().of(
             source,
@@ -129,13 +129,13 @@ class StepData(Wire):
 
     @classmethod
     def of(cls, source: Any, **_: object) -> Self:
-        """A step whose values may be any object."""
+        """A step, whose values may be any objects."""
         args, details = shown_json(source.args), shown_json(source.details)
         return super().of(source, args=args, details=details)
 
 
 class VerdictData(Wire):
-    """What was concluded of a trial and what it took, without the trial itself."""
+    """A trial's verdict, time and cost, without the trial itself."""
 
     case_id: str
     name: str
@@ -143,7 +143,7 @@ class VerdictData(Wire):
     trial: Count
     status: Status
     scores: dict[str, Json]
-    """Each as `ScoreData`, `NotApplicableData` or `UnmeasuredData`; `read_outcome` tells them apart."""
+    """Each as `ScoreData`, `NotApplicableData` or `UnmeasuredData`; `read_outcome` distinguishes them."""
     ended: EndReason | None
     error: ProblemData | None
     blame: BlameData | None
@@ -165,7 +165,7 @@ class VerdictData(Wire):
     trace_id: str | UnsetType = UNSET
     trace_link: str | UnsetType = UNSET
     recorded_at: Amount | UnsetType = UNSET
-    """Of a replay."""
+    """For a replay: when its answers were recorded."""
 
     @classmethod
     def of(cls, source: Any, **others: Any) -> Self:
@@ -179,13 +179,13 @@ class VerdictData(Wire):
 
 
 class StoredVerdict(VerdictData):
-    """The same as a store keeps it; with the case where no ledger holds it."""
+    """A verdict as a store keeps it, with the case if no ledger holds it."""
 
     case: dict[str, Json] | None = None
 
 
 class ResultData(VerdictData, kw_only=True):
-    """One result in a report file: its verdict, its case, and all that was kept of its run."""
+    """One result in a report file: its verdict, its case, and all that was kept of its trial."""
 
     responses: Any = ()
     trajectory: tuple[StepData, ...]
@@ -193,7 +193,7 @@ class ResultData(VerdictData, kw_only=True):
 
 
 class CountsData(Wire):
-    """How many results ended how."""
+    """How many results ended in each status."""
 
     total: int
     passed: int
@@ -217,7 +217,7 @@ class MetricData(Wire):
 
 
 class SummaryData(CountsData):
-    """What a report comes to; null is unknown."""
+    """The totals of a report; null is unknown."""
 
     evaluated: int
     pass_rate: float | None
@@ -247,14 +247,14 @@ class ErrorData(Wire):
 
 
 class MissedData(Wire):
-    """One thing that keeps the gate shut."""
+    """One reason why the quality gate fails."""
 
     kind: str
     why: str
 
 
 class GateData(Wire):
-    """What the gate said of a report."""
+    """The quality gate's decision on a report."""
 
     passed: bool
     exit_code: int
@@ -270,7 +270,7 @@ class PlaceData(Wire):
 
 
 class ReportData(Wire, kw_only=True):
-    """A report file. What follows from the results is written for other programs and never read."""
+    """A report file. Totals are written for other programs; Greenroom never reads them."""
 
     version: int
     kind: str
@@ -307,7 +307,7 @@ _WIRES: Mapping[type, type[Wire]] = {
 
 
 def to_wire(value: object) -> Any:
-    """A value as it is declared here; what is declared nowhere stays as it is."""
+    """A value as its type declared here; a type without a declaration stays unchanged."""
     kind = type(value)
     if kind in _LEAVES:
         return value
@@ -334,7 +334,7 @@ def to_json_types(value: object) -> Json:
 
 
 def from_data(data: Json, wire: type[W], where: object) -> W:
-    """JSON as it is declared; BadFile names the place of what is not."""
+    """JSON as its declared type; BadFile names the place of what does not fit."""
     try:
         return msgspec.convert(data, wire)
     except msgspec.ValidationError as error:
@@ -347,20 +347,20 @@ def from_data(data: Json, wire: type[W], where: object) -> W:
 
 
 def _value_at(data: Any, place: str) -> str:
-    """What stands at a place such as `results[0].status`; a key of a mapping is not named there."""
+    """The value at a place such as `results[0].status`, for a message; keys of mappings are not named."""
     for name, number in re.findall(r"([^.\[\]]+)(?=[.\[]|$)|\[(\d+)\]", place):
         data = data[int(number) if number else name]
     return f" is {short_repr(data)}"
 
 
 def short_repr(value: object) -> str:
-    """A value as Python would show it, cut where it is long."""
+    """A value as Python would show it, shortened if it is long."""
     shown = repr(value)
     return shown if len(shown) <= 80 else f"{shown[:77]}..."
 
 
 def shown_json(value: object, depth: int = 0) -> Json:
-    """`value` as JSON; an object that is not JSON becomes text, so that no result is lost for its details."""
+    """`value` as JSON; an object that is not JSON becomes text, so that no result is lost."""
     try:
         return plain(value)
     except Exception:  # noqa: BLE001 - an author's object, which may not even have a repr

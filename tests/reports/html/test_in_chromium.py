@@ -191,7 +191,7 @@ def test_a_baseline_shows_what_changed_and_by_how_much(browser, compared):
             "Removed 1",
             "Unclear 2",
             "no significant change",
-            "1 flip is no proof",
+            "1 flip is not proof",
         ):
             assert words in told
         page.locator(".compared a", has_text="refund-broken-parcel").click()

@@ -1,1 +1,1 @@
-"""Two reports side by side: what changed, how sure that is, and what follows."""
+"""Compares two reports: what changed, how certain that is, and what follows."""

@@ -1,4 +1,4 @@
-"""What both reports have of a case: its trials then and now, and whether it asks for the same.
+"""A case in two reports: its trials then and now, and whether it was changed in between.
 
 The verdict on each case is in `greenroom.results.comparisons.verdicts`.
 """
@@ -43,8 +43,8 @@ Verdict = Literal[
 _UNTOUCHED = ("name", "description", "tags")
 
 
-# A large run has hundreds of thousands of these, none of which holds a cycle: so they are not looked
-# through for any, and a Struct is made in a fraction of the time of a dataclass.
+# A large run has hundreds of thousands of these, and none holds a cycle: so they are not tracked by
+# the garbage collector, and a Struct is made in a fraction of the time of a dataclass.
 
 
 class MetricChange(Struct, frozen=True, gc=False):
@@ -54,7 +54,7 @@ class MetricChange(Struct, frozen=True, gc=False):
     before: float
     now: float
     p: float | None = None
-    """How likely the cases differ so much if nothing changed, where many of them were compared."""
+    """How likely a difference this large is if nothing changed, where many cases were compared."""
     cases: int = 1
     """How many cases were measured on both sides."""
 
@@ -74,15 +74,15 @@ class CaseChange(Struct, frozen=True, gc=False):
     now: Summary | None = None
     metrics: Mapping[str, MetricChange] = {}
     p: float | None = None
-    """How likely such a difference is if nothing changed, where several trials were compared."""
+    """How likely a difference this large is if nothing changed, where several trials were compared."""
     known: bool = True
-    """Whether the case is known to ask for the same; not if its data or its code was not kept."""
+    """Whether the case is known to be unchanged; not if its data or its code was not kept."""
     adjusted: float | None = None
-    """The same, corrected for as many cases as were tested at once; the verdict rests on it."""
+    """The p-value corrected for the number of cases tested at once; the verdict depends on it."""
     cost: MetricChange | None = None
-    """What a trial cost in USD on average; None where it is unknown."""
+    """The average cost of a trial in USD; None where it is unknown."""
     seconds: MetricChange | None = None
-    """How long a trial took on average; None where it is unknown."""
+    """The average seconds of a trial; None where it is unknown."""
     again: Summary | None = None
     """How it ended when it was run again because it failed after it had passed."""
     tags: Sequence[str] = ()
@@ -120,7 +120,7 @@ def paired(baseline: Report, current: Report) -> dict[str, "Pair"]:
 
 
 def sides(report: Report) -> dict[str, "Side"]:
-    """What a comparison needs of each case, by an id without secrets, which is the only one that files have."""
+    """What a comparison needs of each case, by its id without secrets: report files have no other."""
     found: dict[str, Side] = {}
     paid = Paid()
     for trials in cases_of(report):
@@ -133,12 +133,12 @@ def sides(report: Report) -> dict[str, "Side"]:
 
 
 def _counted(report: Report, results: Sequence[F]) -> Sequence[F]:
-    """The trials that count: of an adaptive run the first, since how many followed depends on how they ended."""
+    """The trials that count: in an adaptive run only the first, since its outcome decides how many follow."""
     return [first_evaluated(results)] if report.adaptive else results
 
 
 def first_evaluated(results: Sequence[F]) -> F:
-    """The first trial that was evaluated; the first of all if none was."""
+    """The first trial that was evaluated; the very first if none was."""
     return next((result for result in results if result.status in EVALUATED), results[0])
 
 
@@ -147,11 +147,11 @@ class Side(Struct, kw_only=True, gc=False):
 
     counts: Summary
     status: Status
-    """How the first trial ended that was evaluated; the first of all if none was."""
+    """How the first evaluated trial ended; the very first if none was."""
     problem: str
     """Why no trial was evaluated; empty if one was."""
     is_fixed: bool
-    """Whether a trial did not pass that leaves nothing to chance."""
+    """Whether a deterministic trial did not pass."""
     tags: tuple[str, ...]
     means: dict[str, float]
     """The mean of each metric over the trials that were evaluated."""
@@ -161,7 +161,7 @@ class Side(Struct, kw_only=True, gc=False):
 
     @classmethod
     def of(cls, trials: Sequence[Facts]) -> "Side":
-        """The same of these trials."""
+        """Summarise these trials of a case."""
         evaluated: list[Facts] = []
         tags: dict[str, None] = {}
         is_fixed, ran, seconds = False, 0, 0.0
@@ -169,7 +169,7 @@ class Side(Struct, kw_only=True, gc=False):
         for trial in trials:
             if trial.status in EVALUATED:
                 evaluated.append(trial)
-            # A trial that never ran took nothing, which says nothing.
+            # A trial that never ran took no time and no money, which says nothing.
             if trial.ended is not None:
                 ran += 1
                 seconds += trial.seconds
@@ -206,7 +206,7 @@ def _means(trials: Sequence[Facts]) -> dict[str, float]:
 
 
 def _problem(trial: Facts) -> str:
-    """Why a trial was not evaluated; `{side}` stands for then or now."""
+    """Why a trial was not evaluated; `{side}` is replaced by "then" or "now"."""
     if trial.error is None:
         return f"{'not run' if trial.status == 'skipped' else trial.status} {{side}}"
     first = next(iter(trial.error.message.splitlines()), "") or trial.error.type
@@ -222,15 +222,15 @@ class Pair(Struct, gc=False):
     before: Summary
     after: Summary
     same: bool | None
-    """Whether both sides ask for the same; None if that is unknown."""
+    """Whether the case is the same on both sides; None if that is unknown."""
     compares: bool
-    """Whether both sides ask for the same and were evaluated."""
+    """Whether the case is the same on both sides and was evaluated on both."""
     several: bool
     """Whether a side has enough trials for a test of the difference."""
 
     @classmethod
     def of(cls, case_id: str, then: Side, now: Side) -> "Pair":
-        """The same of a case with these sides."""
+        """The pair for a case with these two sides."""
         same = same_case(then.first, now.first)
         earlier, later = then.counts.evaluated, now.counts.evaluated
         compares = same is not False and earlier > 0 and later > 0
@@ -250,7 +250,7 @@ class Pair(Struct, gc=False):
 
     @property
     def is_proved(self) -> bool:
-        """Whether a trial failed that leaves nothing to chance, so that it would have failed before as well."""
+        """Whether a deterministic trial failed, so that it would have failed before too."""
         return self.compares and self.now.is_fixed and bool(self.before.passed)
 
     @property
@@ -260,7 +260,7 @@ class Pair(Struct, gc=False):
 
     @property
     def p(self) -> float:
-        """How likely pass rates so different are if nothing changed."""
+        """How likely pass rates this different are if nothing changed."""
         then, now = self.before, self.after
         return fisher(now.passed, now.evaluated, then.passed, then.evaluated)
 
@@ -301,12 +301,12 @@ def _moved(name: str, before: float | None, now: float | None) -> MetricChange |
 def pooled(reports: Sequence[Report]) -> Report:
     """Several reports of the same cases as one baseline: all their trials, numbered again.
 
-    A case counts as the last report has it: trials in which it asked for something else are left out.
-    A single report is returned as it is.
+    The last report's version of a case counts: trials of another version are left out.
+    A single report is returned unchanged.
     """
     if not reports:
         raise BadInput("there is no report to pool; give one or more.")
-    # The same run given twice is no more evidence than once.
+    # A run given twice is no more evidence than once.
     reports = list({report.id or id(report): report for report in reports}.values())
     if len(reports) == 1:
         return reports[0]
@@ -337,7 +337,7 @@ def _is_same(one: CaseResult, other: CaseResult) -> bool:
 
 
 class Asked(Struct, frozen=True, gc=False):
-    """What a case asked for, or where that is found."""
+    """What a case asked for, or where to find it."""
 
     asks: str
     """A digest of it with all its code, where there is one."""
@@ -346,7 +346,7 @@ class Asked(Struct, frozen=True, gc=False):
 
     @property
     def data(self) -> dict[str, Json]:
-        """As JSON; names and tags may change. Nothing if it is not known."""
+        """What the case asks for as JSON, without names and tags, which may change; None if unknown."""
         try:
             found = case_of(self.asked, self.kept) or {}
         except BadInput:
@@ -355,7 +355,7 @@ class Asked(Struct, frozen=True, gc=False):
 
 
 def same_case(then: Asked, now: Asked) -> bool | None:
-    """Whether both sides ask for the same; None if that is unknown."""
+    """Whether the case is the same on both sides; None if that is unknown."""
     if then.asks and then.asks == now.asks:
         return True
     before, after = then.data, now.data

@@ -1,4 +1,4 @@
-"""Two reports side by side: what got worse, what got better, and what is undecided.
+"""Compares two reports: what got worse, what got better, and what is undecided.
 
 Cases are matched by id; one that was changed in between is named, not compared. The verdict on each is
 made in `greenroom.results.comparisons.verdicts`. Over the whole set every case counts once, however often it ran.
@@ -44,7 +44,7 @@ _VERDICTS: dict[Trend, Verdict] = {
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """One thing that keeps the gate shut."""
+    """One reason why the quality gate fails."""
 
     kind: Literal[
         "errors", "pass_rate", "regression", "unclear", "removed", "incomparable", "skipped", "cost"
@@ -54,7 +54,7 @@ class Missed:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two reports side by side. `str(comparison)` is plain text."""
+    """Two reports compared, case by case and as a whole. `str(comparison)` is plain text."""
 
     cases: Sequence[CaseChange]
     baseline: Report = field(repr=False)
@@ -65,7 +65,7 @@ class Comparison:
     gated: Metrics = "all"
     """The metrics whose means are tested."""
     confirmed: Confirmed | None = None
-    """What running suspects again has shown; None where they were not to be run again."""
+    """What running suspects again has shown; None if that was not asked for."""
 
     def of(self, *verdicts: Verdict) -> list[CaseChange]:
         """The cases with one of these verdicts, in the order of the report."""
@@ -113,7 +113,7 @@ class Comparison:
 
     @property
     def changed(self) -> list[CaseChange]:
-        """The cases that ask for something else than before."""
+        """The cases that were changed since the baseline."""
         return self.of("changed")
 
     @property
@@ -123,14 +123,14 @@ class Comparison:
 
     @cached_property
     def compared(self) -> list[CaseChange]:
-        """The cases that were evaluated on both sides and ask for the same."""
+        """The unchanged cases that were evaluated on both sides."""
         return [c for c in self.cases if c.verdict != "changed" and c.tallies is not None]
 
     # The whole set
 
     @property
     def pass_rate(self) -> MetricChange | None:
-        """The mean of the compared cases' pass rates, then and now; None if none compares."""
+        """The mean of the compared cases' pass rates, then and now; None if no case compares."""
         found = self.tallies
         if not found:
             return None
@@ -140,7 +140,7 @@ class Comparison:
 
     @property
     def p(self) -> float | None:
-        """How likely so great a change of pass rates is if nothing changed; None if none compares."""
+        """How likely a change this large in the pass rates is if nothing changed; None if no case compares."""
         tails = self._tails
         return None if tails is None else min(1.0, 2 * min(tails))
 
@@ -151,7 +151,7 @@ class Comparison:
 
     @property
     def trend(self) -> Trend:
-        """Where the pass rates went over all compared cases."""
+        """The direction of the pass rate over all compared cases."""
         tails = self._tails
         if tails is None:
             return "unclear"
@@ -168,7 +168,7 @@ class Comparison:
 
     @cached_property
     def change(self) -> Interval | None:
-        """How much the pass rate rose, with its 95 % interval; None if none compares."""
+        """How much the pass rate rose, with its 95 % interval; None if no case compares."""
         return of_changes(self.tallies)
 
     @property
@@ -178,7 +178,7 @@ class Comparison:
 
     @cached_property
     def per_tag(self) -> Mapping[str, "Comparison"]:
-        """The same for the cases of each tag, in the order of the alphabet."""
+        """A comparison of the cases of each tag, in alphabetical order."""
         tags = sorted({tag for case in self.cases for tag in case.tags})
         return {tag: self._of_tag(tag) for tag in tags}
 
@@ -192,7 +192,7 @@ class Comparison:
 
     @cached_property
     def detectable(self) -> float | None:
-        """The smallest change of the pass rate that these cases would show four times in five.
+        """The smallest change of the pass rate that these cases would reveal four times in five.
 
         None where they could show none: with fewer than six cases.
         """
@@ -213,7 +213,7 @@ class Comparison:
 
     @cached_property
     def moved(self) -> dict[str, MetricChange]:
-        """The metrics that differ significantly, each p corrected for as many as were compared."""
+        """The metrics that differ significantly, each p corrected for the number compared."""
         asked = self.asked
         adjusted = holm([change.p if change.p is not None else 1.0 for change in asked.values()])
         return {
@@ -233,12 +233,12 @@ class Comparison:
 
     @property
     def cost(self) -> MetricChange | None:
-        """What a trial of the compared cases cost in USD; None when a price is unknown."""
+        """The average cost of a trial of the compared cases in USD; None when a price is unknown."""
         return _all_known("cost", [case.cost for case in self.compared])
 
     @property
     def seconds(self) -> MetricChange | None:
-        """How long a trial of the compared cases took; None when that is unknown."""
+        """The average seconds of a trial of the compared cases; None when that is unknown."""
         return _all_known("seconds", [case.seconds for case in self.compared])
 
     # What it comes to
@@ -276,7 +276,7 @@ class Comparison:
         return comparison_data(self)
 
     def save(self, path: str | Path) -> Path:
-        """Write it as JSON, whole or not at all, and return its path."""
+        """Write it as JSON, atomically, and return its path."""
         from greenroom.results.files import json_text, write_whole
 
         return write_whole(f"{json_text(self.data())}\n", path, "the comparison")

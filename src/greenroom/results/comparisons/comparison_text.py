@@ -25,14 +25,14 @@ NOTABLE: tuple[Verdict, ...] = (
     "added",
     "removed",
 )
-"""The verdicts that are worth a line, in the order of their weight."""
+"""The verdicts that are worth a line, the most important first."""
 
 _LABEL = 10
 _ROUNDING = 1e-9
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """What changed, a line a case, and how sure that is; without secrets."""
+    """What changed, one line per case, and how certain that is; without secrets."""
     return harmless(without_secrets("\n".join(_lines(comparison))))
 
 
@@ -64,7 +64,7 @@ def remarks(comparison: Comparison) -> Iterator[str]:
     """What else a reader should know, a line each."""
     if flips := sum(case.fell for case in comparison.flipped):
         noun = "1 flip is" if flips == 1 else f"{flips} flips are"
-        yield f"{noun} no proof. eval run --baseline runs flipped cases again."
+        yield f"{noun} not proof. eval run --baseline runs flipped cases again."
     if again := confirmed(comparison):
         yield f"Confirmed {again}."
     yield from _spent(comparison)
@@ -72,7 +72,7 @@ def remarks(comparison: Comparison) -> Iterator[str]:
     if compared < total:
         yield f"{compared} of {number_of(total, 'case')} compare: {left_out(comparison)}"
     if unknown := sum(not case.known for case in comparison.compared):
-        yield f"It is unknown whether {number_of(unknown, 'case')} asked for the same before."
+        yield f"It is unknown whether {number_of(unknown, 'case')} asked for the same thing before."
     for side, report in (("baseline", comparison.baseline), ("report", comparison.current)):
         if report.unfinished:
             yield f"note on the {side}: {report.unfinished}"
@@ -90,13 +90,13 @@ def replayed_in(report: Report) -> int:
 
 
 def called(comparison: Comparison) -> str:
-    """What the baseline is called; by the name of its file, where it has another than its set."""
+    """The name of the baseline: that of its set, or of its file if the two differ."""
     name = comparison.baseline.name
     return name if name and name != comparison.current.name else "the baseline"
 
 
 def short_name(comparison: Comparison) -> str:
-    """The same without a folder and an ending."""
+    """A baseline's name without folder and file ending."""
     name = called(comparison)
     path = PurePath(name)
     return path.stem if path.suffix == ".json" else name
@@ -131,13 +131,13 @@ def rates(comparison: Comparison) -> str:
 
 
 def _points(share: float) -> str:
-    """A difference of shares in points; one that is not there has no sign."""
+    """A difference of shares in points; zero has no sign."""
     rounded = round(100 * share)
     return f"{rounded:+d}" if rounded else "0"
 
 
 def certainty(comparison: Comparison) -> str:
-    """Whether the pass rate of the compared cases changed, as far as that is known."""
+    """Whether the pass rate of the compared cases changed, if that is known."""
     p = comparison.p
     if p is None:
         return comparison.incomparable
@@ -174,7 +174,7 @@ def shown_metric(comparison: Comparison, name: str) -> str:
 
 
 def confirmed(comparison: Comparison) -> str:
-    """How many suspects were run again, how often, and at what price; empty if none was."""
+    """How many suspects were run again, how often, and at what cost; empty if none was."""
     found = comparison.confirmed
     if found is None or not found.trials:
         return ""

@@ -1,4 +1,4 @@
-"""What a comparison comes to: what got worse, what may have, and why nothing can be said."""
+"""The conclusion of a comparison: what got worse, what may have, or why nothing can be compared."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,7 +18,7 @@ def worse(comparison: Comparison) -> list[Missed]:
 
 
 def _rates(comparison: Comparison) -> Iterator[str]:
-    """The set and the named tags, each p corrected for as many as were tested."""
+    """The set and the named tags, each p corrected for the number tested."""
     parts = {"the pass rate": comparison}
     for tag, part in comparison.per_tag.items() if comparison.tags else ():
         if tag in comparison.tags:
@@ -63,7 +63,7 @@ def _regressed(cases: Sequence[CaseChange]) -> str:
 
 
 def undecided(comparison: Comparison) -> list[Missed]:
-    """What may have got worse: suspects, flips, and a change that may be greater than the threshold."""
+    """What may have got worse: suspects, flips, and a change that may exceed the threshold."""
     flips = [case for case in comparison.flipped if case.fell]
     whys = [
         f"{number_of(len(cases), noun)} not decided: {listed([case.case_id for case in cases])}"

@@ -1,4 +1,4 @@
-"""Cases that failed after they had passed are run again: which of them, and until when.
+"""Which cases that passed before and fail now are run again, and for how long.
 
 A *suspect* passed every trial of the baseline and failed every trial now. That may be chance: a case
 that often fails was lucky then. So it is run again, round by round. One pass clears it. How
@@ -15,22 +15,22 @@ from msgspec import Struct
 MOST = 30
 """How often a suspect is run again at most."""
 ALONE = 0.015
-"""How often a single case may be named wrongly, over all runs in which nothing changed."""
+"""The share of runs without a change in which a single case may be named wrongly."""
 GROUP = 0.01
-"""How often several may be."""
+"""The share of such runs in which several may be."""
 FEW_FAILING = 5
-"""With no more cases that fail on both sides, a suspect that failed `MOST` times is believed."""
+"""With at most this many cases that fail on both sides, a suspect that failed `MOST` times is believed."""
 PATIENCE = 3
-"""After so many trials in a row that broke, a suspect is not run again."""
+"""After this many trials in a row that broke, a suspect is not run again."""
 
 _EARLY, _PLACES = 2, 10
-"""After so many more trials, so many suspects go on."""
+"""After this many more trials, this many suspects continue."""
 _TOGETHER = 5
-"""After so many more trials, those left are looked at together."""
+"""After this many more trials, those left are tested together."""
 
 
 def rare(then: int, more: int) -> float:
-    """The most a case can be likelier to pass `then` times and fail `more` + 1 times than to fail twice.
+    """How much likelier, at most, a case is to pass `then` times and fail `more` + 1 times than to fail twice.
 
     That is the greatest q^then * (1 - q)^(more - 1), whatever the case's own chance q to pass.
     """
@@ -61,7 +61,7 @@ def enough(then: int, failing: int) -> int:
 
 
 def together(suspects: int, failing: int, chance: float) -> float:
-    """How likely so many suspects are left if none has changed, each at most with this chance."""
+    """How likely this many suspects are left if none has changed, each with at most this chance."""
     whole, share = suspects + failing, chance / (1 + chance)
     return sum(
         comb(whole, k) * share**k * (1 - share) ** (whole - k) for k in range(suspects, whole + 1)
@@ -69,7 +69,7 @@ def together(suspects: int, failing: int, chance: float) -> float:
 
 
 class Group(Struct, frozen=True):
-    """Suspects that were looked at together, and how likely so many are left if none has changed."""
+    """Suspects that were tested together, and how likely this many are left if none has changed."""
 
     case_ids: tuple[str, ...]
     p: float
@@ -81,7 +81,7 @@ class Confirming:
     `then` says how often each suspect passed before, in the order of the set; `failing` how many cases
     failed on both sides; `now` how often each suspect failed already. Ask `due()`, run every case of
     it once, give each end to `take()`, and ask again until nothing is due. Nothing depends on the
-    order in which trials of a round end, so a run that was cut asks for the same trials again.
+    order in which trials of a round end, so an interrupted run asks for the same trials again.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Confirming:
         self.cleared: list[str] = []
         self.group: Group | None = None
         self.crowded_out: list[str] = []
-        """Those that were not run on because too many were left."""
+        """Suspects that were not continued because too many were left."""
         self._then, self._now, self._most = dict(then), now, most
         self._active = list(then)
         self._failed = dict.fromkeys(then, 0)
@@ -108,12 +108,12 @@ class Confirming:
         return [case_id for case_id in self._then if case_id not in decided]
 
     def due(self) -> list[str]:
-        """The cases to run once more, in the order of the set; none when all is decided."""
+        """The cases to run once more, in the order of the set; none when everything is decided."""
         level = self._level
         return [case_id for case_id in self._active if self._failed[case_id] == level]
 
     def take(self, case_id: str, passed: bool | None) -> None:
-        """Learn how a trial that was due has ended; None if it broke, which is not an observation."""
+        """Record how a trial that was due has ended; None if it broke, which is not an observation."""
         self._played[case_id] += 1
         if passed is None:
             self._broke[case_id] += 1

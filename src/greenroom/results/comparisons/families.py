@@ -1,7 +1,7 @@
-"""Metrics without their arguments: `called('refund')` and `called('cancel', never=True)` are both `called`.
+"""Metrics without their arguments: `called('refund')` and `called('cancel', never=True)` both belong to `called`.
 
 A report lists one line for each; the arguments are details. Results keep the whole name, so that two
-reports of the same cases compare whichever version wrote them.
+reports of the same cases can be compared whichever version wrote them.
 """
 
 import re
@@ -27,7 +27,7 @@ class Family(Struct, frozen=True):
 
 @lru_cache(maxsize=4096)
 def family(metric: str) -> str:
-    """The name of a metric without its arguments; a name that has none as it is."""
+    """The name of a metric without its arguments; a name without arguments unchanged."""
     found = _CALL.fullmatch(metric) if "(" in metric else None
     return found[1] if found else metric
 
@@ -43,7 +43,7 @@ def families(metrics: Mapping[str, MetricSummary]) -> dict[str, Family]:
 
 
 def shown_names(metrics: Iterable[str]) -> dict[str, str]:
-    """What to call each metric: by its name without arguments, where no other has the same."""
+    """The short name of each metric: without arguments, unless another metric has the same."""
     names = list(metrics)
     alike = Counter(map(family, names))
     return {name: family(name) if alike[family(name)] == 1 else name for name in names}

@@ -2,7 +2,7 @@
 
 A single flip is not proof: with one trial on each side, a case that ended differently is `flipped`.
 Where suspects were run again, that decides (see `greenroom.results.comparisons.confirmation`). Otherwise an exact
-test decides, corrected for as many cases as were tested (Holm), and says so where the counts are too
+test decides, corrected for the number of cases tested (Holm), and says so where the counts are too
 small. Errors and skipped cases prove nothing either way.
 """
 
@@ -60,7 +60,7 @@ def _one_sided(
 
 
 def _adjusted(pairs: Sequence[Pair]) -> dict[str, float]:
-    """Each p, corrected for as many cases as were tested and could have shown a change.
+    """Each p, corrected for the number of cases that were tested and could have shown a change.
 
     Which cases could is known before looking at which side did better, so leaving out the others
     costs no certainty.
@@ -93,7 +93,7 @@ class Confirmed(Struct, frozen=True, eq=False):
 
 
 def confirming(pairs: Iterable[Pair], most: int) -> Confirming:
-    """Which cases are to be run again, from how they ended on both sides."""
+    """The confirmation that decides which cases run again, from how they ended on both sides."""
     found = list(pairs)
     suspects = [pair for pair in found if pair.is_suspect and not pair.is_proved]
     then = {pair.case_id: pair.before.evaluated for pair in suspects}
@@ -103,14 +103,14 @@ def confirming(pairs: Iterable[Pair], most: int) -> Confirming:
 
 
 def _confirmed(pairs: Mapping[str, Pair], baseline: Report, current: Report) -> "Confirmed | None":
-    """The result for the suspects, if they were to be run again against this baseline."""
+    """The result for the suspects, if running again was asked for against this baseline."""
     if current.against is None or current.against != baseline.id:
         return None
     # The trials that were run again of each case, by an id without secrets.
     cases = Report(current.confirmed).by_case()
     clean = clean_ids(cases, redactor())
     again = {clean[case_id]: results for case_id, results in cases.items()}
-    # As many trials as there are were allowed.
+    # The limit is unknown here, but every trial that ran was within it.
     decided = confirming(pairs.values(), most=1 + max(map(len, again.values()), default=0))
     waiting = {case_id: iter(results) for case_id, results in again.items()}
     while due := decided.due():
@@ -119,7 +119,7 @@ def _confirmed(pairs: Mapping[str, Pair], baseline: Report, current: Report) -> 
             if result is not None and _was_run(result):
                 decided.take(case_id, end_of(result))
         if any(result is None or not _was_run(result) for _, result in ran):
-            break  # the run did not go on from here
+            break  # the run stopped here
     return Confirmed(decided, again)
 
 
@@ -171,7 +171,7 @@ def _case(pair: Pair, bars: Mapping[str, float], confirmed: Confirmed | None) ->
 def _judged(pair: Pair, adjusted: float | None, confirmed: Confirmed | None) -> Judged:
     if pair.is_proved:
         shares = f"passed {_share(pair.before)} before, failed now"
-        return "regressed", f"{shares}; nothing in this run was left to chance"
+        return "regressed", f"{shares}; this run is deterministic"
     if confirmed is not None and pair.is_suspect:
         return _by_confirming(pair, confirmed)
     if adjusted is not None:
@@ -183,7 +183,7 @@ def _judged(pair: Pair, adjusted: float | None, confirmed: Confirmed | None) -> 
 
 
 def _by_counts(pair: Pair, adjusted: float, *, tested: bool) -> Judged:
-    """What the counts of several trials say; about a fall only where suspects were not run again."""
+    """The verdict from several trials' counts; a fall only if suspects were not run again."""
     if pair.rise == 0:
         return "unchanged", ""
     shares = f"passed {_share(pair.before)} before, {_share(pair.after)} now (p = {pair.p:.2g})"
@@ -192,7 +192,7 @@ def _by_counts(pair: Pair, adjusted: float, *, tested: bool) -> Judged:
     if adjusted <= ALPHA:
         return ("improved" if pair.rise > 0 else "regressed"), shares
     verdict: Verdict = "suspect" if pair.is_suspect else "unclear"
-    many = f" among so many cases ({adjusted:.2g})" if pair.p <= ALPHA else ""
+    many = f" among this many cases ({adjusted:.2g})" if pair.p <= ALPHA else ""
     return verdict, f"{shares}: too few trials to tell{many}"
 
 
@@ -216,9 +216,9 @@ def _why_open(pair: Pair, confirmed: Confirmed, failed: int) -> str:
     if left_out := next((r for r in again if not _was_run(r)), None):
         return f"; {'; '.join(left_out.notes)}"
     if again and end_of(again[-1]) is None:
-        return "; it could not go on: its last trial broke"
+        return "; it could not continue: its last trial broke"
     if pair.case_id in decided.crowded_out:
-        return "; it did not go on, because so many cases failed that had passed"
+        return "; it was not continued, because too many cases that had passed failed"
     if failed >= MOST and pair.before.evaluated == 1:
         others = f"{decided.failing} other cases fail"
         return (

@@ -1,4 +1,4 @@
-"""Intervals, exact and sequential tests, agreement: how sure a figure is."""
+"""Intervals, exact and sequential tests, agreement: how certain a figure is."""
 
 from typing import TYPE_CHECKING
 

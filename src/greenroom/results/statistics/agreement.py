@@ -1,7 +1,7 @@
-"""How far people, or a judge and people, agree on the same things, beyond what luck would bring.
+"""How far people, or a judge and people, agree on the same items, beyond what chance would bring.
 
-Two who say yes nine times in ten agree on most things without looking. Kappa takes that away: 1 is full
-agreement, 0 is what luck would bring. Its interval comes from drawing the table of answers again and again.
+Two graders who say yes nine times in ten agree on most items by chance. Kappa corrects for that: 1 is full
+agreement, 0 is what chance would bring. Its interval comes from resampling the table of answers.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from random import Random
 from greenroom.results.statistics.intervals import percent
 
 FEWEST = 20
-"""With fewer items in common, nothing is said about agreement but the count."""
+"""With fewer items in common, only their number is reported."""
 _DRAWS = 2_000
 _SEED = 20_260_101
 
@@ -23,8 +23,8 @@ _SEED = 20_260_101
 class Agreement:
     """How far two graders agree. `str(agreement)` says it in a sentence.
 
-    `luck` is the share of items on which they would agree by luck alone, if each said what they say as often
-    as they do. `kappa` is None where that is all of them: both always say the same one thing. `low` and
+    `luck` is the share of items on which they would agree by chance alone, if each gave their answers as often
+    as they do. `kappa` is None where that is all of them: both always give the same answer. `low` and
     `high` bound its 95 % interval.
     """
 
@@ -42,23 +42,21 @@ class Agreement:
 
     @property
     def is_enough(self) -> bool:
-        """Whether there are enough items to speak of agreement."""
+        """Whether there are enough items to measure agreement."""
         return self.items >= FEWEST
 
     def __str__(self) -> str:
         if not self.is_enough:
-            return f"have graded {self.items} of the same; it takes {FEWEST} to speak of agreement"
+            return f"have graded {self.items} of the same items; it takes {FEWEST} to measure agreement"
         said = f"agree on {self.agreed} of {self.items} ({percent(self.share, 0)}); "
         if self.kappa is None or self.low is None or self.high is None:
-            return f"{said}both always give the same answer, so luck explains all of it"
+            return f"{said}both always give the same answer, so chance explains all of it"
         bounds = f"{self.low:.2f} to {self.high:.2f}"
-        return (
-            f"{said}by luck it would be {percent(self.luck, 0)}: kappa {self.kappa:.2f} ({bounds})"
-        )
+        return f"{said}by chance it would be {percent(self.luck, 0)}: kappa {self.kappa:.2f} ({bounds})"
 
 
 def agreement_between(one: Mapping[str, str], other: Mapping[str, str]) -> Agreement:
-    """Cohen's kappa of two graders, each as what they said of which item, over the items that both graded."""
+    """Cohen's kappa of two graders, each given as answers by item, over the items that both graded."""
     table = Counter((one[item], other[item]) for item in one if item in other)
     items = sum(table.values())
     if not items:
@@ -75,7 +73,7 @@ def agreement_between(one: Mapping[str, str], other: Mapping[str, str]) -> Agree
 
 
 def _luck(cells: Sequence[float], words: int) -> float:
-    """How often they would agree if what one says had nothing to do with what the other says."""
+    """How often they would agree if their answers were independent."""
     total = sum(cells)
     rows = [sum(cells[n * words : (n + 1) * words]) for n in range(words)]
     columns = [sum(cells[n::words]) for n in range(words)]
@@ -100,9 +98,9 @@ def _interval(cells: Sequence[int], words: int) -> tuple[float, float]:
 
 
 def alpha(units: Iterable[Sequence[str]]) -> float | None:
-    """Krippendorff's alpha: how far any number of graders agree; what one left out is not a disagreement.
+    """Krippendorff's alpha: how far any number of graders agree; a missing answer is not a disagreement.
 
-    Each unit is what its graders said of it. None where no two answers can differ.
+    Each unit holds its graders' answers. None if no two answers can differ.
     """
     weights: dict[tuple[str, str], float] = {}
     for unit in units:

@@ -1,7 +1,7 @@
-"""What a judge's verdicts are worth, by what people said of some of the same trials.
+"""How reliable a judge's verdicts are, measured by people's grades of some of the same trials.
 
-A judge that passes a tenth of what people would fail makes every pass rate look better than it is. How often
-it errs is known from a few graded trials only, so that belongs into the interval as well.
+A judge that passes a tenth of what people would fail makes every pass rate look better than it is. How
+often it errs is known only from a few graded trials, so the interval includes that uncertainty too.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,10 +20,10 @@ from greenroom.results.totals import cases_of
 
 
 class Calibration(Struct, frozen=True):
-    """How often a judge says what people say.
+    """How often a judge agrees with people.
 
     `passed` counts the trials that people passed, `failed` those that they failed: in how many of them the
-    judge said the same, and how many there are. Where people are divided, nothing is counted.
+    judge said the same, and how many there are. Trials on which people are divided do not count.
     """
 
     passed: Tally
@@ -33,9 +33,9 @@ class Calibration(Struct, frozen=True):
 
     @classmethod
     def of(cls, labels: LabelSet, judges: Mapping[str, str] | None = None) -> "Calibration":
-        """What the grades of a label set say about its judge.
+        """The calibration of a judge from the grades of a label set.
 
-        `judges` are the digests of a run's metrics, as its plan has them. Grades of another judge are left
+        `judges` are the digests of a run's metrics, from its plan. Grades of another judge are left
         out, and BadInput is raised if no others are left: they say nothing about this one.
         """
         items = _of_this_judge(labels, judges)
@@ -64,15 +64,15 @@ class Calibration(Struct, frozen=True):
         self._check_sides()
 
     def _check_sides(self) -> None:
-        """Refuse counts that say nothing of one side; BadInput."""
+        """Refuse counts that say nothing about one side; BadInput."""
         for tally, which, what in (
             (self.passed, "passed", "fails wrongly"),
-            (self.failed, "failed", "lets pass"),
+            (self.failed, "failed", "passes wrongly"),
         ):
             if not _counted(tally)[1]:
                 raise BadInput(
-                    f"people have {which} none of these trials, so that nothing is known of what the judge {what}. "
-                    f"Draw more trials, or from a run with others."
+                    f"no trial here was {which} by people, so it is unknown how often the judge {what}. "
+                    f"Draw more trials, or draw from another run."
                 )
 
     def rate(self, report: Report) -> Interval | None:
@@ -82,8 +82,8 @@ class Calibration(Struct, frozen=True):
     def corrected(self, tallies: Iterable[Tally]) -> Interval | None:
         """The pass rate that people would give, from the judge's verdicts on each case; None with too few.
 
-        The estimate is that of Rogan and Gladen, its 95 % interval that of Lang and Reiczigel: it holds what
-        chance does to the run, and to the grades that the judge was measured by.
+        The estimate is that of Rogan and Gladen, its 95 % interval that of Lang and Reiczigel: it includes
+        the chance in the run and in the grades that the judge was measured by.
         """
         found = [_counted(tally) for tally in tallies if tally[1]]
         self._check_sides()
@@ -92,7 +92,7 @@ class Calibration(Struct, frozen=True):
         count = as_sure_as(found)
         (right, good), (wrong, bad) = self.passed, self.failed
         skill = right / good + wrong / bad - 1
-        # Seen with a few more on both sides, so that no share is 0 or 1 for sure.
+        # A few more are added on both sides, so that no share is exactly 0 or 1.
         rate = (count * seen.share + Z * Z / 2) / (count + Z * Z)
         hits, holds = (right + 1) / (good + 2), (wrong + 1) / (bad + 2)
         if min(skill, hits + holds - 1) <= 0:
@@ -106,7 +106,7 @@ class Calibration(Struct, frozen=True):
         spread += middle**2 * of_hits + (1 - middle) ** 2 * of_holds
         middle += 2 * Z * Z * (middle * of_hits - (1 - middle) * of_holds)
         half = Z * sqrt(spread) / (hits + holds - 1)
-        # Verdicts that the grades can hardly explain push all of it to an edge; it is not surer for that.
+        # Verdicts that the grades can hardly explain push the interval to an edge; that does not make it surer.
         alone = wilson(share, count)
         low, high = max(middle - half, 0.0), min(middle + half, 1.0)
         return Interval(share, min(low, alone.low), max(high, alone.high))
@@ -118,11 +118,11 @@ class Calibration(Struct, frozen=True):
 
 
 def _counted(tally: Tally) -> Tally:
-    """Counts of trials as they are; BadInput if they are none."""
+    """The counts of trials; BadInput if they are not valid."""
     some, of = tally
     if not 0 <= some <= of:
         raise BadInput(
-            f"{some!r} of {of!r} is no count of trials. Give how many of them, and of how many."
+            f"{some!r} of {of!r} is not a number of trials. Give how many of them, and of how many."
         )
     return tally
 
@@ -153,7 +153,7 @@ def _by_people(labels: LabelSet) -> dict[str, bool | None]:
 
 
 def judged_tallies(report: Report, metric: str) -> list[Tally]:
-    """How many trials of each case a judge passed, of how many that it measured; without one, as a whole."""
+    """How many trials of each case a judge passed, of how many that it measured; without a metric, by the verdict on the whole trial."""
     found: list[Tally] = []
     for trials in cases_of(report):
         verdicts = [one for trial in trials if (one := _verdict(trial, metric)) is not None]

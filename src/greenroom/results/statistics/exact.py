@@ -18,9 +18,9 @@ _WORK = 2_000_000
 
 @lru_cache(maxsize=1024)
 def fisher(passed: int, total: int, passed_then: int, total_then: int) -> float:
-    """How likely two shares differ this much or more if both sides are equally good.
+    """How likely two shares are to differ this much or more if both sides are equally good.
 
-    Fisher's exact test with two sides: all tables with the same margins that are no likelier.
+    Fisher's two-sided exact test: over all tables with the same margins that are no likelier.
     """
     good = passed + passed_then
     seen = comb(total, passed) * comb(total_then, passed_then)
@@ -29,18 +29,18 @@ def fisher(passed: int, total: int, passed_then: int, total_then: int) -> float:
 
 
 def fisher_floor(good: int, total: int, total_then: int) -> float:
-    """The least that Fisher's test could say, however these `good` ones were shared out."""
+    """The smallest p that Fisher's test could give, however these `good` ones were distributed."""
     return min(1.0, min(_tables(good, total, total_then)) / comb(total + total_then, good))
 
 
 def _tables(good: int, total: int, total_then: int) -> list[int]:
-    """In how many ways each table with these margins comes about."""
+    """The number of ways in which each table with these margins can arise."""
     first, last = max(0, good - total_then), min(total, good)
     return [comb(total, k) * comb(total_then, good - k) for k in range(first, last + 1)]
 
 
 def sign(better: int, worse: int) -> float:
-    """How likely pairs that changed are split so unevenly if each may go either way.
+    """How likely changed pairs are to split this unevenly if each may go either way.
 
     For pairs of one trial each this is McNemar's exact test.
     """
@@ -55,7 +55,7 @@ def sign(better: int, worse: int) -> float:
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Each p for as many questions as were asked at once, after Holm; in the same order."""
+    """Each p corrected for the number of tests made at once (Holm), in the same order."""
     found, highest = [0.0] * len(ps), 0.0
     for rank, place in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
         highest = max(highest, min(1.0, (len(ps) - rank) * ps[place]))
@@ -67,15 +67,15 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 Tallies = tuple[int, int, int, int]
-"""Of one case: how many trials passed and how many were evaluated, then and now."""
+"""The counts of one case: how many trials passed and how many were evaluated, then and now."""
 
 
 def stratified(cases: Iterable[Tallies]) -> tuple[float, float]:
-    """How likely the mean pass rate falls so far, and rises so far, if nothing changed.
+    """How likely the mean pass rate is to fall this far, and to rise this far, if nothing changed.
 
     If nothing changed, it is chance which of a case's trials ran now. So the trials of each
-    case are dealt again in all ways, and every case counts once. With one trial on each side this is
-    McNemar's exact test with one side.
+    case are redistributed in all possible ways, and every case counts once. With one trial on each side this is
+    McNemar's one-sided exact test.
     """
     telling = Counter(case for case in cases if 0 < case[0] + case[2] < case[1] + case[3])
     return _dealt(tuple(sorted(telling.items())))
@@ -92,7 +92,7 @@ def _dealt(cases: tuple[tuple[Tallies, int], ...]) -> tuple[float, float]:
     span = sum(s.span * count for s, count in zip(strata, counts, strict=True))
     terms = sum(len(s.chances) * count for s, count in zip(strata, counts, strict=True))
     if span * terms > 2 * _WORK:
-        # The sum of hundreds of cases is as good as normal; corrected for its steps.
+        # The sum of hundreds of cases is nearly normal; corrected for its steps.
         mean = fsum(s.mean * count for s, count in zip(strata, counts, strict=True))
         spread = sqrt(fsum(s.variance * count for s, count in zip(strata, counts, strict=True)))
         half = gcd(*(s.weight for s in strata)) / 2
@@ -105,7 +105,7 @@ def _dealt(cases: tuple[tuple[Tallies, int], ...]) -> tuple[float, float]:
 
 
 class _Stratum:
-    """One case: how many of its passed trials may have been dealt to now, and how likely that is."""
+    """One case: how many of its passed trials could fall on the current side, and how likely each number is."""
 
     def __init__(self, case: Tallies, weight: int) -> None:
         passed_then, total_then, passed, total = case
@@ -132,7 +132,7 @@ class _Stratum:
 
 
 def _weights(cases: Sequence[Tallies], counts: Sequence[int]) -> list[int]:
-    """How much one passed trial more moves each case's difference of pass rates, in whole numbers.
+    """How much one more passed trial moves each case's difference of pass rates, in whole numbers.
 
     They are rounded where exact ones would take too long: a test of rounded differences is still
     exact, since rounding does not know which side is which.
@@ -153,9 +153,9 @@ def _weights(cases: Sequence[Tallies], counts: Sequence[int]) -> list[int]:
 
 
 def flips_of_values(differences: Sequence[float]) -> float:
-    """How likely pairs differ so much in sum if each might as well have differed the other way.
+    """How likely pairs are to differ this much in total if each might as well have differed the other way.
 
-    All sign flips are counted, none are drawn. Values are taken to a small part of the greatest
+    All sign flips are counted, not sampled. Values are rounded to a small part of the greatest
     difference; shares of up to twelve parts are exact.
     """
     greatest = max(map(abs, differences), default=0.0)
@@ -190,14 +190,14 @@ def _flipped(differences: tuple[int, ...]) -> float:
         up = sum(value > 0 for value in differences)
         return sign(up, len(sizes) - up)
     if sum(sizes) * len(sizes) > _WORK:
-        # Hundreds of pairs: their sum is as good as normal.
+        # Hundreds of pairs: their sum is nearly normal.
         return 2 * normal(-seen / sqrt(sum(size * size for size in sizes)))
     return _as_far(tuple(sizes), seen)
 
 
 @lru_cache(maxsize=256)
 def _as_far(sizes: tuple[int, ...], seen: int) -> float:
-    """The share of all sign flips whose sum is at least `seen` away from nothing."""
+    """The share of all sign flips whose sum is at least `seen` away from 0."""
     # One number holds how many flips come to each sum, in fields so wide that none runs over; a flip
     # of one size moves all of them.
     width, ways = len(sizes) + 1, 1

@@ -1,6 +1,6 @@
-"""How sure a pass rate is: 95 % intervals in which a case's trials count as one cluster.
+"""How certain a pass rate is: 95 % intervals in which a case's trials count as one cluster.
 
-Trials of one case resemble each other, so a hundred trials of ten cases tell less than a hundred
+Trials of one case resemble each other, so a hundred trials of ten cases say less than a hundred
 cases. What the cases' own pass rates show decides how much less.
 """
 
@@ -13,7 +13,7 @@ from msgspec import Struct
 Z = 1.959963984540054
 """How many standard errors a 95 % interval reaches to each side."""
 Z_POWER = 0.8416212335729143
-"""How many more it takes to notice a difference four times in five."""
+"""How many more standard errors it takes to notice a difference four times in five."""
 
 _MANY = 200
 _STEPS = 60
@@ -47,7 +47,7 @@ def _near(share: float) -> float:
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """A share in percent; what is not quite all is never rounded up to 100 %."""
+    """A share in percent; less than all is never rounded up to 100 %."""
     rounded = round(share * 100, digits)
     short_of_all = 100 - 10**-digits
     return f"{min(rounded, short_of_all) if share < 1 else rounded:.{digits}f} %"
@@ -73,7 +73,7 @@ def of_cases(tallies: Iterable[Tally]) -> Interval | None:
     """The interval of the pass rate over many cases; None with fewer than two evaluated ones.
 
     The rate is the mean of the cases' own, so each counts once however often it ran. The
-    interval is Wilson's at the number of independent trials that would be as sure. Where the trials
+    interval is Wilson's at the number of independent trials that would be as certain. Where the trials
     of every case agree, or there is one of each, that is the number of cases.
     """
     found = [tally for tally in tallies if tally[1] > 0]
@@ -85,13 +85,13 @@ def of_cases(tallies: Iterable[Tally]) -> Interval | None:
 
 
 def as_sure_as(tallies: Sequence[Tally]) -> float:
-    """How many independent trials would be as sure as these, all of which were evaluated."""
+    """How many independent trials would be as certain as these, all of which were evaluated."""
     rates = [passed / evaluated for passed, evaluated in tallies]
     return _effective(rates, [count for _, count in tallies])
 
 
 def _effective(rates: Sequence[float], counts: Sequence[int]) -> float:
-    """How many independent trials would be as sure as these: no fewer than cases."""
+    """How many independent trials would be as certain as these: at least the number of cases."""
     cases = len(rates)
     if all(rate == 0 for rate in rates) or all(rate == 1 for rate in rates):
         return cases
@@ -135,13 +135,13 @@ def of_changes(pairs: Sequence[tuple[Tally, Tally]]) -> Interval | None:
 
 
 def normal(z: float) -> float:
-    """How likely a standard normal value lies below `z`."""
+    """The probability that a standard normal value is below `z`."""
     return erfc(-z / sqrt(2)) / 2
 
 
 @lru_cache(maxsize=1024)
 def student(freedom: int) -> float:
-    """How many standard errors a 95 % interval reaches with so many degrees of freedom."""
+    """How many standard errors a 95 % interval reaches with this many degrees of freedom."""
     if freedom > _MANY:
         # The expansion of Cornish and Fisher about the normal distribution.
         z = Z
@@ -159,7 +159,7 @@ def student(freedom: int) -> float:
 
 
 def _within(t: float, freedom: int) -> float:
-    """How likely Student's t lies between -t and t; the sum is finite for whole degrees of freedom."""
+    """The probability that Student's t is between -t and t; the sum is finite for whole degrees of freedom."""
     angle = atan(t / sqrt(freedom))
     odd = freedom % 2
     term = cos(angle) if odd else 1.0

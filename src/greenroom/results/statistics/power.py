@@ -1,4 +1,4 @@
-"""What a set of cases could have noticed at all."""
+"""The smallest change that a set of cases could reveal."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -13,9 +13,9 @@ _ROUNDS = 50
 
 
 def detectable(differences: Sequence[float], trials: int) -> float | None:
-    """The smallest change of the pass rate that these cases would show four times in five.
+    """The smallest change of the pass rate that these cases would reveal four times in five.
 
-    It follows from how much the cases' own changes are scattered, and is never less than what moves
+    It follows from how much the cases' own changes are scattered, and is at least what moves
     enough cases for an exact test. None where no change could be shown: with fewer than six cases.
     `trials` is the least number of trials that a case had.
     """
@@ -26,7 +26,7 @@ def detectable(differences: Sequence[float], trials: int) -> float | None:
     variance = fsum((value - mean) ** 2 for value in differences) / (count - 1)
     # A case that fails a little more often shows it in one of its trials.
     moving = 1 - (1 - share) ** (1 / trials)
-    # The change that stands out of the cases' scatter, to which the change itself adds.
+    # The change that stands out from the cases' scatter, to which the change itself adds.
     reach, step = student(count - 1) + Z_POWER, 1 / (count * trials)
     found = 0.0
     for _ in range(_ROUNDS):
