@@ -111,7 +111,7 @@ async def test_state_of_user_and_app_outlives_a_conversation_and_temp_a_turn_not
     # What others changed meanwhile is seen when the first conversation goes on.
     first = await perform(count, "e", ledger=first, store=store)
     assert counts(first) == {"session": 3, "user": 4, "app": 5}
-    with pytest.raises(BadInput, match="one of user 'u7'"):
+    with pytest.raises(BadInput, match="belongs to user 'u7'"):
         await perform(count, "f", ledger=first, user="u8", store=store)
 
 
@@ -172,7 +172,7 @@ async def test_another_agent_an_older_ledger_and_an_unknown_id_are_refused(store
     with pytest.raises(BadLedger, match="agent has changed"):
         await perform(desk("other"), "Hi", ledger=ledger.copy(), store=store)
     ledger = await perform(desk("one", "two"), "Go on", ledger=ledger, store=store)
-    with pytest.raises(BadLedger, match="has gone on"):
+    with pytest.raises(BadLedger, match="was continued elsewhere"):
         await perform(desk("one", "two"), "Go on", ledger=older, store=store)
     with pytest.raises(NotFound, match="no conversation 'x'"):
         await perform(desk("one"), "Hi", conversation="x", store=store)
@@ -183,7 +183,7 @@ async def test_two_processes_do_not_go_on_with_one_conversation_at_once(store):
     ledger = await perform(agent, "Hi", store=store)
     held = Conversations(store.database).open(ledger, {})
     try:
-        with pytest.raises(StoreFailed, match="under way in another process"):
+        with pytest.raises(StoreFailed, match="in use by another process"):
             await perform(agent, "Go on", ledger=ledger, store=store)
     finally:
         held.close()
@@ -239,7 +239,7 @@ async def test_a_ledger_that_went_another_way_is_not_mixed_with_the_kept_one(sto
     await perform(agent, "this way", ledger=ledger, store=store)
     for said in ("that way", "and on"):
         await perform(agent, said, ledger=other, store=False)
-    with pytest.raises(BadLedger, match="has gone on"):
+    with pytest.raises(BadLedger, match="was continued elsewhere"):
         await perform(agent, "and home", ledger=other, store=store)
     [facts] = Conversations(store.database).list()
     assert Conversations(store.database).ledger(facts.id).dumps() == ledger.dumps()

@@ -469,7 +469,7 @@ def test_a_file_that_makes_no_sense_is_left_out(tmp_path: Path, content: bytes) 
 def test_one_holder_at_a_time(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "run")
     assert is_held(tmp_path / "run")
-    with pytest.raises(StoreFailed, match="run 'run' is under way in another process"):
+    with pytest.raises(StoreFailed, match="run 'run' is in use by another process"):
         Journal(tmp_path / "run")
     journal.close(remove=False)
     assert not is_held(tmp_path / "run")

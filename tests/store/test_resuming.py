@@ -219,9 +219,9 @@ async def test_a_run_that_is_under_way_in_another_process_is_refused(tmp_path: P
     with WarmPython(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(StoreFailed, match=f"run '{run.id}' is under way in another process"):
+        with pytest.raises(StoreFailed, match=f"run '{run.id}' is in use by another process"):
             await resumed(tmp_path, cases(), resume=run.id)
-        with pytest.raises(StoreFailed, match="is under way in another process"):
+        with pytest.raises(StoreFailed, match="is in use by another process"):
             Store(tmp_path).delete(run.id)
         holder.communicate()
     report, _ = await resumed(tmp_path, cases(), resume=run.id)

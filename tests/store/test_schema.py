@@ -171,7 +171,7 @@ def test_a_run_that_another_process_has_resumed_is_written_no_more(tmp_path: Pat
     add(store, resumed, row("c"))
     assert set(store.keys(run.id)) == {Key("a", 1), Key("c", 1)}
     store.delete(run.id)
-    with pytest.raises(StoreFailed, match="was deleted from the store while it was under way"):
+    with pytest.raises(StoreFailed, match="was deleted from the store while it was running"):
         add(store, resumed, row("d"))
 
 

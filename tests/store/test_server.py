@@ -176,7 +176,7 @@ async def test_conversations_are_kept_on_a_server(postgres: Server) -> None:
     assert not facts.is_open
     assert timeless_lines(kept.ledger(facts.id)) == timeless_lines(ledger)
     held = kept.open(ledger, {})
-    with pytest.raises(StoreFailed, match=r"conversation .* is under way in another process"):
+    with pytest.raises(StoreFailed, match=r"conversation .* is in use by another process"):
         Conversations(Store(store.address).database).open(ledger, {})
     held.close()
     kept.delete(facts.id)
@@ -232,7 +232,7 @@ def test_a_store_is_not_migrated_under_a_run(postgres: Server, shard: str) -> No
         run = store.begin(Plan(name="s", called="n", shards=3 if shard else 0), connection)
     journal = store.journal(run.id, shard)
     _set_format(store, schema.VERSION - 1)
-    with pytest.raises(StoreFailed, match=f"is used for run '{run.id}'"):
+    with pytest.raises(StoreFailed, match=f"is in use for run '{run.id}'"):
         store.database.upgrade()
     journal.close(remove=False)
 
@@ -275,7 +275,7 @@ async def test_who_may_look_sees_what_has_ended_and_nothing_under_way(
     assert reader.under_way(report.id) == []
     with pytest.raises(StoreFailed, match="table events"), reader.database.connected() as one:
         one.execute("select * from events")
-    with pytest.raises(StoreFailed, match="greenroom_writer to those who run"):
+    with pytest.raises(StoreFailed, match="greenroom_writer to users who run"):
         await played(reader)
     assert dict(reader.database.about())["user"] == "u_reader, who may look at runs"
 

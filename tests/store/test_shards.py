@@ -60,7 +60,7 @@ async def test_a_named_run_that_is_under_way_is_not_begun_twice(tmp_path: Path) 
     first = Asked(lambda request: f"Answer to {request.last}", cut=2)
     await run(tmp_path, first, cancel=first.cancel, concurrency=1)
     journal = store.journal(store.runs()[0].id)
-    with pytest.raises(StoreFailed, match="is under way in another process"):
+    with pytest.raises(StoreFailed, match="is in use by another process"):
         await run(tmp_path)
     journal.close(remove=False)
 
@@ -108,7 +108,7 @@ async def test_two_processes_cannot_have_the_same_shard(tmp_path: Path) -> None:
     [one] = store.runs()
     journal = store.journal(one.id, "2/2")
     assert store.run(one.id).status == "running"
-    with pytest.raises(StoreFailed, match="is under way in another process"):
+    with pytest.raises(StoreFailed, match="is in use by another process"):
         await run(tmp_path, shard="2/2")
     journal.close(remove=False)
 
@@ -137,7 +137,7 @@ async def test_a_shared_run_is_deleted_with_all_its_shards(tmp_path: Path) -> No
     report = await run(tmp_path, shard="1/2")
     store = Store(tmp_path)
     journal = store.journal(report.id, "2/2")
-    with pytest.raises(StoreFailed, match="is under way"):
+    with pytest.raises(StoreFailed, match="is in use by"):
         store.delete(report.id)
     journal.close(remove=True)
     store.delete(report.id)

@@ -95,7 +95,7 @@ async def test_cases_that_are_asked_for_one_by_one_share_what_is_read_ahead(tmp_
 
 def test_a_ledger_that_is_not_there_is_named(tmp_path: Path) -> None:
     run = begun(Store(tmp_path))
-    with pytest.raises(NotFound, match=r"no trial 2 of case 'a' any more"):
+    with pytest.raises(NotFound, match=r"no longer has trial 2 of case 'a'"):
         Store(tmp_path).ledger(run.id, Key("a", 2))
 
 
@@ -126,7 +126,7 @@ def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(tmp_path: Path) 
     store = Store(tmp_path)
     first, second = begun(store), begun(store)
     assert store.run(first.id).id == first.id
-    with pytest.raises(NotFound, match="several runs begin with '2'"):
+    with pytest.raises(NotFound, match="the ids of several runs begin with '2'"):
         store.run("2")
     store.delete(second.id)
     assert store.run(first.id[:-1]).id == first.id
@@ -150,7 +150,7 @@ def test_a_run_whose_process_is_gone_was_interrupted(tmp_path: Path) -> None:
     run = begun(store)
     journal = store.journal(run.id)
     assert store.run(run.id).status == "running"
-    with pytest.raises(StoreFailed, match=f"run '{run.id}' is under way in another process"):
+    with pytest.raises(StoreFailed, match=f"run '{run.id}' is in use by another process"):
         store.latest_open(run.plan)
     journal.close(remove=False)
     assert store.run(run.id).status == "interrupted"
@@ -225,7 +225,9 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "runs.db") as connection:
         connection.execute(f"pragma user_version = {VERSION + 1}")
     connection.close()
-    with pytest.raises(StoreFailed, match=r"written by a newer Greenroom \(format 5, known 4\)"):
+    with pytest.raises(
+        StoreFailed, match=r"written by a newer Greenroom \(format 5; this one knows up to 4\)"
+    ):
         Store(tmp_path).runs()
 
 

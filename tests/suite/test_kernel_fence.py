@@ -250,7 +250,7 @@ def test_a_run_that_the_kernel_fenced_is_not_resumed_without_it(tmp_path: Path) 
     case = Case("one", "Hello?", expect=Expect(contains="Hello"))
     agent, store = f"{SHOP}:greets", tmp_path / "runs"
     begun = rehearse(agent, [case], fence="kernel", workers=1, store=store)
-    with pytest.raises(BadInput, match="the kernel held its fence"):
+    with pytest.raises(BadInput, match="the kernel enforced its fence"):
         rehearse(agent, [case], store=store, resume=begun.id)
     again = rehearse(agent, [case], fence="kernel", workers=1, store=store, resume=begun.id)
     assert again.results[0].status == "passed"

@@ -180,7 +180,7 @@ def test_of_two_that_resume_one_run_one_is_refused(postgres: Server, tmp_path: P
         told = [process.communicate()[0].decode() for process in (one, other)]
     codes = sorted((one.returncode, other.returncode))
     assert codes[1] == 3, told
-    assert "is under way in another process" in "".join(told)
+    assert "is in use by another process" in "".join(told)
     acts.finish()
     acts.check()
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Run", "RunStatus", "Store", "default_store"]
 
-# SQLite is loaded when something is to be remembered.
+# Loaded when first used: SQLite is needed only if something is stored.
 __getattr__, __dir__ = lazy(
     __name__,
     {

@@ -1,17 +1,17 @@
-"""Texts as the columns of a table hold them, also those that are no whole characters."""
+"""Strings as table columns hold them, including those with half a surrogate pair."""
 
 import json
 
 ODD = "\ufffe\uffff"
-"""How a text begins that is kept as JSON, where a column takes no bytes in place of a text."""
+"""The first characters of a string that is kept as JSON, where a text column takes no bytes."""
 
 
 class OddText(bytes):
-    """A text that cannot go into a column as it is."""
+    """A string that cannot go into a column unchanged, as bytes."""
 
 
 def to_column(text: str) -> str | OddText:
-    """A text as a column takes it: half a character, as a cut stream leaves it, goes as bytes."""
+    """A string as a column takes it: half a surrogate pair, which an interrupted stream leaves, goes as bytes."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -20,7 +20,7 @@ def to_column(text: str) -> str | OddText:
 
 
 def from_column(stored: str | bytes) -> str:
-    """The text that `to_column` wrote."""
+    """The string that `to_column` wrote."""
     if isinstance(stored, bytes):
         return stored.decode(errors="surrogatepass")
     return json.loads(stored[len(ODD) :]) if stored.startswith(ODD) else stored

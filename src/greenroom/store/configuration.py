@@ -1,4 +1,4 @@
-"""Where runs are kept, as an option, a variable or a project says, and what is hidden."""
+"""Where runs are kept (by option, variable or project setting), and which variables are hidden."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -11,16 +11,16 @@ PLACE = ".greenroom"
 PLACE_VARIABLE = "GREENROOM_STORE"
 OFF = "off"
 _SERVERS = ("postgresql", "postgres")
-"""How the address of a store on a server begins, before `://`; a folder has no such beginning."""
+"""The part before `://` in the address of a store on a server; a folder has none."""
 _CREDENTIALS = (
     *("PGPASSWORD", "PGPASSFILE", "PGSERVICE", "PGSERVICEFILE"),
     *("PGSSLCERT", "PGSSLKEY"),
 )
-"""The variables by which libpq proves who it is."""
+"""The variables with libpq's credentials."""
 
 
 def is_server(place: str | Path) -> bool:
-    """Whether a place is the address of a server, and no folder; BadInput if it is an address of another kind."""
+    """Whether a place is a server's address, not a folder; BadInput for an address of another kind."""
     kind, is_address, _ = str(place).partition("://")
     if is_address and kind not in _SERVERS:
         # The rest of it may hold a password.
@@ -32,12 +32,12 @@ def is_server(place: str | Path) -> bool:
 
 
 def chosen_place() -> str:
-    """Where a variable or the nearest pyproject says that runs are kept; empty if neither does."""
+    """The place for runs, from a variable or the nearest pyproject; empty if neither names one."""
     return os.environ.get(PLACE_VARIABLE) or configured_place()
 
 
 def place_of(given: object) -> str:
-    """The place that `store=` names, or the usual one if it names none; empty for `off`."""
+    """The place that `store=` names, or the default one if it names none; empty for `off`."""
     if given is None or given is True or given == "":
         given = chosen_place() or PLACE
     if given is False or given == OFF:
@@ -55,7 +55,7 @@ def withheld(place: str) -> list[str]:
 
 
 def without(names: Collection[str], environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a process that keeps nothing in any store, and has none of these variables."""
+    """An environment for a process that must not store anything, without these variables."""
     kept = {name: value for name, value in environment.items() if name not in names}
     return {**kept, PLACE_VARIABLE: OFF}
 

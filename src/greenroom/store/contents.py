@@ -1,4 +1,4 @@
-"""What a store has: runs, their trials, and the report of each."""
+"""Reading a store: its runs, their trials, and the report of each."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -40,22 +40,22 @@ _JOURNALS: Holdable = "journals"
 _ALL = 2**62
 _AHEAD = 64
 _AHEAD_BYTES = 2_000_000
-"""So many ledgers are read together with the one that is asked for: the next will be soon."""
+"""How many ledgers are read ahead: the next ones are usually asked for soon."""
 _AT_ONCE = 1_000
-"""The results of smaller runs are read together and kept: they are asked for more than once."""
+"""Results of runs with fewer trials are read at once and kept: they are asked for more than once."""
 _SPREAD = 10
-"""The trials of a run lie together if so many positions for each of them hold all."""
+"""The trials of a run count as stored together if they span at most this many positions each."""
 _LAST = 2**63 - 1
 _MAY_BE_RETRIED = "error_type is not null and error_type <> 'InDoubt'"
 _VERDICT = (
     "verdict, case when covers_code <> 0 then digest else '' end, case_id, trial, ledger_size"
 )
-"""What is read of a trial: its verdict, what its case asks if that is known, and where its ledger is."""
+"""The columns read for a trial: its verdict, the digest of its case if known, and where its ledger is."""
 RUN = f"select id, status, begun, ended, seconds, plan, notes, attempt, {', '.join(COUNTED)} from runs"
 
 
 class StoreReader:
-    """What can be read from a store; nothing is changed by it."""
+    """Everything that can be read from a store; it changes nothing."""
 
     __slots__ = ("database",)
 
@@ -69,11 +69,11 @@ class StoreReader:
 
     @property
     def place(self) -> Path:
-        """The folder of the store; beside a server, the one for the files that belong to this machine."""
+        """The folder of the store; for a server, the one for files that belong to this machine."""
         return self.database.folder
 
     def runs(self, *, unfinished: bool = False, limit: int | None = None) -> list[Run]:
-        """Every run, the latest first, or those that have not come to their end. No trial is read."""
+        """Every run, the latest first, or only the unfinished ones. No trial is read."""
         if not self.database.exists():
             return []
         wanted = " where status <> 'finished'" if unfinished else ""
@@ -98,9 +98,9 @@ class StoreReader:
         ]
 
     def changes(self, after: int = 0, limit: int = 1_000) -> list[Change]:
-        """What was written after this position, by any process, in the order of the commits.
+        """The changes written after this position, by any process, in the order of the commits.
 
-        The position of the last one is where to ask next. Of a row that was written several times
+        The position of the last one is where to ask next. If a row was written several times,
         the last writing counts.
         """
         query = (
@@ -133,12 +133,12 @@ class StoreReader:
         return store_id, position
 
     def under_way(self, run_id: str) -> list[CutTrial]:
-        """The trials that a process has under way now, up to their last event."""
+        """The trials that a process is running now, up to their last event."""
         names = journal_names(run_id, self.run(run_id).plan.shards)
         return [cut for name in names for cut in self.database.under_way(name)]
 
     def run(self, given: str) -> Run:
-        """The run with this id, or the only one whose id begins so."""
+        """The run with this id, or the only one whose id begins with it."""
         found: list[Run] = []
         if given and self.database.exists():
             with self.database.connected() as connection:
@@ -150,13 +150,15 @@ class StoreReader:
             return found[0]
         if found:
             ids = ", ".join(run.id for run in found)
-            raise NotFound(f"several runs begin with {given!r}: {ids}. Give more of its id.")
+            raise NotFound(
+                f"the ids of several runs begin with {given!r}: {ids}. Give more of the id."
+            )
         raise NotFound(
             f"there is no run {given!r} in {self.address}. `greenroom runs list` shows what is there."
         )
 
     def latest_open(self, plan: Plan, *, errors: bool = False) -> Run:
-        """The latest run of this set that is not finished; with `errors`, or that can retry some."""
+        """The latest run of this set that is not finished; with `errors`, also one with errors that can be retried."""
         wanted = (plan.evalset_id, plan.name)
         runs = [run for run in self.runs() if (run.plan.evalset_id, run.plan.name) == wanted]
         for run in runs:
@@ -165,14 +167,14 @@ class StoreReader:
         for run in runs:
             if run.status == "running":
                 raise under_way(run.id)
-        wish = "unfinished, or has an error that can be tried again" if errors else "unfinished"
+        wish = "unfinished, or has an error that can be retried" if errors else "unfinished"
         raise NotFound(
             f"no run of {plan.name or plan.evalset_id or 'this set'!r} in {self.address} is "
-            f"{wish}. `greenroom runs list` shows what is there; leave --resume out to begin one."
+            f"{wish}. `greenroom runs list` shows what is there; leave out --resume to start a new run."
         )
 
     def latest_called(self, name: str, plan: Plan) -> Run | None:
-        """The latest run of this set with this name, if it is not finished; StoreFailed if it is under way."""
+        """The latest run of this set with this name, if it is not finished; StoreFailed if it is running."""
         wanted = (name, plan.evalset_id, plan.name)
         for run in self.runs(unfinished=True):
             if (run.plan.called, run.plan.evalset_id, run.plan.name) == wanted:
@@ -182,7 +184,7 @@ class StoreReader:
         return None
 
     def has_errors(self, run: Run) -> bool:
-        """Whether a run that is not under way has trials that ended in an error and may be retried."""
+        """Whether a run that is not running has trials that ended in an error and may be retried."""
         if run.status == "running":
             return False
         query = f"select 1 from trials where run_id = ? and {_MAY_BE_RETRIED} limit 1"
@@ -190,9 +192,9 @@ class StoreReader:
             return connection.execute(query, (run.id,)).fetchone() is not None
 
     def keys(self, run_id: str, *, broken: bool = True) -> dict[Key, str]:
-        """The finished trials of a run, each with the digest of its case; those set aside too.
+        """The finished trials of a run, each with the digest of its case; including those set aside.
 
-        `broken=False` leaves those out that ended in an error, but not where a real tool may act
+        `broken=False` leaves those out that ended in an error, except where a real tool may act
         twice if they run again.
         """
         query = "select case_id, trial, digest from trials where run_id = ?"
@@ -203,7 +205,7 @@ class StoreReader:
             return {Key(from_column(case_id), trial): digest for case_id, trial, digest in rows}
 
     def spent(self, run_id: str) -> tuple[float, float]:
-        """What a run has cost in USD so far, and its dearest trial; those that were replaced too."""
+        """The cost of a run in USD so far, and of its most expensive trial, including replaced trials."""
         # What format 1 knew of replaced trials is one sum, as trial 0.
         query = (
             "select coalesce(sum(usd), 0.0), coalesce(max(case when trial > 0 then usd end), 0.0) "
@@ -214,7 +216,7 @@ class StoreReader:
         return spent, dearest
 
     def tallies(self, run: Run) -> list[Tally]:
-        """How many trials of each case passed, of how many that were evaluated, where any was."""
+        """How many trials of each case passed, of how many evaluated; cases without an evaluated trial are left out."""
         query = (
             "select passed, evaluated, count(*) from ("
             "select sum(case when status = 'passed' then 1 else 0 end) as passed, count(*) as evaluated "
@@ -234,12 +236,12 @@ class StoreReader:
         return [(Key(from_column(case_id), trial), cost) for case_id, trial, cost in rows]
 
     def results(self, run_id: str) -> Iterator[tuple[Key, CaseResult]]:
-        """The results of a run in the order of its cases; their ledgers are read when asked for."""
+        """The results of a run in the order of its cases; ledgers are read when they are asked for."""
         for kept in self._kept(run_id, "place >= 0 order by place, trial"):
             yield kept.key, kept.result
 
     def facts(self, run_id: str, wanted: str = "place >= 0", *values: object) -> Iterator[Facts]:
-        """What figures and lists need of the same, in a fraction of the time."""
+        """The facts of a run's trials, for figures and lists, in a fraction of the time."""
         ledgers = RunLedgers(self, run_id)
         query = f"select {_VERDICT} from trials where {self.found_by(run_id)} and {wanted} order by place, trial"
         with self.database.connected() as connection:
@@ -249,7 +251,7 @@ class StoreReader:
                 yield verdict_of(facts_in, verdict, ledger, asks)
 
     def found_by(self, run_id: str) -> str:
-        """The condition that finds all trials of a run: by where they lie, if they lie together.
+        """The SQL condition that finds all trials of a run: by position, if they are stored together.
 
         By its id alone they are found in the order of their cases, each in another place of the table,
         which takes twice as long for a large run.
@@ -259,17 +261,17 @@ class StoreReader:
             count, first, last = connection.execute(query, (run_id,)).fetchone()
         if not count or last - first > _SPREAD * count:
             return "run_id = ?"
-        # Something is added to the id to keep SQLite from looking it up.
+        # The id is concatenated so that SQLite does not use its index.
         return f"position between {first} and {last} and run_id || '' = ?"
 
     def results_after(self, run_id: str, position: int) -> Iterator[Kept]:
-        """What was kept of a run after this position, as it was written; trials set aside too."""
+        """The trials of a run stored after this position, in that order, including those set aside."""
         return self._kept(run_id, "position > ? order by position", position)
 
     def results_of(
         self, run_id: str, case_id: str, ledgers: RunLedgers | None = None
     ) -> list[CaseResult]:
-        """The trials of one case. Who asks for one case after the other gives `ledgers` to all of them."""
+        """The trials of one case. To read several cases, pass the same `ledgers` each time."""
         wanted = "case_id = ? and place >= 0 order by trial"
         rows = self.trials(verdict_in, run_id, wanted, to_column(case_id), ledgers=ledgers)
         return [result for *_, result in rows]
@@ -286,7 +288,7 @@ class StoreReader:
         *values: object,
         ledgers: RunLedgers | None = None,
     ) -> Iterator[tuple[int, int, Key, T]]:
-        """Position, place and key of the trials that are `wanted`, and what is read of their verdicts."""
+        """Position, place and key of the trials that are `wanted`, and what was read from their verdicts."""
         ledgers = ledgers or RunLedgers(self, run_id)
         query = f"select position, place, {_VERDICT} from trials where run_id = ? and {wanted}"
         with self.database.connected() as connection:
@@ -296,7 +298,7 @@ class StoreReader:
                 yield position, place, ledger.key, verdict_of(read, verdict, ledger, asks)
 
     def report(self, given: str) -> Report:
-        """What a run has come to so far. The results of a large one are read as they are asked for."""
+        """The report of a run so far. The results of a large run are read when they are asked for."""
         run = self.run(given)
         results = self._results(run)
         again = self._kept(
@@ -327,9 +329,9 @@ class StoreReader:
         return StoredResults(self, run.id, run.plan.trials, latest, count)
 
     def packed_ledgers(self, run_id: str, key: Key) -> dict[Key, bytes]:
-        """The ledger of a finished trial as it is kept, and some of those that were kept next."""
+        """The ledger of a finished trial as it is stored, and some of those stored next."""
         query = (
-            # Something is added to the id to keep SQLite from looking at the whole run for each of its parts.
+            # The id is concatenated so that SQLite does not scan the whole run for each part.
             "with asked (first) as "
             "(select position from trials where run_id = ? and case_id = ? and trial = ?) "
             "select case_id, trial, ledger from asked join trials on position between first "
@@ -352,7 +354,7 @@ class StoreReader:
     def ledger(
         self, run_id: str, key: Key, column: Literal["ledger", "judging"] = "ledger"
     ) -> Ledger:
-        """The ledger of a finished trial, or with `judging` that of what its metrics asked."""
+        """The ledger of a finished trial, or with `judging` the ledger of its metrics."""
         with self.database.connected() as connection:
             query = f"select {column} from trials where run_id = ? and case_id = ? and trial = ?"
             found = connection.execute(
@@ -382,7 +384,7 @@ def run_from(row: tuple[Any, ...]) -> Run:
 
 
 def _missing(run_id: str, key: Key) -> NotFound:
-    return NotFound(f"run {run_id!r} has no trial {key.trial} of case {key.case_id!r} any more.")
+    return NotFound(f"run {run_id!r} no longer has trial {key.trial} of case {key.case_id!r}.")
 
 
 def _unfinished(run: Run) -> list[str]:

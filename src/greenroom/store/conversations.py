@@ -19,7 +19,7 @@ from greenroom.store.rows import next_position
 
 _CONVERSATIONS: Holdable = "conversations"
 _CAN_WAIT = (ModelCalled, NodeStarted, Noted)
-"""Events that are made again if a process dies before the next one: they paid for nothing and did nothing."""
+"""Events that need not be saved at once: if the process dies, they are recreated without cost or effect."""
 _TURN_OVER = InvocationEnded.__struct_config__.tag
 KEPT_SCOPES = ("user", "app")
 """Scopes of the state that outlive a conversation."""
@@ -34,7 +34,7 @@ class ConversationFacts(Struct, frozen=True):
     begun: float
     updated: float
     is_open: bool
-    """Whether a process is at work on it."""
+    """Whether a process is working on it."""
 
 
 class Conversations:
@@ -57,7 +57,7 @@ class Conversations:
         ]
 
     def ledger(self, conversation_id: str) -> Ledger:
-        """What has happened in a conversation so far."""
+        """The ledger of a conversation so far."""
         query = "select line from conversation_events where conversation_id = ? order by seq"
         lines: list[bytes] = []
         if self._database.exists():
@@ -72,7 +72,7 @@ class Conversations:
         return Ledger.loads(text, f"conversation {conversation_id!r}")
 
     def unfinished(self, prefix: str) -> tuple[str, ...]:
-        """The ids with this prefix of those whose last event is not the end of a turn."""
+        """The ids, with this prefix, of the conversations whose last turn has not ended."""
         if not self._database.exists():
             return ()
         query = (
@@ -85,7 +85,7 @@ class Conversations:
         return tuple(key for key, line in rows if json.loads(bytes(line))["kind"] != _TURN_OVER)
 
     def delete(self, conversation_id: str) -> None:
-        """Forget a conversation and what only it attached. What it left in the state of its user and app stays."""
+        """Delete a conversation and the attachments only it has. The state of its user and app stays."""
         held = self._database.hold(_CONVERSATIONS, conversation_id)
         try:
             with self._database.connected(to_write=True) as connection, transaction(connection):
@@ -99,7 +99,7 @@ class Conversations:
         self._database.tidy()
 
     def kept_state(self, owners: Mapping[str, str]) -> State:
-        """What is remembered for these owners, such as {"user": "u7", "app": "desk"}."""
+        """The state of these owners, such as {"user": "u7", "app": "desk"}."""
         found: State = {}
         if not self._database.exists():
             return found
@@ -113,9 +113,9 @@ class Conversations:
         return found
 
     def open(self, ledger: Ledger, owners: Mapping[str, str]) -> "OpenConversation":
-        """Hold a conversation so that no other process goes on with it; StoreFailed if one does.
+        """Lock a conversation so that no other process continues it; StoreFailed if one does.
 
-        A conversation that is known keeps its owners: give none, or the same.
+        An existing conversation keeps its owners: give none, or the same.
         """
         first = started(ledger)
         conversation_id = first.run_id if first is not None else new_conversation_id()
@@ -141,13 +141,13 @@ class Conversations:
         for scope, owner in given.items():
             if owner and owner != known[scope]:
                 raise BadInput(
-                    f"conversation {conversation_id!r} is one of {scope} {known[scope]!r}, not of "
-                    f"{owner!r}. Begin another one for {owner!r}."
+                    f"conversation {conversation_id!r} belongs to {scope} {known[scope]!r}, not to "
+                    f"{owner!r}. Start another one for {owner!r}."
                 )
         return known
 
     def _count(self, conversation_id: str, ledger: Ledger) -> int:
-        """How many events are kept; any that the ledger does not have would be lost if it went on from here."""
+        """How many events are stored; StoreFailed if the ledger lacks any, as they would be lost."""
         query = (
             "select seq, line from conversation_events where conversation_id = ? "
             "order by seq desc limit 1"
@@ -157,18 +157,18 @@ class Conversations:
         if last is None:
             return 0
         count: int = last[0] + 1
-        # An event is known by the time when it was written down.
+        # An event is identified by the time when it was recorded.
         if count > len(ledger) or json.loads(last[1])["at"] != ledger[count - 1].at:
             raise BadLedger(
-                f"conversation {conversation_id!r} has gone on: {count} events are kept, and they are "
-                f"not the first of the {len(ledger)} of the ledger that was given. Continue it by its "
+                f"conversation {conversation_id!r} was continued elsewhere: {count} events are stored, and they are "
+                f"not the first of the {len(ledger)} in the given ledger. Continue it by its "
                 f"id: perform(agent, …, conversation={conversation_id!r})."
             )
         return count
 
 
 class OpenConversation:
-    """A conversation that this process goes on with."""
+    """A conversation that this process has locked to continue."""
 
     def __init__(
         self,
@@ -191,12 +191,12 @@ class OpenConversation:
         self._before = self._owned_state()
 
     def record(self, event: Event) -> None:
-        """Keep what happened. What was paid for, and what is about to act, is on disk on return."""
+        """Save an event. What was paid for, and what is about to act, is on disk when this returns."""
         if not isinstance(event, _CAN_WAIT):
             self.flush()
 
     def flush(self) -> None:
-        """Write what is not on disk yet, and what it did to the state of the user and the app."""
+        """Write what is not on disk yet, and the changes to the state of the user and the app."""
         self._held.check()
         events = self._ledger[self._written :]
         for event in events:
@@ -240,7 +240,7 @@ class OpenConversation:
         return {scope: dict(state.get(scope, {})) for scope in KEPT_SCOPES}
 
     def _changed_state(self) -> list[tuple[str, str, str | None]]:
-        """The keys of user and app that this conversation has changed; None where one is gone."""
+        """The keys of user and app that this conversation has changed; None if one was removed."""
         found: list[tuple[str, str, str | None]] = []
         state = self._ledger.fold()
         for scope in KEPT_SCOPES:
@@ -253,7 +253,7 @@ class OpenConversation:
         return found
 
     def close(self) -> None:
-        """Write the rest, and let others go on with it."""
+        """Write the rest, and let others continue it."""
         try:
             if self._written < len(self._ledger):
                 self.flush()
@@ -262,5 +262,5 @@ class OpenConversation:
 
 
 def new_conversation_id() -> str:
-    """Sorts by the time it was made; no other one can be guessed from it."""
+    """A new id: it sorts by the time of creation, and no other one can be guessed from it."""
     return f"{strftime('%Y%m%d-%H%M%S')}-{urandom(4).hex()}"

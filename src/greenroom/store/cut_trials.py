@@ -1,7 +1,7 @@
-"""What a process that ended had under way, read from its journal.
+"""The trials that a process left unfinished, read from its journal.
 
-A last line without its end is where the process was cut: what it was about had not begun. Any other line
-that cannot be read is damage, and hides what may have happened: such a trial is in doubt.
+A last line without its end is where the process died: what it announced had not begun. Any other line
+that cannot be read is damage, and may hide what happened: such a trial is in doubt.
 """
 
 import json
@@ -17,14 +17,14 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.store.runs import Key
 from greenroom.store.slots import ALONE, SLOT, SLOTS
 
-# What a line begins with: which trial it is, an event of the run, one of what the metrics asked.
+# The first letter of a line: the trial's title, an event of the trial, or an event of its metrics.
 TRIAL = b"T"
 AGENT = b"A"
 JUDGE = b"J"
 
 
 class CutTrial:
-    """A trial that was under way when its process ended."""
+    """A trial that was in progress when its process ended."""
 
     __slots__ = ("damage", "digest", "judging", "key", "lacks_secrets", "ledger", "where")
 
@@ -35,28 +35,28 @@ class CutTrial:
         self.ledger = read.ledger
         self.judging = read.judging
         self.damage = read.damage
-        """Why not all of it can be read, so that it is unknown what it did."""
+        """Why a part of it cannot be read, so that it is unknown what it did."""
         self.lacks_secrets = lacks_secrets
-        """Whether secrets were taken out of it, so that nothing can go on from here."""
+        """Whether secrets were removed from it, so that it cannot be continued."""
 
     def discard(self) -> None:
-        """Leave nothing of it."""
+        """Remove it from the journal."""
 
 
 class _CutInFile(CutTrial):
-    """One that stands in a file of the journal."""
+    """An interrupted trial in a file of the journal."""
 
     __slots__ = ("_path", "_stretch", "neighbours")
 
     def __init__(self, path: Path, stretch: range, read: "LastTrial") -> None:
         super().__init__(str(path), read)
         self.neighbours: set[_CutInFile] = set()
-        """Those that stand in the same file."""
+        """The interrupted trials in the same file."""
         self._path = path
         self._stretch = stretch
 
     def discard(self) -> None:
-        """Leave nothing of it in its file, and no file without anything in it."""
+        """Remove it from its file, and the file if it is then empty."""
         self.neighbours.discard(self)
         if not self.neighbours:
             self._path.unlink(missing_ok=True)
@@ -67,12 +67,12 @@ class _CutInFile(CutTrial):
 
 
 class CutTrials:
-    """All that earlier processes had under way when they ended."""
+    """All trials that earlier processes left unfinished."""
 
     def __init__(self) -> None:
         self.trials: list[_CutInFile] = []
         self.nameless: list[str] = []
-        """Where something stands that is not even readable enough to say which trial it was."""
+        """Places with data so damaged that the trial it belongs to is unknown."""
 
     def take(self, path: Path, begin: int, data: bytes) -> _CutInFile | None:
         """Read a slot or a file; the trial in it, if that can be read."""
@@ -90,7 +90,7 @@ class CutTrials:
 
 
 def left_over(folder: Path, under_way: Path | None = None) -> CutTrials:
-    """What earlier processes had under way when they ended.
+    """Read the trials that earlier processes left unfinished.
 
     `under_way` is the shared file of this process, which stays even if it is empty.
     """
@@ -106,9 +106,9 @@ def left_over(folder: Path, under_way: Path | None = None) -> CutTrials:
 
 
 def being_written(folder: Path) -> Sequence[CutTrial]:
-    """What a process has under way now, read next to it: nothing is held or removed.
+    """The trials that a process is running now, read while it works: nothing is locked or removed.
 
-    What is half written or half wiped in this moment is left out.
+    What is half written or half wiped at this moment is left out.
     """
     found = CutTrials()
     for path in folder.glob("*"):
@@ -117,7 +117,7 @@ def being_written(folder: Path) -> Sequence[CutTrial]:
                 found.take(path, 0, path.read_bytes())
             elif path.suffix == SLOTS:
                 _in_slots(path, found)
-    # A trial that moves from a slot into a file of its own is in both for a moment.
+    # A trial that moves from a slot into its own file is in both for a moment.
     whole = sorted((one for one in found.trials if not one.damage), key=lambda one: len(one.ledger))
     return list({one.key: one for one in whole}.values())
 
@@ -134,11 +134,11 @@ def _in_slots(path: Path, found: CutTrials) -> list[_CutInFile]:
 
 
 class Damaged(Exception):
-    """A place in which something stands that cannot be read."""
+    """A place whose data cannot be read."""
 
 
 class LastTrial(Struct, frozen=True):
-    """A trial as its lines tell it."""
+    """A trial as read from its lines."""
 
     key: Key
     digest: str
@@ -148,13 +148,13 @@ class LastTrial(Struct, frozen=True):
 
 
 def last_trial(data: bytes, where: str) -> LastTrial | None:
-    """The last trial of which lines are in `data`, up to the line at which it was cut."""
+    """The last trial in `data`, up to the line at which it was interrupted."""
     text, _, rest = data.partition(b"\0")
     *lines, torn = text.split(b"\n")
     whole = _whole_part(torn)
     if whole:
         lines.append(whole)
-    damage = "something was written over" if rest or (whole and whole != torn) else ""
+    damage = "something was overwritten" if rest or (whole and whole != torn) else ""
     end = len(lines)
     for begun in (at for at in reversed(range(end)) if lines[at][:1] == TRIAL):
         try:
@@ -169,7 +169,7 @@ def last_trial(data: bytes, where: str) -> LastTrial | None:
         except (ValueError, GreenroomError) as error:
             ledgers, damage = (Ledger(), Ledger()), damage or str(error)
         if not damage and end - begun - 1 < expected:
-            end = begun  # cut while it was written down again: what stands before it counts
+            end = begun  # interrupted while it was being rewritten: what comes before it counts
             continue
         return LastTrial(key, digest, *ledgers, damage)
     if damage or (lines and end):

@@ -1,7 +1,7 @@
-"""What the store asks of a database. There are two: a file of SQLite, and a schema of a Postgres server.
+"""The interface of the store's databases. There are two: an SQLite file, and a schema on a Postgres server.
 
 Both have the same tables and run the same SQL. What differs is here: how a connection is opened, who may
-write, what is locked, and where trials under way are recorded.
+write, what is locked, and where trials in progress are recorded.
 """
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
@@ -19,12 +19,12 @@ from greenroom.store.runs import Key
 
 T = TypeVar("T")
 Settled = Callable[[StoreFailed | None], None]
-"""Called in any thread with None once all is on disk, or with the reason why it cannot be."""
+"""Called in any thread: with None once everything is on disk, or with the reason why it cannot be."""
 Holdable = Literal["journals", "conversations"]
-"""What one process at a time may work on: a run, or a conversation."""
+"""What only one process at a time may work on: a run, or a conversation."""
 _LONGEST_PAUSE = 1.0
 _CLOSING = 5.0
-"""Seconds for which a lost connection is opened again once the run is being closed."""
+"""For how many seconds a lost connection is retried once the run is closing."""
 
 
 class Rows(Protocol):
@@ -50,7 +50,7 @@ class Connection(Protocol):
         ...
 
     def execute(self, sql: str, values: Sequence[object] = ..., /) -> Rows:
-        """Run a statement; a `?` stands for each value."""
+        """Run a statement; each `?` is replaced by a value."""
         ...
 
     def executemany(self, sql: str, rows: Iterable[Sequence[object]], /) -> object:
@@ -74,47 +74,47 @@ class Connection(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the connection."""
         ...
 
 
 @contextmanager
 def transaction(connection: Connection) -> Generator[None]:
-    """All or nothing; the right to write is taken at once, so no transaction fails half-way."""
+    """A transaction: all or nothing. The write lock is taken at the start, so none fails half-way."""
     connection.begin()
     try:
         yield
         connection.commit()
     except BaseException:
-        # A full disk has rolled back already.
+        # On a full disk, the engine has already rolled back.
         if connection.in_transaction:
             connection.rollback()
         raise
 
 
 class Hold(Protocol):
-    """The right of this process to work on something that no other may work on."""
+    """A lock: this process may work on something, and no other may."""
 
     def check(self) -> None:
-        """StoreFailed if it was lost meanwhile, and another process has it now."""
+        """Raise StoreFailed if the lock was lost and another process has it now."""
         ...
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         ...
 
 
 class TrialEntry(Protocol):
-    """Where one trial under way is recorded."""
+    """The journal entry of one trial in progress."""
 
     @property
     def ledger(self) -> bytes:
-        """The run as JSON lines."""
+        """The trial's events as JSON lines."""
         ...
 
     @property
     def judging(self) -> bytes:
-        """What the metrics asked, as JSON lines."""
+        """The metrics' events as JSON lines."""
         ...
 
     def begin(self, key: Key, digest: str) -> None:
@@ -122,19 +122,19 @@ class TrialEntry(Protocol):
         ...
 
     def restore(self, ledger: Ledger, judging: Ledger) -> bool:
-        """Record what an earlier process had recorded; whether it is safe now."""
+        """Record what an earlier process had recorded; return whether it is safe now."""
         ...
 
     def agent(self, event: Event) -> None:
-        """Record an event of the run."""
+        """Record an event of the trial."""
         ...
 
     def judge(self, event: Event) -> None:
-        """Record an event of the measuring."""
+        """Record an event of its metrics."""
         ...
 
     def settle(self, tell: Settled) -> None:
-        """Call `tell` when all that was recorded is on disk, or with the reason why no tool may act."""
+        """Call `tell` when everything recorded is on disk, or with the reason why no tool may act."""
         ...
 
     def forget(self) -> None:
@@ -143,33 +143,33 @@ class TrialEntry(Protocol):
 
 
 class RunJournal(Protocol):
-    """The trials of one run that are under way, recorded by one process at a time."""
+    """The journal of one run's trials in progress, written by one process at a time."""
 
     attempt: int
     """Which process works on the run: each one that resumes it has a higher number."""
     fail: Callable[[str], None]
     """Called in any thread with the reason why nothing more can be written."""
     nameless: list[str]
-    """Where something was left, but not readable enough to say which trial it was."""
+    """Places with data so damaged that the trial it belongs to is unknown."""
 
     def entry(self) -> TrialEntry:
         """An empty entry for a trial that begins."""
         ...
 
     def release(self, entry: Any) -> None:
-        """Take back the entry of a trial that is safe in the database."""
+        """Free the entry of a trial that is safe in the database."""
         ...
 
     def left_over(self) -> list[CutTrial]:
-        """What earlier processes had under way when they ended."""
+        """The trials that earlier processes left unfinished."""
         ...
 
     def freeze(self) -> None:
-        """Record nothing more: what follows is the noise of stopping, and no part of the run."""
+        """Record nothing more: events caused by stopping are not part of the run."""
         ...
 
     def close(self, *, remove: bool) -> None:
-        """Let go of the run; `remove` what is left of the journal once all is safe in the database."""
+        """Release the run; `remove` what is left of the journal once everything is safe in the database."""
         ...
 
 
@@ -179,40 +179,40 @@ class Database(Protocol):
     address: str
     """What `--store` takes to name it; without a password."""
     folder: Path
-    """Where files next to it may lie: logs, plays."""
+    """The folder for files next to it: logs, plays."""
     patience: float
-    """For how many seconds a lost connection is tried again before a run stops."""
+    """For how many seconds a lost connection is retried before a run stops."""
 
     def exists(self) -> bool:
         """Whether there is anything to read."""
         ...
 
     def connected(self, *, to_write: bool = False) -> AbstractContextManager[Connection]:
-        """A connection for a while, to read by unless asked otherwise; its errors become ours."""
+        """A connection for a while, for reading unless `to_write`; its errors become StoreFailed."""
         ...
 
     def open(self) -> Connection:
-        """A connection to write by, whose commits are on disk when they return."""
+        """A connection for writing, whose commits are on disk when they return."""
         ...
 
     def check(self, connection: Connection) -> None:
-        """StoreFailed if what is written by this connection would be lost."""
+        """Raise StoreFailed if what this connection writes would be lost."""
         ...
 
     def failure(self, error: Exception) -> StoreFailed | None:
-        """The error to raise for one of the engine's; None if it is not one of these."""
+        """The error to raise for one of the engine's errors; None for any other error."""
         ...
 
     def is_lost(self, error: Exception) -> bool:
-        """Whether an error means that the connection is gone, and another one may do."""
+        """Whether an error means that the connection was lost, and a new one may work."""
         ...
 
     def hold(self, kind: Holdable, name: str) -> Hold:
-        """The right to work on a run or a conversation; StoreFailed while another process has it."""
+        """Lock a run or a conversation; StoreFailed while another process has the lock."""
         ...
 
     def held(self, kind: Holdable, names: Collection[str]) -> set[str]:
-        """Those of these that a process is at work on."""
+        """The names, among these, that a process is working on."""
         ...
 
     def journal(self, run_id: str, shard: str = "") -> RunJournal:
@@ -220,53 +220,53 @@ class Database(Protocol):
         ...
 
     def removing(self, name: str) -> AbstractContextManager[None]:
-        """Hold a journal while its run is deleted, and leave nothing of it; StoreFailed if it is held."""
+        """Lock a journal while its run is deleted, then remove it; StoreFailed if another process holds it."""
         ...
 
     def under_way(self, name: str) -> list[CutTrial]:
-        """The trials in this journal that a process has under way now, up to their last event."""
+        """The trials in this journal that a process is running now, up to their last event."""
         ...
 
     def keep_attachments(self, written: bytes | str, owner: str) -> None:
-        """Keep the bytes of what a run or conversation is about to mention, as far as they are at hand."""
+        """Keep the bytes of attachments that a run or conversation is about to mention, where available."""
         ...
 
     def put_aside(self, run_id: str, ledger: bytes, connection: Connection) -> bytes:
-        """A packed ledger as a row keeps it: itself, or where it lies if it is large."""
+        """A packed ledger as a row keeps it: the bytes themselves, or where they are if it is large."""
         ...
 
     def fetched(self, stored: bytes) -> bytes:
-        """The packed ledger that a row keeps so."""
+        """The packed ledger from what a row keeps."""
         ...
 
     def cleared(self, owner: str, connection: Connection) -> None:
-        """Forget what only this run or conversation needed, inside the transaction that deletes it."""
+        """Delete what only this run or conversation needed, inside the transaction that deletes it."""
         ...
 
     def upgrade(self, blobs: str = "") -> str:
-        """Make the tables, or bring them to today's format, as `greenroom store` asks; what was done.
+        """Create the tables or migrate them to the current format; return what was done.
 
-        `blobs` is where what is large is kept from now on; empty for the usual place.
+        `blobs` is where large data is kept from now on; empty for the default place.
         """
         ...
 
     def about(self) -> list[tuple[str, str]]:
-        """What `greenroom store check` says of it: each fact with its name before it."""
+        """The facts that `greenroom store check` shows, each with its name."""
         ...
 
     def environment(self) -> dict[str, str]:
-        """What another process must find in its environment to open the store by its address."""
+        """The environment variables that another process needs to open the store by its address."""
         ...
 
     def tidy(self) -> None:
-        """Give the space of what was deleted back."""
+        """Reclaim the space of what was deleted."""
         ...
 
 
 class Reconnecting:
-    """A connection to write by that is opened again if it was lost, until patience is at an end.
+    """A connection for writing that is reopened if it was lost, until the patience runs out.
 
-    What is done by it must be harmless to do twice: a commit may have worked although its answer was lost.
+    Work done with it must be idempotent: a commit may have worked although its answer was lost.
     """
 
     def __init__(
@@ -279,7 +279,7 @@ class Reconnecting:
         self._latest = inf
 
     def do(self, work: Callable[[Connection], T]) -> T:
-        """What `work` comes to."""
+        """The result of `work`."""
         until, pause = 0.0, 0.05
         while True:
             try:
@@ -289,7 +289,7 @@ class Reconnecting:
                     raise
                 self.close()
                 if not self._was_open:
-                    raise  # it may never have been there
+                    raise  # the server may never have been reachable
                 until = until or monotonic() + self._database.patience
                 if monotonic() + pause > min(until, self._latest):
                     raise
@@ -309,12 +309,12 @@ class Reconnecting:
         return self._connection
 
     def close(self) -> None:
-        """Let go of the connection; the next work opens another."""
+        """Close the connection; the next work opens another."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
 
     def stop_waiting(self) -> None:
-        """Be patient only for a moment from now on; for any thread."""
-        # Not for none at all: the server may notice a moment later that a connection before this one is gone.
+        """From now on, retry only for a moment; may be called from any thread."""
+        # Not zero: the server may take a moment to notice that an earlier connection is gone.
         self._latest = monotonic() + _CLOSING

@@ -1,4 +1,4 @@
-"""The events of a trial under way as lines, and which of them cannot wait."""
+"""The events of a trial in progress as lines, and which of them must be written at once."""
 
 from threading import Lock
 from typing import cast
@@ -19,13 +19,13 @@ from greenroom.store.cut_trials import AGENT, JUDGE, TRIAL
 from greenroom.store.failpoints import failpoint
 from greenroom.store.runs import Key
 
-# What was paid for, may be about to act, or rests; what has acted, if it was real.
+# Written at once: what was paid for, is about to act, or came to rest; and real tools that acted.
 _URGENT = {ModelReplied, ModelFailed, ToolCalled, Remembered}
 _RETURNED = {ToolReturned, ToolFailed}
 
 
 class Recorded:
-    """The events of one side of a trial, as lines once they go to the file."""
+    """The events of one side of a trial, encoded as lines when they go to the file."""
 
     __slots__ = ("fresh", "lines", "mark")
 
@@ -33,18 +33,18 @@ class Recorded:
         self.mark = mark
         self.fresh: list[Event] = []
         self.lines: list[bytes] = []
-        """Some at a time, as they were written out together."""
+        """The written lines, in the groups they were written in."""
 
     def written_out(self) -> bytes:
         """The lines of the events that were not yet written out, for the file."""
         fresh = self.fresh.copy()
-        del self.fresh[: len(fresh)]  # what another thread has added meanwhile stays
+        del self.fresh[: len(fresh)]  # what another thread has added in the meantime stays
         lines = encoded_lines(fresh)
         self.lines.append(lines)
         return self._marked(lines)
 
     def _marked(self, lines: bytes) -> bytes:
-        # JSON spells out the line breaks of a text: those that are there end a line.
+        # JSON escapes line breaks in strings, so each one here ends a line.
         return self.mark + lines[:-1].replace(b"\n", b"\n" + self.mark) + b"\n"
 
     def again(self) -> bytes:
@@ -67,7 +67,7 @@ class Recorded:
 
 
 class RecordedTrial:
-    """What was recorded of one trial under way; a journal says where it is written."""
+    """What was recorded of one trial in progress; each journal decides where it is written."""
 
     __slots__ = ("_about", "_agent", "_judge", "_title", "_writing", "is_frozen")
 
@@ -89,40 +89,40 @@ class RecordedTrial:
         """Write what an earlier process had recorded."""
         self._agent.fresh += ledger
         self._judge.fresh += judging
-        # The title says how much there is: a part of it would be mistaken for a shorter run.
+        # The title says how much there is: a part of it would be mistaken for a shorter trial.
         self._title = title({**self._about, "lines": len(ledger) + len(judging)})
         self._write()
 
     def agent(self, event: Event) -> None:
-        """Write down an event of the run."""
+        """Record an event of the trial."""
         self._agent.fresh.append(event)
         if type(event) in _URGENT or (type(event) in _RETURNED and _has_acted(event)):
             self._write()
 
     def judge(self, event: Event) -> None:
-        """Write down an event of the measuring."""
+        """Record an event of its metrics."""
         self._judge.fresh.append(event)
         if type(event) in _URGENT or (type(event) in _RETURNED and _has_acted(event)):
             self._write()
 
     def _write(self) -> None:
-        """Write what waits to where it is safe."""
+        """Write the waiting lines to where they are safe."""
         raise NotImplementedError
 
     def _written_out(self) -> bytes:
-        """The lines of what waits."""
+        """The lines that are waiting to be written."""
         sides = (self._agent, self._judge)
         named, self._title = self._title, b""
         return named + b"".join([recorded.written_out() for recorded in sides if recorded.fresh])
 
     @property
     def ledger(self) -> bytes:
-        """The run as JSON lines."""
+        """The trial's events as JSON lines."""
         return self._agent.whole()
 
     @property
     def judging(self) -> bytes:
-        """What the metrics asked, as JSON lines."""
+        """The metrics' events as JSON lines."""
         return self._judge.whole()
 
     def forget(self) -> None:
@@ -132,10 +132,10 @@ class RecordedTrial:
 
 
 def title(about: dict[str, Json]) -> bytes:
-    """The line that says which trial the lines after it are of."""
+    """The line that says which trial the following lines belong to."""
     return TRIAL + json_of(about) + b"\n"
 
 
 def _has_acted(event: Event) -> bool:
-    """Whether it is a real tool that has returned or failed."""
+    """Whether a real tool has returned or failed."""
     return cast("ToolReturned | ToolFailed", event).source == "live"

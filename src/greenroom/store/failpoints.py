@@ -1,9 +1,9 @@
-"""Places where a crash hurts most, each with a name, so that tests can crash there.
+"""Named places where a crash hurts most, so that tests can crash there.
 
     GREENROOM_FAILPOINT=commit.before      the process kills itself when it first gets there
     GREENROOM_FAILPOINT=commit.before:7    ... when it gets there for the seventh time
 
-Without the variable a failpoint is one look at an empty name.
+Without the variable, a failpoint only compares its name with an empty one.
 """
 
 import os
@@ -36,6 +36,6 @@ def is_armed(name: str) -> bool:
 
 
 def failpoint(name: str) -> None:
-    """Crash here, as a power cut would, if the variable says so."""
+    """Crash here, as in a power failure, if the variable says so."""
     if name == _ARMED and next(_passed) >= int(_TIMES or 1):
         os.kill(os.getpid(), signal.SIGKILL)

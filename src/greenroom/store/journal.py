@@ -1,17 +1,17 @@
-"""The journal of trials under way: what cannot be had again for nothing is written down at once.
+"""The journal of trials in progress: what costs money or has effects is written down at once.
 
-A trial has a place of its own while it runs and is measured. A line `T` says which trial it is, the lines
-after it are its events: `A` of the agent's run, `J` of what the metrics asked models. When the trial is
+A trial has its own place while it runs and is measured. A line `T` says which trial it is, the lines
+after it are its events: `A` for the trial, `J` for what the metrics asked models. When the trial is
 safe in the database, its place is wiped and given to the next. A trial that starts again is written
 after what is there: only the last `T` counts.
 
 Lines go to the file when a model has answered, when a tool is called, when a real tool has returned and
-when a framework with a state of its own has come to rest. What lies between follows from these, and
-is worked out again when the trial is resumed. Only a real tool waits for the disk: it is not called
+when a framework with its own state has come to rest. The events in between follow from these, and
+are recreated when the trial is resumed. Only a real tool waits for the disk: it is not called
 before its call is there. So a process that dies loses nothing that was paid for, and a machine that
-loses power only what was not on disk yet.
+loses power loses only what was not on disk yet.
 
-A journal that cannot be written any more says so at once, and the run stops: what is not written
+A journal that can no longer be written reports that at once, and the run stops: what is not written
 down might be done twice.
 """
 
@@ -34,7 +34,7 @@ from greenroom.store.slots import ALONE, SLOTS, DiskSync, Place, Places
 
 
 class Entry(RecordedTrial):
-    """Where one trial under way is written, if anywhere, and what was written there."""
+    """The journal entry of one trial in progress: where it is written, if anywhere, and what was written."""
 
     __slots__ = (
         "_has_settled",
@@ -56,11 +56,11 @@ class Entry(RecordedTrial):
         self._has_settled = False
 
     def restore(self, ledger: Ledger, judging: Ledger) -> bool:
-        """Write what an earlier process had recorded; whether it is in the file now."""
+        """Write what an earlier process had recorded; return whether it is in the file now."""
         self._write_again(ledger, judging)
         if self.place is None or self.failure:
             return False
-        # A real tool may have acted in it, and this was on disk where it was before.
+        # A real tool may have acted in it, and its old place was on disk.
         self._has_settled = len(ledger) > 0
         try:
             self._keep_settled(self.place)
@@ -69,7 +69,7 @@ class Entry(RecordedTrial):
         return not self.failure
 
     def _write(self) -> None:
-        """Put what waits into the file, in one go."""
+        """Write the waiting lines to the file at once."""
         with self._writing:
             self._write_out()
 
@@ -80,7 +80,7 @@ class Entry(RecordedTrial):
             return
         try:
             if self._journal.blobs is not None:
-                self._journal.blobs.keep_mentioned(waiting)  # before the lines are there
+                self._journal.blobs.keep_mentioned(waiting)  # before the lines that mention them
             if self._length + len(waiting) > place.room:
                 self._move()
             elif is_armed("journal.half_written"):
@@ -98,7 +98,7 @@ class Entry(RecordedTrial):
         self._journal.fail(self.failure)
 
     def settle(self, tell: Settled) -> None:
-        """Call `tell` when all that was recorded is on disk, or with the reason why no tool may act."""
+        """Call `tell` when everything recorded is on disk, or with the reason why no tool may act."""
         if self.place is None and not self._refusal():
             self._find_place()
         about, place, why = self._about, self.place, self._refusal()
@@ -109,18 +109,18 @@ class Entry(RecordedTrial):
             if error is not None and self._about is about and not self._refusal():
                 self._fail(place.path, error)
             self._has_settled = True
-            why = self._refusal() if self._about is about else "the trial is over."
+            why = self._refusal() if self._about is about else "the trial has ended."
             tell(StoreFailed(why) if why else None)
 
         self._journal.syncing.ask(place, synced)
         return None
 
     def _refusal(self) -> str:
-        """Why nothing is written any more; empty while it is."""
+        """Why nothing more is written; empty while it still is."""
         return self.failure or ("the run is being stopped." if self.is_frozen else "")
 
     def _find_place(self) -> None:
-        """Files were scarce when the trial needed one; they might not be any more."""
+        """Try again to get a file, if none was available when the trial needed one."""
         try:
             self._move()
             if self.place is None:
@@ -137,7 +137,7 @@ class Entry(RecordedTrial):
                 self._in_slot = self._length
 
     def _move(self) -> None:
-        """Write everything into a file of its own: it has outgrown its slot."""
+        """Move everything into its own file: it has outgrown its slot."""
         self.place = own = _unless_scarce(self._journal.places.alone)
         if own is None:
             return
@@ -148,14 +148,14 @@ class Entry(RecordedTrial):
             self._put(own, title(about) + b"".join(map(Recorded.again, sides)))
             self._keep_settled(own)
         except OSError:
-            # What stands in the slot is where the trial will go on.
+            # The slot's content is where the trial will continue.
             self.place = None
             own.remove()
             raise
         self._wipe_slot()
 
     def _keep_settled(self, place: Place) -> None:
-        """What was on disk for good must be so here, before it is taken away there."""
+        """What was synced in the old place must be synced here before it is removed there."""
         if self._has_settled:
             place.sync()
             place.sync_name()
@@ -166,7 +166,7 @@ class Entry(RecordedTrial):
             self._in_slot = 0
 
     def clear(self) -> None:
-        """Make ready for the next trial; what was said in the last one may be a secret."""
+        """Reset for the next trial; the last one may have held secrets."""
         self.forget()
         if self.place is not None and self.place is not self._slot:
             self.place.remove()
@@ -185,7 +185,7 @@ class Entry(RecordedTrial):
 
 
 class Journal:
-    """The files of one run's trials under way, in a folder that one process at a time may hold."""
+    """The journal files of one run's trials in progress, in a folder that one process at a time may lock."""
 
     def __init__(self, folder: Path, blobs: BlobFolder | None = None) -> None:
         self.folder = folder
@@ -196,7 +196,7 @@ class Journal:
         self.fail: Callable[[str], None] = lambda _: None
         """Called in any thread with the reason why nothing more can be written."""
         self.nameless: list[str] = []
-        """Where something was left, but not readable enough to say which trial it was."""
+        """Places with data so damaged that the trial it belongs to is unknown."""
         self._free: list[Entry] = []
         self._used: set[Entry] = set()
         self._is_frozen = False
@@ -219,7 +219,7 @@ class Journal:
         return Entry(_unless_scarce(self.places.slot), self)
 
     def release(self, entry: Entry) -> None:
-        """Take back the place of a trial that is safe in the database."""
+        """Free the place of a trial that is safe in the database."""
         # A place that cannot be wiped is not used again; a reader finds its trial in the database.
         with suppress(OSError):
             entry.clear()
@@ -227,7 +227,7 @@ class Journal:
             self._free.append(entry)
 
     def left_over(self) -> list[CutTrial]:
-        """What earlier processes had under way when they ended."""
+        """The trials that earlier processes left unfinished."""
         try:
             found = left_over(self.folder, self.places.shared)
         except OSError as error:
@@ -236,19 +236,19 @@ class Journal:
         return [*found.trials]
 
     def freeze(self) -> None:
-        """Write nothing more: what follows is the noise of stopping, and no part of the run."""
+        """Write nothing more: events caused by stopping are not part of the run."""
         self._is_frozen = True
         for entry in tuple(self._used):
             entry.is_frozen = True
 
     def close(self, *, remove: bool) -> None:
-        """Let go of the folder; `remove` it once all is safe in the database."""
+        """Release the folder; `remove` it once everything is safe in the database."""
         for entry in (*self._free, *self._used):
             entry.close()
         self.syncing.close()
         self.places.close(remove=not self._used)
         if remove:
-            with suppress(OSError):  # a foreign file in the folder is no reason to lose a report
+            with suppress(OSError):  # a foreign file in the folder must not cost a report
                 files = (self.folder.glob(f"*{suffix}") for suffix in (ALONE, SLOTS))
                 for path in (*chain.from_iterable(files), self.folder / "lock"):
                     path.unlink(missing_ok=True)
@@ -257,7 +257,7 @@ class Journal:
 
 
 def _unless_scarce(opened: Callable[[], Place]) -> Place | None:
-    """A place, unless files are scarce: a trial without one is safe as soon as it is finished."""
+    """A new place; None if no file can be opened. Such a trial is safe only once it is finished."""
     try:
         return opened()
     except OSError as error:

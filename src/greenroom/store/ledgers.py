@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from greenroom.store.contents import StoreReader
 
 _ZLIB = b"Z"
-"""The first byte of a compressed ledger. One that is not begins with its first line, a `{`."""
+"""The first byte of a compressed ledger. One that is not compressed begins with its first line, a `{`."""
 _SMALL = 1_000
-"""Shorter ledgers stay as they are: there is little to gain."""
+"""Shorter ledgers are not compressed: there is little to gain."""
 _BEGAN = re.compile(rb'\{"kind":"\w+","at":([\d.]+)')
 _LARGEST = 1_000_000_000
-"""As many bytes as SQLite takes in one place: no ledger is longer than that, whatever a row says."""
+"""SQLite's limit for one value: no ledger is longer, whatever a row says."""
 
 
 class RunLedgers:
-    """The ledgers of one run on their way out: read some at a time, in the order they were kept.
+    """Reads the ledgers of one run, some at a time, in the order they were stored.
 
-    Who reads a run reads most of it, and opening the store takes longer than reading a trial.
+    A reader of a run reads most of it, and opening the store takes longer than reading a trial.
     """
 
     __slots__ = ("_ahead", "_store", "run_id")
@@ -46,19 +46,19 @@ class RunLedgers:
         if packed is None:
             ahead = self._store.packed_ledgers(self.run_id, key)
             packed = ahead.pop(key)
-            self._ahead = ahead  # last: other threads may read as well
+            self._ahead = ahead  # set last: other threads may read as well
         return loaded(packed, self.run_id, key)
 
 
 class StoredLedger(Struct, frozen=True, eq=False, gc=False):
-    """A ledger that is read from the store whenever it is asked for, and not kept.
+    """A ledger that is read from the store each time it is asked for, and not kept in memory.
 
-    Its text says where it is.
+    `str()` of it says where it is.
     """
 
     run: RunLedgers
     case_id: str | bytes
-    """As its column has it."""
+    """The case id as its column stores it."""
     trial: int
     size: int
 
@@ -76,12 +76,12 @@ class StoredLedger(Struct, frozen=True, eq=False, gc=False):
 
 
 def pack(lines: bytes) -> bytes:
-    """A ledger as it is kept. Level 1 makes a third of it in 46 µs; level 6 gains a tenth more."""
+    """A ledger as it is stored. Level 1 shrinks it to a third in 46 µs; level 6 gains a tenth more."""
     return lines if len(lines) < _SMALL else _ZLIB + zlib.compress(lines, 1)
 
 
 def unpacked(packed: bytes) -> bytes | None:
-    """The lines of a ledger that is kept as `packed`; None if it is damaged."""
+    """The lines of a ledger stored as `packed`; None if it is damaged."""
     lines = packed
     if packed[:1] == _ZLIB:
         unpacking = zlib.decompressobj()
@@ -91,12 +91,12 @@ def unpacked(packed: bytes) -> bytes | None:
             return None
         if not unpacking.eof:
             return None
-    # Elsewhere a last line without its end is the mark of a cut; here the trial had ended.
+    # Elsewhere a last line without its end means an interruption; here the trial had ended.
     return lines if not lines or lines.endswith(b"\n") else None
 
 
 def loaded(packed: bytes, run_id: str, key: Key) -> Ledger:
-    """The ledger that is kept in the store as `packed`."""
+    """The ledger stored as `packed`."""
     where = f"run {run_id!r}, case {key.case_id!r}"
     lines = unpacked(packed)
     if lines is None:
@@ -109,7 +109,7 @@ def loaded(packed: bytes, run_id: str, key: Key) -> Ledger:
 def row_of(
     result: CaseResult, key: Key, place: int, digest: str, ledger: bytes, judging: bytes
 ) -> Row:
-    """A finished trial as it is kept; the case is in its ledger, if there is one."""
+    """A finished trial as it is stored; the case is in its ledger, if there is one."""
     verdict = VerdictData.of(result)
     if not ledger:
         verdict = StoredVerdict.of(result, case=asked_data(result))

@@ -7,14 +7,14 @@ from time import monotonic, sleep
 
 from greenroom.errors import StoreFailed
 
-# Seconds: between two tries for a lock, and until a process that holds it does more than look.
+# Seconds: between two tries for a lock, and after which a holder is not just checking whether it is free.
 _MOMENT = 0.01
 _LOOK = 2.0
 
 
 def under_way(name: str, what: str = "run") -> StoreFailed:
-    """Why a run cannot be resumed, or another thing that one process at a time works on."""
-    return StoreFailed(f"{what} {name!r} is under way in another process. Wait for it, or stop it.")
+    """The error for something locked by another process, such as a run that cannot be resumed."""
+    return StoreFailed(f"{what} {name!r} is in use by another process. Wait for it, or stop it.")
 
 
 def locked(folder: Path) -> int:
@@ -25,13 +25,15 @@ def locked(folder: Path) -> int:
         try:
             lock = os.open(place, os.O_RDWR | os.O_CREAT, 0o600)
         except FileNotFoundError:
-            continue  # the process that had it has removed the folder
+            continue  # the process that held it has removed the folder
         if not _locked(lock):
             os.close(lock)
             raise under_way(folder.name)
         if _is_at(lock, place):
             return lock
-        os.close(lock)  # it was removed while we waited: the next process would lock another file
+        os.close(
+            lock
+        )  # the file was removed while we waited: the next process would lock another file
 
 
 def _is_at(file: int, place: Path) -> bool:
@@ -43,7 +45,7 @@ def _is_at(file: int, place: Path) -> bool:
 
 
 def _locked(lock: int) -> bool:
-    """Whether the lock is ours now; a process that looks whether it is held has it for a moment too."""
+    """Whether the lock is ours now; a process that only checks it also holds it for a moment."""
     until = monotonic() + _LOOK
     while True:
         try:
@@ -57,9 +59,9 @@ def _locked(lock: int) -> bool:
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a process is at work on the run of this folder."""
+    """Whether a process is working on the run of this folder."""
     try:
-        lock = os.open(folder / "lock", os.O_RDONLY)  # also where nothing can be written
+        lock = os.open(folder / "lock", os.O_RDONLY)  # works on a read-only disk too
     except OSError:
         return False
     try:

@@ -1,4 +1,4 @@
-"""Bytes of attachments that nothing in a store mentions any more."""
+"""Removes the bytes of attachments that nothing in a store mentions any longer."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from greenroom.store.sqlite import SqliteDatabase
 
 _AT_WORK = ("journals", "conversations")
-# Seconds: bytes are kept just before what mentions them is written down.
+# Seconds: bytes are stored just before what mentions them is written.
 _MOMENT = 60.0
 
 
@@ -29,7 +29,7 @@ def remove_unmentioned(database: "SqliteDatabase") -> None:
     with database.connected() as connection:
         for written in _written(connection, database.path):
             if written is None:
-                return  # who knows what it mentions
+                return  # unreadable: it may mention anything
             for digest in digests_in(written.decode(errors="replace")):
                 left.pop(digest, None)
             if not left:
@@ -48,12 +48,12 @@ def _written(connection: sqlite3.Connection, kept: Path) -> Iterator[bytes | Non
         yield from (unpacked(bytes(ledger)), unpacked(bytes(judging)), verdict.encode())
     for [line] in connection.execute("select line from conversation_events"):
         yield bytes(line)
-    # Journals, and files that were written into the store's own folder.
+    # Journals, and files that were written into the store's folder.
     place = kept.parent
     for file in chain(place.glob("*.*"), *(folder.glob("*") for folder in _folders(place))):
         is_ours = file.name.startswith(kept.name)
         if not is_ours and file.is_file() and not file.is_symlink():
-            # Who removes a journal meanwhile has just kept what it mentions.
+            # If a process removes a journal now, it has just stored what that mentions.
             with suppress(FileNotFoundError):
                 yield file.read_bytes()
 
@@ -63,7 +63,7 @@ def _folders(place: Path) -> list[Path]:
 
 
 def _age(path: Path, now: float) -> float:
-    """Seconds since the bytes were last kept, before the look through the store began."""
+    """Seconds since the bytes were last stored, counted from the start of this search."""
     try:
         return now - path.stat().st_mtime
     except FileNotFoundError:

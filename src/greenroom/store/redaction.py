@@ -1,4 +1,4 @@
-"""Secrets are taken out of what goes into the store: a quick check first, a thorough one where it finds any."""
+"""Removes secrets from what goes into the store: a quick check first, a thorough one where it finds any."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -13,15 +13,15 @@ from greenroom.ledger.redaction import Redactor, Sieve
 from greenroom.store.runs import Row, batches
 
 _LITTLE = 200_000
-"""Bytes that are looked at together, which is cheaper than one row after the other."""
+"""How many bytes are checked together, which is cheaper than row by row."""
 _MUCH = 500_000
-"""Bytes that hold too many new words for a quick look to be quick."""
+"""Above this many bytes, there are too many new words for the quick check to be quick."""
 
 
 class _CurrentRedactor:
     """A redactor and its sieve. For one thread.
 
-    `redactor` is asked each time: agents and tools may put secrets into the environment as they run.
+    `redactor` is asked each time: agents and tools may add secrets to the environment while they run.
     """
 
     def __init__(self, redactor: Callable[[], Redactor]) -> None:
@@ -30,20 +30,20 @@ class _CurrentRedactor:
         self._sieve = Sieve(self._redactor)
 
     def keep_up(self) -> None:
-        """Know what has become a secret since the last time."""
+        """Learn what has become a secret since the last call."""
         try:
             now = self._asked()
-        except BadFile:  # pyproject.toml is being written just now
+        except BadFile:  # pyproject.toml may be half written at this moment
             return
         if now is not self._redactor:
             self._redactor, self._sieve = now, Sieve(now)
 
 
 class LineCleaner(_CurrentRedactor):
-    """Takes the secrets out of lines of a journal that others may read."""
+    """Removes secrets from journal lines that others may read."""
 
     def lines(self, lines: bytes) -> bytes:
-        """The same lines, or others with marks in place of secrets: nothing can go on from those."""
+        """The lines, with secrets replaced by marks; a trial cannot continue from replaced ones."""
         if len(lines) <= _MUCH and self._sieve.is_clean(lines):
             return lines
         clean = b"".join([line[:1] + self._line(line[1:]) for line in lines.splitlines(True)])
@@ -59,10 +59,10 @@ class LineCleaner(_CurrentRedactor):
 
 
 class Cleaner(_CurrentRedactor):
-    """Takes the secrets out of rows."""
+    """Removes secrets from rows."""
 
     def rows(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """The rows as they may be kept."""
+        """The rows as they may be stored."""
         self.keep_up()
         return [clean for some in batches(rows, _LITTLE) for clean in self._some(some)]
 
@@ -74,7 +74,7 @@ class Cleaner(_CurrentRedactor):
     def _row(self, row: Row) -> Row:
         if row.size <= _MUCH and all(map(self._sieve.is_clean, _parts(row))):
             return row
-        # All of it at once: what the ledger says often stands in the verdict too.
+        # All at once: the verdict often repeats what the ledger says.
         read = (_verdict(row.verdict), _events(row.ledger), _events(row.judging))
         try:
             verdict, ledger, judging = self._redactor.value(read)
@@ -89,7 +89,7 @@ class Cleaner(_CurrentRedactor):
         )
 
     def _one_part(self, read: object, text: str) -> Any:
-        """One that is nested too deeply goes as its text."""
+        """One part of a row without secrets; as text if it is nested too deeply."""
         try:
             return self._redactor.value(read)
         except RecursionError:
@@ -112,7 +112,7 @@ def _written(verdict: Any, case_id: str) -> str:
 
 
 def _events(lines: bytes) -> list[Event] | str:
-    """The events of a ledger; its text if it cannot be read, so that other rows are stored all the same."""
+    """The events of a ledger; its text if it cannot be read, so that the other rows are still stored."""
     try:
         return list(Ledger.loads(lines.decode()))
     except (GreenroomError, ValueError, RecursionError):

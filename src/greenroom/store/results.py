@@ -1,4 +1,4 @@
-"""The results of a large run on their way out of the store."""
+"""Reads the results of a large run from the store."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeVar
@@ -20,28 +20,28 @@ OF_REPORT = "place >= 0 and trial <= ? and position <= ?"
 
 
 class StoredResults(ReadResults):
-    """The results that a run had at one moment, the `latest` of which is at this position."""
+    """The results that a run had at one moment; `latest` is the position of the last one."""
 
     def __init__(
         self, store: "StoreReader", run_id: str, trials: int, latest: int, count: int
     ) -> None:
         self._store, self._run_id, self._count = store, run_id, count
         self._asked = trials, latest
-        # One for all cases that are asked for by name: each reads some ledgers ahead and holds them.
+        # Shared by all cases that are asked for by name: each reader holds some ledgers in advance.
         self._ledgers = RunLedgers(store, run_id)
 
     def __len__(self) -> int:
         return self._count
 
     def read(self, first: int = 0, count: int | None = None) -> Iterator[CaseResult]:
-        """So many of them, from this one on."""
+        """This many results, from this one on."""
         wanted = f"{OF_REPORT} order by place, trial limit ? offset ?"
         most = self._count - first if count is None else count
         rows = self._store.trials(verdict_in, self._run_id, wanted, *self._asked, most, first)
         yield from self._whole((result for *_, result in rows), most)
 
     def facts(self) -> Iterator[Facts]:
-        """What figures need of all of them."""
+        """The facts of all results."""
         rows = self._store.facts(self._run_id, OF_REPORT, *self._asked)
         yield from self._whole(rows, self._count)
 
@@ -52,7 +52,7 @@ class StoredResults(ReadResults):
         return [result for result in found if result.trial <= trials]
 
     def _whole(self, rows: Iterator[T], count: int) -> Iterator[T]:
-        """The rows, if there are as many as there were: half a run says nothing about the whole."""
+        """The rows, if none is missing: half a run says nothing about the whole."""
         for row in rows:
             count -= 1
             yield row
@@ -61,7 +61,7 @@ class StoredResults(ReadResults):
 
 
 def changed(run_id: str) -> NotFound:
-    """The error of who reads results that are not there any more."""
+    """The error for a reader whose results no longer exist."""
     return NotFound(
         f"run {run_id!r} has changed while it was read: trials ran again, or it was deleted. Read its "
         f"report again."

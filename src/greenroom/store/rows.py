@@ -1,4 +1,4 @@
-"""Rows on their way into the tables, inside the transaction that is open."""
+"""Writes rows into the tables, inside the open transaction."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -14,7 +14,7 @@ from greenroom.store.runs import COUNTED, Plan, Row, Run, batches, tally
 
 _TOGETHER = 32
 _TOGETHER_BYTES = 250_000
-"""So many trials go into one statement, which SQLite copies whole: other threads run after each."""
+"""How many trials go into one statement: SQLite copies it whole, and other threads run after each."""
 _TRIAL = (
     "position, run_id, case_id, trial, place, digest, covers_code, status, error_type, cost, "
     "ledger_size, verdict, ledger, judging"
@@ -23,28 +23,28 @@ _REPLACED = ", ".join(f"{name} = excluded.{name}" for name in _TRIAL.split(", ")
 
 
 def next_position(connection: Connection, count: int = 1) -> int:
-    """The first of so many positions, which belong to the transaction that is open."""
+    """Reserve this many positions for the open transaction; return the first."""
     connection.execute("update store set position = position + ?", (count,))
     [last] = connection.execute("select position from store").fetchone()
     return last - count + 1
 
 
 def planned(plan: Plan) -> tuple[object, ...]:
-    """The columns of a run that say what it set out to do."""
+    """The columns of a run that describe its plan."""
     named = (to_column(plan.name), to_column(plan.evalset_id), to_column(plan.agent))
     facts = asdict(plan)
     for name in ("reference", "fence", "called", "shards", "by", "commit"):
         if not facts[name]:
-            del facts[name]  # as it was before there was any
+            del facts[name]  # left out, as before the field existed
     return *named, plan.digest, plan.set_digest, json.dumps(facts)
 
 
 def read_sums(run: Run, connection: Connection) -> dict[str, float]:
-    """What the run has counted so far; StoreFailed if it is not this process's run any more."""
+    """The run's sums so far; StoreFailed if the run no longer belongs to this process."""
     query = f"select attempt, {', '.join(COUNTED)} from runs where id = ?"
     found = connection.execute(query, (run.id,)).fetchone()
     if found is None:
-        raise StoreFailed(f"run {run.id!r} was deleted from the store while it was under way.")
+        raise StoreFailed(f"run {run.id!r} was deleted from the store while it was running.")
     attempt, *sums = found
     if run.shard:
         query = "select attempt from shards where run_id = ? and shard = ?"
@@ -55,8 +55,8 @@ def read_sums(run: Run, connection: Connection) -> dict[str, float]:
 
 
 def put_sums(run_id: str, sums: Mapping[str, float], position: int, connection: Connection) -> None:
-    """Write the sums of a run, which are a change to follow."""
-    # Rounded, so that what is added and later taken away again leaves nothing behind.
+    """Write the sums of a run, as a change that readers can follow."""
+    # Rounded, so that an amount that is added and later subtracted leaves no remainder.
     sums = {**sums, "cost": round(sums["cost"], 12)}
     connection.execute(
         f"update runs set position = ?, {', '.join(f'{name} = ?' for name in COUNTED)} where id = ?",
@@ -71,9 +71,9 @@ def put_trials(
     connection: Connection,
     put_aside: Callable[[bytes], bytes],
 ) -> dict[str, float]:
-    """Write trials, from this position on; by how much each sum of the run changes.
+    """Write trials, from this position on; return how much each sum of the run changes.
 
-    `put_aside` says what a row keeps of a ledger: all of it, or where it lies.
+    `put_aside` returns what a row keeps of a ledger: all of it, or where it is.
     """
     change: dict[str, float] = dict.fromkeys(COUNTED, 0)
     for some in batches(rows, _TOGETHER_BYTES, _TOGETHER):
@@ -89,7 +89,7 @@ def put_trials(
 
 
 def put_spending(run_id: str, rows: Iterable[Row], connection: Connection) -> None:
-    """Add what these tries at trials cost; one that is there already is not counted again."""
+    """Add the cost of these attempts at trials; one that is already there is not counted again."""
     connection.executemany(
         "insert into spending values (?, ?, ?, ?, ?) on conflict do nothing",
         [
@@ -102,7 +102,7 @@ def put_spending(run_id: str, rows: Iterable[Row], connection: Connection) -> No
 
 @cache
 def _lookup(count: int) -> str:
-    # Joined in this order, each trial is looked up by its key; `in` would go through the whole run.
+    # Joined in this order, each trial is looked up by its key; `in` would scan the whole run.
     return (
         f"with asked (case_id, trial) as (values {', '.join(['(?, ?)'] * count)}) "
         "select status, place, trials.trial, cost from asked cross join trials "

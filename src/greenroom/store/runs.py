@@ -1,4 +1,4 @@
-"""What the store knows of a run: what was planned, how far it got, and its trials on their way in."""
+"""What the store knows about a run: its plan, its progress, and the trials to be stored."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from greenroom.results.result import CaseResult, LedgerSource
 T = TypeVar("T")
 
 RunStatus = Literal["running", "interrupted", "finished"]
-"""Whether a run goes on, was cut off, or has ended."""
+"""Whether a run is in progress, was interrupted, or has ended."""
 COUNTED: tuple[str, ...] = (
     "passed",
     "failed",
@@ -28,45 +28,45 @@ COUNTED: tuple[str, ...] = (
 )
 """The columns of a run that are sums over its trials."""
 ASIDE = -1
-"""The place of a trial whose case has changed, or is not among the cases: no report has it."""
+"""The place of a trial whose case has changed or was removed: it is in no report."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What a run set out to do, with digests by which a change of any part is noticed."""
+    """The plan of a run, with digests that reveal a change of any part."""
 
     name: str = ""
     evalset_id: str = ""
     agent: str = ""
-    """The agent as its author calls it: a reference, a name."""
+    """The agent as it was given: a reference, or a name."""
     digest: str = ""
-    """Changes with the agent; empty where each case brings its own."""
+    """A digest of the agent; empty if each case brings its own."""
     set_digest: str = ""
-    """Changes with any case; empty where the code of a case cannot be read."""
+    """A digest of all cases; empty if the code of a case cannot be read."""
     metrics: Mapping[str, str] = field(default_factory=dict[str, str])
     """The digest of each metric of the run."""
     cases: int = 0
     trials: int = 1
     adaptive: bool = False
-    """Whether as many trials are run as it takes, `trials` at most."""
+    """Whether the run is adaptive: as many trials as needed, at most `trials`."""
     confirm: int = 0
-    """How often a case that passed in the baseline and fails is run again at most."""
+    """The most times that a case that passed in the baseline and now fails is run again."""
     against: str | None = None
     """The id of the report that it is compared with; None without a baseline."""
     reference: str = ""
-    """Where the agent is found, if it was given so: `desk.py:agent`."""
+    """The agent's reference, if it was given as one: `desk.py:agent`."""
     fence: str = ""
-    """Who holds the fence besides each process: `kernel`, perhaps with hosts."""
+    """What enforces the fence in addition to each process: `kernel`, perhaps with hosts."""
     called: str = ""
     """The name by which the run is begun or resumed: `--resume-or-new nightly`."""
     shards: int = 0
-    """How many processes share the run, each with a part of the cases; 0 if it is one's own."""
+    """How many processes share the run, each with a part of the cases; 0 if it is not shared."""
     by: str = ""
     """Who began it."""
     commit: str = ""
     """The commit of the code that it ran."""
 
     def changes(self, now: "Plan") -> list[str]:
-        """What differs in `now` and would mix two things in one report; cases are compared elsewhere."""
+        """The differences to `now` that would mix two things in one report; cases are compared elsewhere."""
         then, metrics = self.metrics, now.metrics
         found: list[str] = []
         if self.digest != now.digest:
@@ -74,7 +74,7 @@ class Plan(Struct, frozen=True, kw_only=True):
                 f"the agent has changed ({self.digest or 'none'}, now {now.digest or 'none'})"
             )
         if self.fence and not now.fence:
-            found.append(f"the kernel held its fence (--fence {self.fence}), and does not now")
+            found.append(f"the kernel enforced its fence (--fence {self.fence}), and now does not")
         for name, digest in then.items():
             if metrics.get(name, digest) != digest:
                 found.append(f"metric {name!r} has changed")
@@ -93,10 +93,10 @@ def plan_from(text: str) -> Plan:
 
 def _read(text: str) -> Any:
     try:
-        # Lists of runs are long, and json takes four times as long.
+        # Lists of runs are long, and the json module takes four times as long.
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
-        return json.loads(text)  # which reads lone surrogates, too
+        return json.loads(text)  # json also reads lone surrogates
 
 
 def notes_from(text: str) -> tuple[str, ...]:
@@ -110,11 +110,11 @@ def notes_from(text: str) -> tuple[str, ...]:
 
 
 ReadVerdict = Callable[[str, object, LedgerSource | None, str], T]
-"""Makes something of a verdict that is JSON text; its place as text, its ledger and what the case asks are given."""
+"""Converts a verdict from JSON text; also given: its place as text, its ledger and its case's digest."""
 
 
 def verdict_of(read: ReadVerdict[T], text: str, ledger: LedgerSource, asks: str) -> T:
-    """What is read of the verdict that a trial was stored with; StoreFailed if it is not JSON."""
+    """The stored verdict of a trial, converted; StoreFailed if it is not JSON."""
     try:
         return read(text, ledger, ledger if ledger.size else None, asks)
     except (ValueError, TypeError) as error:
@@ -125,7 +125,7 @@ def verdict_of(read: ReadVerdict[T], text: str, ledger: LedgerSource, asks: str)
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """One execution of a set, as the store remembers it."""
+    """One execution of a set, as the store has it."""
 
     id: str
     plan: Plan
@@ -134,10 +134,10 @@ class Run(Struct, frozen=True, kw_only=True):
     """Seconds since the epoch."""
     ended: float | None = None
     seconds: float = 0.0
-    """How long it worked; a run that was resumed has worked several times."""
+    """How long it was active, over all processes that resumed it."""
     notes: Sequence[str] = ()
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
-    """How many trials ended how."""
+    """How many trials ended in each status."""
     again: int = 0
     """How many more trials were run of cases that passed in the baseline."""
     cost: float | None = 0.0
@@ -145,13 +145,13 @@ class Run(Struct, frozen=True, kw_only=True):
     attempt: int = 1
     """How many processes have worked on it, one after the other."""
     begun_before: bool = False
-    """Whether this process resumes what another began."""
+    """Whether this process resumes what another started."""
     shard: str = ""
     """Which part of the cases this process runs, such as `2/4`; empty for all of them."""
 
     @property
     def total(self) -> int:
-        """How many trials it set out to run; one that knew enough sooner needed fewer."""
+        """How many trials are planned; an adaptive run may need fewer."""
         return self.done if self.status == "finished" else self.plan.cases * self.plan.trials
 
     @property
@@ -161,12 +161,12 @@ class Run(Struct, frozen=True, kw_only=True):
 
 
 def journal_name(run_id: str, shard: str = "") -> str:
-    """What the journal of a run is called, or that of one of its shards."""
+    """The name of a run's journal, or of one of its shards'."""
     return f"{run_id}.{shard.replace('/', '-')}" if shard else run_id
 
 
 def journal_names(run_id: str, shards: int) -> list[str]:
-    """What the journals of all processes are called that share a run."""
+    """The names of the journals of all processes that share a run."""
     parts = [f"{part}/{shards}" for part in range(1, shards + 1)]
     return [journal_name(run_id, part) for part in parts or [""]]
 
@@ -179,10 +179,10 @@ class Key(Struct, frozen=True, gc=False):
 
 
 class Change(Struct, frozen=True):
-    """A row of the store that was written, of a run or of a trial, or a run that was deleted."""
+    """A change in the store: a run or a trial was written, or a run was deleted."""
 
     position: int
-    """Where it stands among all changes of the store: higher than those committed before it."""
+    """Its position among all changes of the store: higher than those committed before it."""
     kind: Literal["run", "trial", "deleted"]
     run_id: str
     key: Key | None = None
@@ -194,33 +194,33 @@ class Kept(Struct, frozen=True):
 
     position: int
     place: int
-    """Where it stands in the report; `ASIDE` if it stands in none."""
+    """Its place in the report; `ASIDE` if it is in none."""
     key: Key
     result: CaseResult
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """A finished trial on its way into the store."""
+    """A finished trial to be stored."""
 
     key: Key
     place: int
-    """Where it stands in the report."""
+    """Its place in the report."""
     digest: str
-    """Of the case as it was run; another case with this id has another one."""
+    """The digest of the case as it was run; a changed case with this id has a different one."""
     status: Status
     verdict: str
     """The result without what its ledger knows, as JSON."""
     ledger: bytes
     judging: bytes
     covers_code: bool = True
-    """Whether the digest covers all code of the case: not if some of it cannot be read."""
+    """Whether the digest covers all code of the case; False if some of it cannot be read."""
     error_type: str | None = None
     cost: float | None = 0.0
     """What it cost in USD; None if a price is unknown."""
     spent: float = 0.0
-    """What it cost as far as prices are known."""
+    """The part of its cost whose prices are known."""
     began: float = 0.0
-    """When it began: two tries at one trial began at different times."""
+    """When it began: two attempts at one trial began at different times."""
 
     @property
     def size(self) -> int:
@@ -229,7 +229,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 def tally(plan: Plan, trials: Iterable[tuple[str, int, int, float | None]]) -> dict[str, float]:
-    """The sums that a run keeps of its trials; each is its status, place, number and cost."""
+    """The sums that a run keeps of its trials, each given by status, place, number and cost."""
     found: dict[str, float] = dict.fromkeys(COUNTED, 0)
     for status, place, trial, cost in trials:
         if place != ASIDE:

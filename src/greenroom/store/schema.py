@@ -4,11 +4,11 @@ The SQL is what SQLite and Postgres share: no JSON functions, `on conflict` for 
 Postgres `integer` is `bigint`, `real` is `double precision` and `blob` is `bytea`. Only the step from
 format 1, which SQLite alone has ever had, uses what SQLite alone can do.
 
-Whatever others follow has a `position`. Each transaction that writes takes its positions from the one
+Whatever readers can follow has a `position`. Each transaction that writes takes its positions from the one
 row of `store`, and holds that row until it commits: a later commit has higher positions in every table,
 so a reader who asks for all after position N misses nothing. A row that is written again takes a new one.
 
-A new table or column is a step of its own in `STEPS` and a higher `VERSION`. Tables without a writer are
+A new table or column is its own step in `STEPS` and a higher `VERSION`. Tables without a writer are
 not made in advance; docs/decisions/0025-store-schema.md says which ones are expected.
 """
 
@@ -102,7 +102,7 @@ create table state (
     primary key (scope, owner, key)
 );
 """
-"""Since format 3: what agents that are performed said and did, and the state of users and apps."""
+"""Since format 3: conversations of agents that act for real, and the state of users and apps."""
 
 SHARDS = """
 create table shards (
@@ -174,7 +174,7 @@ def _format_1(query: str, prefix: str, suffix: str, position: str) -> str:
 
 
 def read_earlier(connection: sqlite3.Connection, version: int) -> None:
-    """Let this connection read an earlier format as if it had today's tables; the file stays as it is."""
+    """Let this connection read an earlier format as if it had the current tables; the file is not changed."""
     connection.execute("pragma temp_store = memory")
     if version == 1:
         _read_format_1(connection)
@@ -193,7 +193,7 @@ def read_earlier(connection: sqlite3.Connection, version: int) -> None:
 def _read_format_1(connection: sqlite3.Connection) -> None:
     tables = {"trials": _TRIALS_1, "runs": _RUNS_1, "spending": _SPENDING_1}
     for name, query in tables.items():
-        # Nothing in it can be followed: numbering the runs would cost more than the rest.
+        # Its changes cannot be followed: numbering the runs would cost more than the rest.
         connection.execute(
             f"create temp view if not exists {name} as {_format_1(query, 'main.', '', '0')}"
         )
@@ -235,11 +235,11 @@ def _from_format_1(connection: sqlite3.Connection) -> None:
 
 
 STEPS = {0: (2, _create), 1: (2, _from_format_1), 2: (3, _add_conversations), 3: (4, _add_shards)}
-"""What to do with a store of each earlier format, and which one it has then; 0 is an empty file."""
+"""The migration from each earlier format, and the format it leads to; 0 is an empty file."""
 
 
 def upgrade(connection: sqlite3.Connection, version: int) -> None:
-    """Bring a store of this format to today's, inside the transaction that is open."""
+    """Migrate a store of this format to the current one, inside the open transaction."""
     while version < VERSION:
         version, step = STEPS[version]
         step(connection)

@@ -1,4 +1,4 @@
-"""Runs that several processes share: each has a part of the cases, a lock and an attempt of its own."""
+"""Runs that several processes share: each has its own part of the cases, lock and attempt number."""
 
 import json
 
@@ -7,7 +7,7 @@ from greenroom.store.runs import Run, notes_from
 
 
 def take_shard(run_id: str, shard: str, connection: Connection) -> int:
-    """Take a part of a run over from the process that had it; which attempt at it this is."""
+    """Take over a part of a run from the process that had it; return the attempt number."""
     connection.execute(
         "insert into shards (run_id, shard, attempt, status) values (?, ?, 1, 'running') "
         "on conflict (run_id, shard) do update set attempt = shards.attempt + 1, status = 'running'",
@@ -20,7 +20,7 @@ def take_shard(run_id: str, shard: str, connection: Connection) -> int:
 
 
 def close_shard(run: Run, status: str, notes: str, seconds: float, connection: Connection) -> bool:
-    """Write how one part of a run ended; whether all parts have come to their end."""
+    """Record how one part of a run ended; return whether all parts have finished."""
     connection.execute(
         "update shards set status = ?, notes = ?, seconds = ? where run_id = ? and shard = ?",
         (status, notes, seconds, run.id, run.shard),

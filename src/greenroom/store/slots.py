@@ -1,7 +1,7 @@
-"""Where the lines of a trial under way are written: a slot of a file it shares, or a file of its own.
+"""Where the lines of a trial in progress are written: a slot in a shared file, or its own file.
 
-Making a file costs a third of a small case, and most trials are short. What is zero is empty: a slot is
-wiped, which needs no room on the disk, and given to the next trial.
+Creating a file costs a third of a small case, and most trials are short. A slot of zeros is empty: it is
+wiped, which needs no disk space, and given to the next trial.
 """
 
 import os
@@ -18,14 +18,14 @@ from msgspec import Struct
 SLOT = 65_536
 SLOTS = ".slots"
 ALONE = ".jsonl"
-_sync = getattr(os, "fdatasync", os.fsync)  # not everywhere
+_sync = getattr(os, "fdatasync", os.fsync)  # fdatasync does not exist everywhere
 _HEAD = 4096
 _FOLDERS = 3
-"""The run's folder, that of all journals, and the store's own."""
+"""How many folders above a file are synced too: the run's, that of all journals, and the store's."""
 
 
 class Place(Struct, frozen=True):
-    """A stretch of a file."""
+    """A section of a file."""
 
     path: Path
     file: int
@@ -33,24 +33,24 @@ class Place(Struct, frozen=True):
     room: float = float("inf")
 
     def write(self, data: bytes, at: int) -> int:
-        """Put `data` so far behind the beginning, or some of it; say how much."""
+        """Write `data`, or some of it, at this offset; return how much."""
         return os.pwrite(self.file, data, self.begin + at)
 
     def wipe(self, length: int) -> None:
-        """Leave nothing of what was written; the first line goes last, for it says whose it was."""
+        """Wipe what was written; the first line last, because it says which trial it was."""
         for at, end in ((_HEAD, length), (0, min(_HEAD, length))):
             while at < end:
                 at += self.write(bytes(end - at), at)
 
     def sync(self) -> None:
-        """Come back when all that was written is on disk, in the file of this name; else OSError."""
-        # A file that was deleted takes whatever it is given, and keeps nothing.
+        """Return when everything written is on disk, in the file of this name; else raise OSError."""
+        # A deleted file accepts writes and keeps nothing.
         if not os.path.samestat(os.fstat(self.file), os.stat(self.path)):  # noqa: PTH116
-            raise FileNotFoundError(ENOENT, "the file is another one now", str(self.path))
+            raise FileNotFoundError(ENOENT, "the file was replaced", str(self.path))
         _sync(self.file)
 
     def sync_name(self) -> None:
-        """Come back when the file's name is on disk, too, and those of the folders above it."""
+        """Return when the file's name and those of the folders above it are on disk too."""
         for folder in islice(self.path.parents, _FOLDERS):
             known = os.open(folder, os.O_RDONLY)
             try:
@@ -59,13 +59,13 @@ class Place(Struct, frozen=True):
                 os.close(known)
 
     def remove(self) -> None:
-        """Remove the file, which no other trial shares."""
+        """Remove the file, which is not shared with another trial."""
         os.close(self.file)
         self.path.unlink(missing_ok=True)
 
 
 class Places:
-    """The files of one journal. Those an earlier process left behind keep their names."""
+    """The files of one journal. Files left by an earlier process keep their names."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -75,11 +75,11 @@ class Places:
 
     @property
     def shared(self) -> Path | None:
-        """The file that all share, once there is one."""
+        """The shared file, once there is one."""
         return None if self._shared is None else self._shared[0]
 
     def slot(self) -> Place:
-        """The next slot of the file that all share."""
+        """The next slot in the shared file."""
         if self._shared is None:
             self._shared = self._opened(SLOTS)
         place = Place(*self._shared, self._slots * SLOT, SLOT)
@@ -100,7 +100,7 @@ class Places:
                 continue
 
     def close(self, *, remove: bool) -> None:
-        """Let go of the shared file; `remove` it if there is nothing in it."""
+        """Close the shared file; `remove` it if it is empty."""
         if self._shared is None:
             return
         (path, file), self._shared = self._shared, None
@@ -114,7 +114,7 @@ Synced = Callable[[OSError | None], None]
 
 
 class DiskSync:
-    """Puts places on disk before a real tool acts, in a thread that starts with the first request.
+    """Syncs places to disk before a real tool acts, in a thread that starts with the first request.
 
     Only the caller waits for it; requests that come while it is busy are served together.
     """
@@ -127,7 +127,7 @@ class DiskSync:
         self._has_started = False
 
     def ask(self, place: Place, tell: Synced) -> None:
-        """Tell when everything that was written at `place` until now is on disk; for any thread."""
+        """Call `tell` when everything written at `place` so far is on disk; may be called from any thread."""
         self._jobs.put((place, tell))
         with self._starting:
             if not self._has_started:
@@ -145,7 +145,7 @@ class DiskSync:
                 while True:
                     jobs.append(self._jobs.get_nowait())
             asked = [job for job in jobs if job is not None]
-            # Slots are parts of one file: one sync is for all of them.
+            # Slots are parts of one file: one sync covers all of them.
             found = {place.file: self._synced(place) for place, _ in asked}
             for place, tell in asked:
                 tell(found[place.file])

@@ -1,4 +1,4 @@
-"""A store in a folder: the SQLite file of what is finished, and files for what is not."""
+"""A store in a folder: an SQLite file for finished trials, and journal files for the others."""
 
 import os
 import sqlite3
@@ -24,14 +24,14 @@ _DATABASE = "runs.db"
 _PATIENCE = 30.0
 _AGAIN = 0.005
 _PAGE = 16_384
-"""A trial takes some thousand bytes: on larger pages than usual it is written in one piece."""
+"""Larger than the default: a trial takes some thousand bytes, and is then written in one piece."""
 
 
 class SqliteConnection(sqlite3.Connection):
     """A connection of the thread that opened it."""
 
     file: os.stat_result | None = None
-    """The file as it was when it was opened to write."""
+    """The file's identity when it was opened for writing."""
 
     def begin(self) -> None:
         """Begin a transaction that writes: no other one does until it ends."""
@@ -50,11 +50,11 @@ class FileHold:
         self._lock = locked(folder)
 
     def check(self) -> None:
-        """Nothing: what this process has locked stays locked."""
+        """Nothing to check: what this process has locked stays locked."""
 
     def release(self) -> None:
-        """Let others have it."""
-        # Removed while it is held: whoever waits for it notices, and makes a new one.
+        """Release the lock."""
+        # Removed while it is held: a process that waits for it notices, and makes a new one.
         with suppress(OSError):
             (self._folder / "lock").unlink(missing_ok=True)
             self._folder.rmdir()
@@ -62,7 +62,7 @@ class FileHold:
 
 
 class SqliteDatabase:
-    """The SQLite file of one folder, and what lies next to it."""
+    """The SQLite file of one folder, and the files next to it."""
 
     __slots__ = ("address", "blobs", "folder", "path", "patience")
 
@@ -80,7 +80,7 @@ class SqliteDatabase:
 
     @contextmanager
     def connected(self, *, to_write: bool = False) -> Generator[SqliteConnection]:
-        """A connection for a while, to read by unless asked otherwise; SQLite's errors become ours."""
+        """A connection for a while, for reading unless `to_write`; SQLite's errors become StoreFailed."""
         try:
             connection = self.open() if to_write else self._open_to_read()
             try:
@@ -91,35 +91,35 @@ class SqliteDatabase:
             raise self._failure(error) from error
 
     def open(self) -> SqliteConnection:
-        """A connection whose commits are on disk when they return; the file has today's format then."""
+        """A connection whose commits are on disk when they return; the file is migrated to the current format."""
         connection = self._open(to_write=True)
         connection.file = self._file()
         return connection
 
     def check(self, connection: Connection) -> None:
-        """StoreFailed if the file is not the one any more that was opened.
+        """Raise StoreFailed if the file is no longer the one that was opened.
 
-        SQLite goes on writing to a file that was deleted, and all of that would be lost. The file is
-        not even opened here: closing it again would take SQLite's locks away.
+        SQLite continues writing to a deleted file, and all of that would be lost. The file is
+        not opened here: closing it would release SQLite's locks.
         """
         now, before = self._file(), getattr(connection, "file", None)
         if before is not None and not os.path.samestat(before, now):
-            raise StoreFailed(f"the store {self.path} was replaced while the run was under way.")
+            raise StoreFailed(f"the store {self.path} was replaced during the run.")
 
     def _file(self) -> os.stat_result:
         try:
             return self.path.stat()
         except OSError as error:
-            raise StoreFailed(f"the store {self.path} is gone: {error}.") from error
+            raise StoreFailed(f"the store {self.path} no longer exists: {error}.") from error
 
-    # What one process at a time works on
+    # Locks: what only one process at a time works on
 
     def hold(self, kind: Holdable, name: str) -> Hold:
-        """The right to work on a run or a conversation; StoreFailed while another process has it."""
+        """Lock a run or a conversation; StoreFailed while another process has the lock."""
         return FileHold(self.folder / kind / name)
 
     def held(self, kind: Holdable, names: Collection[str]) -> set[str]:
-        """Those of these that a process is at work on."""
+        """The names, among these, that a process is working on."""
         return {name for name in names if is_held(self.folder / kind / name)}
 
     def journal(self, run_id: str, shard: str = "") -> Journal:
@@ -128,7 +128,7 @@ class SqliteDatabase:
 
     @contextmanager
     def removing(self, name: str) -> Generator[None]:
-        """Hold a journal while its run is deleted, and leave nothing of it."""
+        """Lock a journal while its run is deleted, then remove it."""
         journal, is_done = self.journal(name), False
         try:
             yield
@@ -137,17 +137,17 @@ class SqliteDatabase:
             journal.close(remove=is_done)
 
     def under_way(self, name: str) -> list[CutTrial]:
-        """The trials in this journal that a process has under way now, up to their last event."""
+        """The trials in this journal that a process is running now, up to their last event."""
         return [*being_written(self.folder / JOURNALS / name)]
 
     # Ledgers are kept in their rows, and attachments in a folder
 
     def keep_attachments(self, written: bytes | str, owner: str) -> None:  # noqa: ARG002
-        """Keep the bytes of what is about to be mentioned; whose they are is found by looking."""
+        """Keep the bytes of attachments about to be mentioned; their owners are found by searching."""
         self.blobs.keep_mentioned(written)
 
     def put_aside(self, run_id: str, ledger: bytes, connection: Connection) -> bytes:  # noqa: ARG002
-        """The ledger itself: a file has room for any."""
+        """The ledger itself: a file has room for any size."""
         return ledger
 
     def fetched(self, stored: bytes) -> bytes:
@@ -155,23 +155,23 @@ class SqliteDatabase:
         return stored
 
     def cleared(self, owner: str, connection: Connection) -> None:
-        """Nothing: what is in the folder is looked through afterwards."""
+        """Nothing to do: `tidy` searches the folder afterwards."""
 
     def upgrade(self, blobs: str = "") -> str:
-        """Make the file, or bring it to today's format."""
+        """Create the file or migrate it to the current format."""
         if blobs:
-            raise BadInput("a store in a folder keeps everything there; leave --blobs out.")
+            raise BadInput("a store in a folder keeps everything there; leave out --blobs.")
         before = 0
         if _is_filled(self.path):
             with closing(sqlite3.connect(self.path, factory=SqliteConnection)) as connection:
                 before = _version(connection)
         self.open().close()
         if before == VERSION:
-            return f"{self.path} has format {VERSION} already"
-        return f"{self.path} has format {VERSION} now" + (f", and had {before}" if before else "")
+            return f"{self.path} already has format {VERSION}"
+        return f"{self.path} now has format {VERSION}" + (f"; it had {before}" if before else "")
 
     def about(self) -> list[tuple[str, str]]:
-        """What `greenroom store check` says of it."""
+        """The facts that `greenroom store check` shows."""
         with self.connected() as connection:
             [runs] = connection.execute("select count(*) from runs").fetchone()
             [safe] = connection.execute("pragma quick_check").fetchone()
@@ -180,11 +180,11 @@ class SqliteDatabase:
         return [("engine", f"SQLite {sqlite3.sqlite_version}"), ("runs", str(runs))]
 
     def environment(self) -> dict[str, str]:
-        """Nothing."""
+        """No variables: a folder needs none."""
         return {}
 
     def tidy(self) -> None:
-        """Give the space of what was deleted back, unless another process is at work in the file."""
+        """Reclaim the space of what was deleted, unless another process is using the file."""
         with self.connected(to_write=True) as connection, suppress(sqlite3.OperationalError):
             connection.execute("vacuum")
             connection.execute("pragma wal_checkpoint(truncate)")
@@ -193,7 +193,7 @@ class SqliteDatabase:
     # Opening
 
     def _open_to_read(self) -> SqliteConnection:
-        """A connection that leaves the format as it is, also to a file that cannot be written."""
+        """A connection that does not migrate the file, which may be read-only."""
         try:
             return self._open(to_write=False)
         except StoreRefused:
@@ -205,7 +205,7 @@ class SqliteDatabase:
             return found
 
     def _open_read_only(self) -> SqliteConnection | None:
-        """A connection to a file that cannot be written, as on a read-only disk; None without one."""
+        """A connection to a file that cannot be written, as on a read-only disk; None if it cannot be read either."""
         log = self.path.with_name(f"{self.path.name}-wal")
         # SQLite needs a file next to it to read a log; without a log it needs none.
         ways = ["mode=ro"] if _is_filled(log) else ["mode=ro", "mode=ro&immutable=1"]
@@ -242,11 +242,11 @@ class SqliteDatabase:
         return connection
 
     def _set_up(self, connection: SqliteConnection, *, to_write: bool) -> None:
-        """Try until it works: SQLite does not wait while another process turns the file to WAL."""
+        """Try until it works: SQLite does not wait while another process switches the file to WAL."""
         deadline = monotonic() + _PATIENCE
         while True:
             try:
-                connection.execute(f"pragma page_size = {_PAGE}")  # of a file that is new
+                connection.execute(f"pragma page_size = {_PAGE}")  # takes effect in a new file only
                 connection.execute("pragma journal_mode = wal")
                 connection.execute("pragma synchronous = full")
                 return self._check_version(connection, to_write=to_write)
@@ -261,7 +261,7 @@ class SqliteDatabase:
         """The folder is private: ledgers hold what was said word for word."""
         folder = self.path.parent
         if not folder.exists():
-            # Others may have the same thought at the same moment.
+            # Another process may create it at the same moment.
             folder.mkdir(parents=True, mode=0o700, exist_ok=True)
             (folder / ".gitignore").write_text("*\n", encoding="utf-8")
         if not self.path.exists():
@@ -271,13 +271,15 @@ class SqliteDatabase:
         version = _version(connection)
         if version > VERSION:
             raise StoreFailed(
-                f"{self.path} was written by a newer Greenroom (format {version}, known {VERSION}). "
+                f"{self.path} was written by a newer Greenroom (format {version}; this one knows up to {VERSION}). "
                 f"Update greenroom, or name another store."
             )
         if version == VERSION:
             return
         if version and not to_write:
-            connection.execute("begin")  # what is read from here on is of one moment and one format
+            connection.execute(
+                "begin"
+            )  # everything read from here on is of one moment and one format
             version = _version(connection)
             if version == VERSION:
                 connection.execute("rollback")
@@ -287,7 +289,7 @@ class SqliteDatabase:
         with transaction(connection):
             version = _version(connection)
             if version == VERSION:
-                return  # another process was quicker
+                return  # another process was faster
             if version:
                 self._check_nothing_runs(connection)
             upgrade(connection, version)
@@ -302,11 +304,11 @@ class SqliteDatabase:
                 )
 
     def failure(self, error: Exception) -> StoreFailed | None:
-        """The error to raise for one of SQLite's; None if it is not one of these."""
+        """The error to raise for one of SQLite's errors; None for any other error."""
         return self._failure(error) if isinstance(error, sqlite3.Error) else None
 
     def is_lost(self, error: Exception) -> bool:  # noqa: ARG002 - for those who have a server
-        """False: a file does not go away by itself."""
+        """False: a connection to a file is not lost."""
         return False
 
     def _failure(self, error: sqlite3.Error) -> StoreFailed:

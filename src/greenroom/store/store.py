@@ -1,4 +1,4 @@
-"""The store: runs and their finished trials, in a folder or on a server; what is written there."""
+"""The store: runs and their finished trials, in a folder or on a server; this part writes."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,7 +48,7 @@ def default_store() -> "Store | None":
 
 
 def as_store(given: "Store | str | Path | bool | None") -> "Store | None":
-    """The store that is meant: this one, that of a folder, or the usual one if none is named.
+    """The store for this argument: a store itself, that of a folder, or the default one for None.
 
     False and `off` mean none.
     """
@@ -59,7 +59,7 @@ def as_store(given: "Store | str | Path | bool | None") -> "Store | None":
 
 
 class Store(StoreReader):
-    """Runs remembered: a database of what is finished, a journal of what is not.
+    """A store of runs: a database of finished trials, and a journal of the others.
 
     `place` is a folder, or the address of a Postgres server: `postgresql://host/database`.
     """
@@ -73,7 +73,7 @@ class Store(StoreReader):
         return f"Store({self.address!r})"
 
     def begin(self, plan: Plan, connection: Connection) -> Run:
-        """Remember a run before its first trial; one that several share is begun by the first of them."""
+        """Record a run before its first trial; a shared run is recorded by the first process."""
         run = Run(id=_new_id(), plan=plan, status="running", begun=time())
         with transaction(connection):
             if plan.shards and (shared := _shared_run(plan, connection)):
@@ -92,9 +92,9 @@ class Store(StoreReader):
     def resume(
         self, run: Run, plan: Plan, places: Mapping[Key, int], connection: Connection
     ) -> Run:
-        """Remember that a run is resumed, as it is planned now; trials without a place are set aside.
+        """Record that a run is resumed, with its current plan; trials without a place are set aside.
 
-        Of a run that several share, a part is taken; the others stay as they are.
+        For a shared run, only this process's part is taken over.
         """
         if run.shard:
             with transaction(connection):
@@ -131,7 +131,7 @@ class Store(StoreReader):
         )
 
     def add(self, run: Run, rows: Sequence[Row], connection: Connection) -> None:
-        """Keep finished trials; they are on disk when this returns. The last row of a trial counts."""
+        """Store finished trials; they are on disk when this returns. The last row of a trial counts."""
         failpoint("commit.before")
         for row in rows:
             for written in (row.verdict, row.ledger, row.judging):
@@ -161,11 +161,11 @@ class Store(StoreReader):
         seconds: float,
         connection: Connection,
     ) -> None:
-        """Remember how a run ended, for now or for good."""
+        """Record how a run ended, for now or for good."""
         failpoint("run.closing")
         written = json.dumps(list(notes))
         with transaction(connection):
-            read_sums(run, connection)  # refuses if the run is another process's now
+            read_sums(run, connection)  # refuses if the run now belongs to another process
             if run.shard:
                 is_whole = close_shard(run, status, written, seconds, connection)
                 written, seconds = shards_together(run.id, connection)
@@ -182,16 +182,16 @@ class Store(StoreReader):
                     run.id,
                 ),
             )
-        # A connection does not notice that the file was overwritten after it has read it; a new one does.
+        # An open connection does not notice that the file was overwritten; a new one does.
         with self.database.connected() as another:
             another.execute("select count(*) from trials where run_id = ?", (run.id,)).fetchone()
 
     def delete(self, *ids: str) -> None:
-        """Forget runs with all their trials, and the bytes of attachments that no other mentions."""
+        """Delete runs with all their trials, and the bytes of attachments that no other run mentions."""
         found = [self.run(given).id for given in ids]
         with self.database.connected(to_write=True) as connection:
             for run_id in found:
-                # Refused while the run is under way.
+                # Refused while the run is in progress.
                 names = journal_names(run_id, self.run(run_id).plan.shards)
                 with ExitStack() as held, transaction(connection):
                     for name in names:
@@ -223,7 +223,7 @@ def _database(place: str | Path) -> Database:
 
 
 def _shared_run(plan: Plan, connection: Connection) -> Run | None:
-    """The unfinished run of this name that is shared by as many."""
+    """The unfinished run of this name that is shared by the same number of processes."""
     rows = connection.execute(f"{RUN} where status <> 'finished' order by begun desc, id desc")
     wanted = plan.called, plan.shards, plan.evalset_id, plan.name
     for run in map(run_from, rows.fetchall()):
@@ -234,12 +234,12 @@ def _shared_run(plan: Plan, connection: Connection) -> Run | None:
 
 
 def _is_taken(run: Run, connection: Connection) -> bool:
-    """Whether another run has this id; if it is this very one, a commit worked whose answer was lost."""
+    """Whether another run has this id; if it is this run itself, a commit worked whose answer was lost."""
     query = "select begun from runs where id = ?"
     found = connection.execute(query, (run.id,)).fetchone()
     return found is not None and found[0] != run.begun
 
 
 def _new_id() -> str:
-    """Sorts by the time it was made, and is short enough to type."""
+    """A new id: it sorts by the time of creation, and is short enough to type."""
     return f"{strftime('%Y%m%d-%H%M%S')}-{urandom(2).hex()}"

@@ -10,12 +10,12 @@ _PATIENCE = 0.3
 
 
 def server_note(place: Path) -> Path:
-    """Where a server says how it is reached. It holds the token, so only its user may read it."""
+    """The file in which a server notes its address. It holds the token, so only its user may read it."""
     return place / "web" / "server.json"
 
 
 def served_at(place: Path) -> str:
-    """The address of the page that shows this store; "" if none does. The token is not part of it."""
+    """The address of the page that shows this store; "" if no server runs. The token is not part of it."""
     with suppress(OSError, ValueError, KeyError, TypeError, OverflowError):
         note = json.loads(server_note(place).read_text())
         address, port = str(note["address"]), int(note["port"])

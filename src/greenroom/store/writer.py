@@ -17,13 +17,13 @@ from greenroom.store.runs import Row, Run
 from greenroom.store.store import Store
 
 _GATHERING = 0.005
-"""Seconds for which a finished trial waits for others: a sync of the disk costs more than they do."""
+"""Seconds for which a finished trial waits for others: one disk sync costs more than several trials."""
 T = TypeVar("T")
 Kept = Callable[[GreenroomError | None], None]
 
 
 class _Addition(Struct, frozen=True):
-    """A finished trial, and what to call when it is safe, or cannot be."""
+    """A finished trial, and the function to call when it is safe, or cannot be stored."""
 
     run: Run
     row: Callable[[], Row]
@@ -51,11 +51,11 @@ class Writer:
         Thread(target=self._write, name="greenroom-store", daemon=True).start()
 
     def add(self, run: Run, row: Callable[[], Row], tell: Kept) -> None:
-        """Keep a trial with the next group, and tell the loop when it is on disk."""
+        """Store a trial with the next group, and notify the loop when it is on disk."""
         self._jobs.put(_Addition(run, row, tell))
 
     async def do(self, work: Callable[[Connection], T]) -> T:
-        """What `work` comes to, after all that was given before."""
+        """The result of `work`, which runs after everything given before."""
         answer: asyncio.Future[T] = self._loop.create_future()
         self._jobs.put(_Job(work, answer))
         # A caller that is cancelled while it waits must not cancel the work.
@@ -72,7 +72,7 @@ class Writer:
 
     def _write(self) -> None:
         try:
-            # What a round held is let go of before the next is waited for: ledgers can be large.
+            # What a round held is released before waiting for the next: ledgers can be large.
             while self._is_open:
                 self._round()
         finally:
@@ -80,7 +80,7 @@ class Writer:
             self._call(self._ended.set)
 
     def _round(self) -> None:
-        """Do what waits, in its order; additions go together."""
+        """Do the waiting jobs in order; consecutive additions go together."""
         group: list[_Addition] = []
         for job in self._gathered():
             if isinstance(job, _Addition):
@@ -97,7 +97,7 @@ class Writer:
             self._commit(group)
 
     def _gathered(self) -> "list[_Addition | _Job | None]":
-        """The jobs that wait, at least one."""
+        """The waiting jobs, at least one."""
         jobs = [self._jobs.get()]
         if isinstance(jobs[0], _Addition):
             sleep(_GATHERING)
@@ -124,7 +124,7 @@ class Writer:
             self._call(_give, job.answer, found)
 
     def _call(self, tell: Callable[..., None], *about: object) -> None:
-        """Have the loop call this, unless it is closed: then nothing waits any more."""
+        """Have the loop call this, unless it is closed: then nothing waits."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(tell, *about)
 
@@ -132,7 +132,7 @@ class Writer:
         if isinstance(error, GreenroomError):
             return error
         failure = self._store.database.failure(error)
-        return failure or StoreFailed(f"cannot be written to {self._store}: {error!r}.")
+        return failure or StoreFailed(f"cannot write to {self._store}: {error!r}.")
 
 
 def _tell(group: Sequence[_Addition], failure: GreenroomError | None) -> None:

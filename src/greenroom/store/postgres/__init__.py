@@ -1,6 +1,6 @@
 """The store on a Postgres server, for teams and for runs that outlive a machine.
 
-psycopg is loaded here and nowhere else, when an address that begins with `postgresql://` is opened.
+psycopg is loaded only here, when an address that begins with `postgresql://` is opened.
 """
 
 from greenroom.errors import MissingExtra

@@ -15,7 +15,7 @@ _OURS = ("schema", "patience")
 
 
 class Address(Struct, frozen=True, kw_only=True):
-    """Where a store is, taken apart."""
+    """The parts of a store's address."""
 
     shown: str
     """The address without its password: what messages, plans and commands may say."""

@@ -1,4 +1,4 @@
-"""What `greenroom store` does on a server: tables made, changed and looked at by users with the right to do so."""
+"""What `greenroom store` does on a server: creating, migrating and checking tables, with the rights to do so."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -25,8 +25,8 @@ _SIZE = (
 
 
 def upgrade(database: "PostgresDatabase", blobs: str) -> str:
-    """Make the tables, or bring them to today's format; what was done."""
-    blob_place(blobs)  # refuses what is none
+    """Create the tables or migrate them to the current format; return what was done."""
+    blob_place(blobs)  # refuses an invalid place
     try:
         connection = database.connect()
         connection.raw.silence = inf  # large tables take their time
@@ -59,24 +59,24 @@ def _changed(database: "PostgresDatabase", connection: PostgresConnection, blobs
     address = database.address
     if not _asked(connection, f"select to_regclass('{database.schema}.format') is not null"):
         schema.create(connection, database.schema, blobs)
-        return f"{address} has the tables of format {VERSION} now"
+        return f"{address} now has the tables of format {VERSION}"
     version, place = connection.execute("select version, blobs from format").fetchone() or (0, "")
     if version > VERSION:
         raise StoreFailed(f"{address} was written by a newer Greenroom. Update greenroom.")
     if blobs and blobs != place:
         raise BadInput(f"{address} keeps its blobs in {place or 'its own tables'!r} already.")
     if version == VERSION:
-        return f"{address} has format {VERSION} already"
+        return f"{address} already has format {VERSION}"
     running = connection.execute("select id, plan from runs where status = 'running'").fetchall()
     for run_id, plan in running:
         if database.held_by(connection, "journals", journal_names(run_id, plan_from(plan).shards)):
-            raise StoreFailed(f"{address} is used for run {run_id!r}. Wait until that run ends.")
+            raise StoreFailed(f"{address} is in use for run {run_id!r}. Wait until that run ends.")
     schema.upgrade(connection, version)
-    return f"{address} has format {VERSION} now, and had {version}"
+    return f"{address} now has format {VERSION}; it had {version}"
 
 
 def about(database: "PostgresDatabase", blobs: str) -> list[tuple[str, str]]:
-    """What there is to know of a store; StoreFailed if no run could be recorded in it."""
+    """The facts about a store; StoreFailed if no run could be recorded in it."""
     with database.connected() as connection, database.connected() as other:
         check_session(connection, other, database.address)
         user, rights = _asked(connection, "select current_user"), _rights(connection)
@@ -100,7 +100,7 @@ def _rights(connection: PostgresConnection) -> str:
     if _asked(connection, "select has_table_privilege('trials', 'insert')"):
         return "record runs"
     may_see = _asked(connection, "select has_table_privilege('events', 'select')")
-    return "look at runs" + (" and at trials under way" if may_see else "")
+    return "look at runs" + (" and at trials in progress" if may_see else "")
 
 
 def _durable(connection: PostgresConnection) -> str:

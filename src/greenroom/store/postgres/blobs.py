@@ -1,4 +1,4 @@
-"""Where a store on a server keeps what is too large for its tables: a folder, or a bucket through fsspec."""
+"""The place of a server's store for data too large for its tables: a folder, or a bucket through fsspec."""
 
 import os
 from contextlib import suppress
@@ -9,14 +9,14 @@ from greenroom.errors import BadInput, MissingExtra, StoreFailed
 from greenroom.installation import how_to_install
 
 LARGE = 1_000_000
-"""Packed ledgers of so many bytes are kept next to the tables, if the store has a place for them."""
+"""Packed ledgers of at least this many bytes are kept outside the tables, if the store has a place for them."""
 
 
 class BlobPlace(Protocol):
     """Keeps bytes by their digests."""
 
     def put(self, digest: str, data: bytes) -> None:
-        """Keep these bytes; on return they are safe."""
+        """Keep these bytes; they are safe when this returns."""
         ...
 
     def get(self, digest: str) -> bytes:
@@ -24,18 +24,20 @@ class BlobPlace(Protocol):
         ...
 
     def remove(self, digest: str) -> None:
-        """Forget these bytes."""
+        """Delete these bytes."""
         ...
 
 
 def blob_place(address: str) -> BlobPlace | None:
-    """The place of this address: a folder, or such as `s3://bucket/evals`; None for the tables themselves."""
+    """The place at this address, such as a folder or `s3://bucket/evals`; None for the tables themselves."""
     if not address:
         return None
     if "://" in address:
         return _Bucket(address)
     if not Path(address).is_absolute():
-        raise BadInput(f"--blobs {address}: name a folder from the root, which all machines see.")
+        raise BadInput(
+            f"--blobs {address}: give an absolute path of a folder that all machines see."
+        )
     return _Folder(Path(address))
 
 
@@ -47,7 +49,7 @@ class _Folder:
         return str(self._path)
 
     def put(self, digest: str, data: bytes) -> None:
-        """Write a file at once: readers see all of it or nothing."""
+        """Write a file atomically: readers see all of it or nothing."""
         target = self._file(digest)
         if target.exists():
             return

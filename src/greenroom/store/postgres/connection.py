@@ -1,4 +1,4 @@
-"""A connection to Postgres that takes the store's SQL, and the errors that it can give."""
+"""A connection to Postgres that accepts the store's SQL, and the errors it can raise."""
 
 import json
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -14,36 +14,36 @@ from psycopg.pq import TransactionStatus
 from greenroom.store.columns import ODD, OddText
 
 _LOST = ("08", "57P01", "57P02", "57P03", "57P05", "53300", "25P03")
-"""The beginnings of codes for: the server went away, comes up, or has no connection to spare just now."""
+"""Prefixes of error codes for a server that went away, is starting up, or has no free connection."""
 _OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR, TransactionStatus.ACTIVE)
 _AT_ONCE = 100
 T = TypeVar("T")
 
 
 class StillHeld(psycopg.OperationalError):
-    """A lock that a connection had which is gone has not been let go of yet: to be tried again."""
+    """A lock of a lost connection has not been released yet: try again."""
 
 
 class ServerSilent(psycopg.OperationalError):
-    """The connection is there, but the server did not answer: it stands still, or something between swallows all."""
+    """The connection is open, but the server does not answer: it hangs, or something in between drops packets."""
 
 
 class RawConnection(psycopg.Connection["tuple[Any, ...]"]):
-    """A connection that gives up on a server from which nothing comes for `silence` seconds.
+    """A connection that gives up on a server that sends nothing for `silence` seconds.
 
-    Neither keepalives nor a limit of the server itself would notice: a process that stands still is
-    acknowledged by its kernel, and one that cannot be reached keeps no time for us.
+    Neither keepalives nor a server-side limit would notice: a hung process is
+    still acknowledged by its kernel, and an unreachable one cannot enforce a limit.
     """
 
     silence: float = inf
 
     def wait(self, gen: Any, *given: Any, **named: Any) -> Any:
-        """What psycopg's dialogue with the server comes to."""
+        """The result of psycopg's dialogue with the server."""
         return super().wait(_heard(gen, self.silence), *given, **named)
 
 
 def _heard(dialogue: Generator[object, object, T], seconds: float) -> Generator[Any, Any, T]:
-    """The same dialogue, ended when nothing was heard for so long; psycopg looks in ten times a second."""
+    """psycopg's dialogue, ended after this many seconds of silence; psycopg checks ten times a second."""
     until = monotonic() + seconds
     try:
         wanted = next(dialogue)
@@ -72,7 +72,7 @@ class PostgresConnection:
         return self.raw.info.transaction_status in _OPEN
 
     def execute(self, sql: str, values: Sequence[object] = ()) -> "psycopg.Cursor[tuple[Any, ...]]":
-        """Run a statement; a `?` stands for each value."""
+        """Run a statement; each `?` is replaced by a value."""
         return self.raw.execute(translated(sql), [*map(_plain, values)])
 
     def executemany(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
@@ -86,7 +86,7 @@ class PostgresConnection:
         return self.raw.cursor().stream(translated(sql), [*map(_plain, values)], size=size)
 
     def begin(self) -> None:
-        """Begin a transaction that writes: it has the one row that all of these need."""
+        """Begin a transaction that writes: it locks the one row that every such transaction needs."""
         try:
             self.raw.execute("begin; select position from store for update")
         except psycopg.Error:
@@ -103,13 +103,13 @@ class PostgresConnection:
         self.raw.execute("rollback")
 
     def close(self) -> None:
-        """Let go of the server."""
+        """Close the connection."""
         self.raw.close()
 
 
 @lru_cache(maxsize=512)
 def translated(sql: str) -> LiteralString:
-    """The statement as Postgres takes it: the values have numbers."""
+    """The statement as Postgres takes it: with numbered placeholders."""
     first, *others = sql.split("?")
     numbered = [f"${number}{part}" for number, part in enumerate(others, 1)]
     return cast("LiteralString", first + "".join(numbered))
@@ -125,14 +125,14 @@ def _plain(value: object) -> Any:
 
 
 def is_lost(error: Exception) -> bool:
-    """Whether an error means that the connection is gone, and another one may do."""
+    """Whether an error means that the connection was lost, and a new one may work."""
     if isinstance(error, errors.Error) and error.sqlstate is not None:
         return error.sqlstate.startswith(_LOST)
-    # Without a code it is libpq that speaks: there is no connection, or none any more.
+    # Without a code the error is libpq's: there is no connection, or it was lost.
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
 
 
 def said(error: psycopg.Error) -> str:
-    """What the server or libpq says, on one line and without the values that it is about."""
+    """The error message of the server or libpq, on one line and without the values involved."""
     text = error.diag.message_primary or str(error) or type(error).__name__
     return " ".join(text.split()).rstrip(".")

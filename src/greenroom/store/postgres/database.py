@@ -25,7 +25,7 @@ from greenroom.store.postgres.locks import SharedLocks
 from greenroom.store.postgres.schema import READER, VERSION, WRITER
 
 _ASIDE = b"@"
-"""The first byte of a ledger that lies elsewhere; its digest follows."""
+"""The first byte of a ledger that is kept elsewhere; its digest follows."""
 _IDLE = 60.0
 _MOST_IDLE = 4
 _CONNECTING = {
@@ -36,22 +36,22 @@ _CONNECTING = {
     "tcp_user_timeout": "30000",
     "application_name": "greenroom",
 }
-"""What is said to libpq unless the address says otherwise: a server that is gone is noticed."""
+"""Default options for libpq, so that a lost server is noticed; the address may override them."""
 _SETTINGS = (
     "select set_config('search_path', $1, false), "
-    # The server notices a client that is gone, too, and lets go of its locks.
+    # The server also notices a lost client, and releases its locks.
     "set_config('tcp_keepalives_idle', '10', false), "
     "set_config('tcp_keepalives_interval', '5', false), "
     "set_config('tcp_keepalives_count', '3', false), "
     "set_config('tcp_user_timeout', '30000', false), "
-    # A server that is set otherwise was not meant to let a tool act twice.
+    # With synchronous_commit off, a tool might act twice after a crash.
     "case current_setting('synchronous_commit') "
     "when 'off' then set_config('synchronous_commit', 'on', false) end"
 )
 _SHORT = 5.0
-"""A run gives up on a statement after its patience, and at least so many seconds: others wait for each."""
+"""A run gives up on a statement after its patience, but no sooner than this: others wait for each."""
 _LONG = 300.0
-"""The same for what reads or deletes a lot, which may take long."""
+"""The limit for statements that read or delete a lot, which may take long."""
 _HELD = (
     "select (classid::bigint << 32) | objid::bigint from pg_locks where locktype = 'advisory' and "
     "objsubid = 1 and granted and database = "
@@ -87,12 +87,12 @@ class PostgresDatabase:
     # Connections
 
     def exists(self) -> bool:
-        """True: whether there is a store is found out by connecting."""
+        """True: only connecting shows whether there is a store."""
         return True
 
     @contextmanager
     def connected(self, *, to_write: bool = False) -> Generator[PostgresConnection]:  # noqa: ARG002
-        """A connection for a while; Postgres's errors become ours."""
+        """A connection for a while; Postgres's errors become StoreFailed."""
         try:
             connection = self._taken() or self.open()
             connection.raw.silence = max(self.patience, _LONG)
@@ -126,7 +126,7 @@ class PostgresDatabase:
         connection.close()
 
     def open(self) -> PostgresConnection:
-        """A connection to tables of today's format, whose commits are on disk when they return."""
+        """A connection to tables of the current format, whose commits are on disk when they return."""
         connection = self.connect()
         try:
             self._check_version(connection)
@@ -138,7 +138,7 @@ class PostgresDatabase:
     def connect(self) -> PostgresConnection:
         """A connection to the server, whatever tables it has."""
         raw = RawConnection.connect(
-            # psycopg would look through every statement for its own placeholders, which takes long.
+            # psycopg would search every statement for its own placeholders, which is slow.
             self._conninfo,
             autocommit=True,
             cursor_factory=psycopg.RawCursor,
@@ -158,38 +158,38 @@ class PostgresDatabase:
             ).fetchone() or (0, "")
         except errors.UndefinedTable:
             raise StoreFailed(
-                f"there is no store in {self.address} yet. Someone who is allowed to make tables there runs: "
+                f"there is no store in {self.address} yet. Ask someone who may create tables there to run: "
                 f"greenroom store init --store '{self.address}'"
             ) from None
         if version > VERSION:
             raise StoreFailed(
-                f"{self.address} was written by a newer Greenroom (format {version}, known {VERSION}). "
+                f"{self.address} was written by a newer Greenroom (format {version}; this one knows up to {VERSION}). "
                 f"Update greenroom, or name another store."
             )
         if version < VERSION:
             raise StoreFailed(
-                f"{self.address} has format {version}, and this Greenroom needs {VERSION}. Someone who "
-                f"may change its tables runs: greenroom store migrate --store '{self.address}'"
+                f"{self.address} has format {version}, and this Greenroom needs {VERSION}. Ask someone who "
+                f"may change its tables to run: greenroom store migrate --store '{self.address}'"
             )
         self._blobs = blob_place(blobs)
 
     def check(self, connection: Connection) -> None:
-        """Nothing: what is committed is on the server."""
+        """Nothing to check: what is committed is on the server."""
 
     def failure(self, error: Exception) -> StoreFailed | None:
-        """The error to raise for one of Postgres's; None if it is not one of these."""
+        """The error to raise for one of Postgres's errors; None for any other error."""
         return self.named(error) if isinstance(error, psycopg.Error) else None
 
     def is_lost(self, error: Exception) -> bool:
-        """Whether an error means that the connection is gone, and another one may do."""
+        """Whether an error means that the connection was lost, and a new one may work."""
         return is_lost(error)
 
     def named(self, error: psycopg.Error) -> StoreFailed:
-        """The error to raise for one of Postgres's, with what to do."""
+        """The error to raise for one of Postgres's errors, with advice."""
         if isinstance(error, errors.DiskFull):
             hint = "free some space on the server"
         elif isinstance(error, errors.InsufficientPrivilege):
-            hint = f"this user is not allowed to: grant {WRITER} to those who run, {READER} to those who look"
+            hint = f"this user lacks the rights: grant {WRITER} to users who run evaluations, {READER} to those who only read"
         elif is_lost(error):
             hint = "check that the server is up and can be reached, and the password in ~/.pgpass"
         else:
@@ -199,7 +199,7 @@ class PostgresDatabase:
             why = why.replace(self._address.password, "***")
         return StoreFailed(f"the store {self.address} cannot be used: {why}; {hint}.")
 
-    # What one process at a time works on
+    # Locks: what only one process at a time works on
 
     def lock_number(self, kind: Holdable, name: str) -> int:
         """The number of the advisory lock for this run or conversation."""
@@ -207,21 +207,21 @@ class PostgresDatabase:
         return int.from_bytes(digest[:8], signed=True)
 
     def hold(self, kind: Holdable, name: str) -> Hold:
-        """The right to work on a conversation; StoreFailed while another process has it."""
+        """Lock a conversation; StoreFailed while another process has the lock."""
         try:
             return self._locks.hold(self.lock_number(kind, name), kind, name)
         except psycopg.Error as error:
             raise self.named(error) from error
 
     def held(self, kind: Holdable, names: Collection[str]) -> set[str]:
-        """Those of these that a process is at work on."""
+        """The names, among these, that a process is working on."""
         with self.connected() as connection:
             return self.held_by(connection, kind, names)
 
     def held_by(
         self, connection: PostgresConnection, kind: Holdable, names: Collection[str]
     ) -> set[str]:
-        """The same, asked by this connection."""
+        """The names, among these, that a process is working on, asked by this connection."""
         locked = {number for [number] in connection.execute(_HELD)}
         return {name for name in names if self.lock_number(kind, name) in locked}
 
@@ -234,7 +234,7 @@ class PostgresDatabase:
 
     @contextmanager
     def removing(self, name: str) -> Generator[None]:
-        """Hold a journal while its run is deleted, and leave nothing of it."""
+        """Lock a journal while its run is deleted, then remove it."""
         held = self.hold("journals", name)
         try:
             yield
@@ -244,7 +244,7 @@ class PostgresDatabase:
             held.release()
 
     def under_way(self, name: str) -> list[CutTrial]:
-        """The trials under way; none for those who may only look at what has ended."""
+        """The trials in progress; none for users who may only read finished ones."""
         with self.connected() as connection:
             try:
                 return [cut for cut in written_by(name, connection) if not cut.damage]
@@ -254,7 +254,7 @@ class PostgresDatabase:
     # Attachments, and ledgers that are too large for a row
 
     def keep_attachments(self, written: bytes | str, owner: str) -> None:
-        """Keep the bytes of what is about to be mentioned, and whose they are."""
+        """Keep the bytes of attachments about to be mentioned, and which run or conversation owns them."""
         if not is_any_known():
             return
         text = written if isinstance(written, str) else written.decode(errors="replace")
@@ -301,16 +301,16 @@ class PostgresDatabase:
         return _ASIDE + digest.encode()
 
     def fetched(self, stored: bytes) -> bytes:
-        """The packed ledger that a row keeps so."""
+        """The packed ledger from what a row keeps."""
         return self._elsewhere(stored[1:].decode()) if stored[:1] == _ASIDE else stored
 
     def _elsewhere(self, digest: str) -> bytes:
         if self._blobs is None:
-            raise StoreFailed(f"{self.address} does not say any more where its blobs are.")
+            raise StoreFailed(f"{self.address} no longer says where its blobs are.")
         return self._blobs.get(digest)
 
     def cleared(self, owner: str, connection: Connection) -> None:
-        """Forget the blobs that only this run or conversation mentions."""
+        """Delete the blobs that only this run or conversation mentions."""
         connection.execute("delete from mentions where owner = ?", (owner,))
         query = (
             "delete from blobs where not exists (select 1 from mentions where "
@@ -320,18 +320,18 @@ class PostgresDatabase:
         self._unneeded |= {digest for digest, is_elsewhere in rows if is_elsewhere}
 
     def tidy(self) -> None:
-        """Remove the blobs that were forgotten; the server itself gives the space of rows back."""
+        """Remove the files of deleted blobs; the server itself reclaims the space of rows."""
         while self._unneeded and self._blobs is not None:
             self._blobs.remove(self._unneeded.pop())
 
     # What `greenroom store` does
 
     def upgrade(self, blobs: str = "") -> str:
-        """Make the tables, or bring them to today's format; what was done."""
+        """Create the tables or migrate them to the current format; return what was done."""
         return administration.upgrade(self, blobs)
 
     def about(self) -> list[tuple[str, str]]:
-        """What `greenroom store check` says of it; StoreFailed if no run could be recorded in it."""
+        """The facts that `greenroom store check` shows; StoreFailed if no run could be recorded in it."""
         return administration.about(self, str(self._blobs or "in the tables"))
 
     def environment(self) -> dict[str, str]:
@@ -340,7 +340,7 @@ class PostgresDatabase:
 
 
 def _asking(database: "ref[PostgresDatabase]") -> Callable[[str], bytes | None]:
-    """Asks a store for bytes for as long as it is used."""
+    """Asks a store for bytes for as long as the store is in use."""
 
     def ask(digest: str) -> bytes | None:
         found = database()

@@ -1,8 +1,8 @@
-"""Trials under way, in a table of the server: what a process that dies leaves for the next.
+"""Trials in progress, in a table on the server: what a process that dies leaves for the next.
 
 Lines go to one thread, which writes all that wait in one statement. A real tool waits until its call
-is committed; models and mocks wait for nothing. The thread's connection holds the lock of the run, so
-what is written is written by the one process that may: a connection that is lost takes the lock along.
+is committed; models and mocks do not wait. The thread's connection holds the lock of the run, so
+only the process that holds it can write: a lost connection loses the lock too.
 """
 
 from collections import defaultdict
@@ -42,7 +42,7 @@ _LOCK = (
 _END = "select pg_terminate_backend(pid) from pg_stat_activity where pid = ? and backend_start = ?"
 _UNLOCK = "select pg_advisory_unlock_all()"
 _MANY = 64
-"""So many finished trials are removed from the table together."""
+"""How many finished trials are removed from the table together."""
 _TOGETHER = 200
 _EVENTS = "select case_id, trial, attempt, n, redacted, lines from events where run_id = ? order by 1, 2, 3, 4"
 
@@ -57,14 +57,14 @@ class _Chunk(Struct, frozen=True):
 
 
 class _Removal(Struct, frozen=True):
-    """Nothing of this trial is needed any more, as far as it was written by these attempts."""
+    """A request to remove what these attempts wrote of a trial: it is no longer needed."""
 
     key: Key
     attempts: range
 
 
 class _Settling(Struct, frozen=True):
-    """Someone waits until all that came before is committed."""
+    """A request to be told when everything before it is committed."""
 
     tell: Settled
 
@@ -73,7 +73,7 @@ _Job = _Chunk | _Removal | _Settling | None
 
 
 class TableEntry(RecordedTrial):
-    """One trial under way, and how much of it was handed over."""
+    """One trial in progress, and how much of it was passed to the writing thread."""
 
     __slots__ = ("_journal", "_numbers", "key")
 
@@ -89,7 +89,7 @@ class TableEntry(RecordedTrial):
         super().begin(key, digest)
 
     def restore(self, ledger: Ledger, judging: Ledger) -> bool:
-        """Write what an earlier process had recorded; what it wrote itself is removed after this."""
+        """Write what an earlier process had recorded; that process's own lines are removed afterwards."""
         self._write_again(ledger, judging)
         return not self.is_frozen
 
@@ -101,7 +101,7 @@ class TableEntry(RecordedTrial):
         failpoint("journal.written")
 
     def settle(self, tell: Settled) -> None:
-        """Call `tell` when all that was recorded is committed, or with the reason why no tool may act."""
+        """Call `tell` when everything recorded is committed, or with the reason why no tool may act."""
         if self.is_frozen:
             tell(StoreFailed("the run is being stopped."))
         else:
@@ -109,13 +109,13 @@ class TableEntry(RecordedTrial):
 
 
 class TableJournal:
-    """The trials of one run that are under way."""
+    """The journal of one run's trials in progress."""
 
     def __init__(self, database: "PostgresDatabase", run_id: str, shard: str = "") -> None:
         self._store = database
         self._run_id = run_id
         self._name = journal_name(run_id, shard)
-        # Whose run it is: of one process, or of one for each shard.
+        # Where the attempt number is kept: for the whole run, or for each shard.
         self._owned = ("runs where id = ?", run_id)
         if shard:
             self._owned = ("shards where shard = ? and run_id = ?", shard, run_id)
@@ -143,7 +143,7 @@ class TableJournal:
         self._thread.start()
 
     def _take(self, connection: Connection) -> None:
-        """Lock the run for this connection; StoreFailed if another process has it, or had it meanwhile."""
+        """Lock the run for this connection; StoreFailed if another process has it, or had it in the meantime."""
         assert isinstance(connection, PostgresConnection)
         if self._has_begun:
             self._check_attempt(connection)
@@ -155,7 +155,7 @@ class TableJournal:
             raise StillHeld(str(under_way(self._run_id)))
         if not got:
             raise under_way(self._run_id)
-        if pid != connection.raw.info.backend_pid:  # something stands between
+        if pid != connection.raw.info.backend_pid:  # a pooler is in between
             with self._store.connected() as other:
                 check_session(connection, other, self._store.address, number)
         self._session = pid, since
@@ -164,7 +164,7 @@ class TableJournal:
         table, *key = self._owned
         found = connection.execute(f"select attempt from {table}", key).fetchone()
         if found is None:
-            raise StoreFailed(f"run {self._run_id!r} was deleted while it was under way.")
+            raise StoreFailed(f"run {self._run_id!r} was deleted while it was running.")
         if found[0] != self.attempt:
             raise StoreFailed(
                 f"run {self._run_id!r} was resumed by another process. Let that one finish it."
@@ -187,34 +187,34 @@ class TableJournal:
         self._jobs.put(_Chunk(key, self.attempt, n, lines))
 
     def settle(self, tell: Settled) -> None:
-        """Tell when all that was handed over until now is committed."""
+        """Call `tell` when everything passed so far is committed."""
         self._jobs.put(_Settling(tell))
 
     def remove(self, key: Key, attempts: range) -> None:
-        """Remove what was written of a trial, after all that was handed over until now."""
+        """Remove what was written of a trial, after everything passed so far."""
         self._jobs.put(_Removal(key, attempts))
 
     def release(self, entry: TableEntry) -> None:
-        """Take back the entry of a trial that is safe in the database."""
+        """Free the entry of a trial that is safe in the database."""
         self._used.discard(entry)
         self.remove(entry.key, range(self.attempt + 1))
 
     def left_over(self) -> list[CutTrial]:
-        """What earlier processes had under way when they ended."""
+        """The trials that earlier processes left unfinished."""
         for cut in self._left:
             cut.journal = self
         return [*self._left]
 
     def freeze(self) -> None:
-        """Record nothing more; what was handed over is written."""
+        """Record nothing more; what was already passed is written."""
         self._is_frozen = True
         for entry in tuple(self._used):
             entry.is_frozen = True
 
     def close(self, *, remove: bool) -> None:
-        """Let go of the run, and of what is left in the table if nothing is needed any more."""
+        """Release the run, and `remove` what is left in the table if it is no longer needed."""
         self._leaves_nothing = remove
-        if not remove:  # a run that is whole is worth waiting for a connection that was just lost
+        if not remove:  # only a complete run is worth waiting for a connection that was just lost
             self._database.stop_waiting()
         self._jobs.put(None)
         self._thread.join(timeout=10)
@@ -233,12 +233,12 @@ class TableJournal:
             for job in jobs:
                 if isinstance(job, _Settling):
                     job.tell(StoreFailed(self._failure) if self._failure else None)
-        with suppress(Exception):  # a session that ends lets go of its locks too, a moment later
+        with suppress(Exception):  # a session that ends releases its locks too, a moment later
             self._database.do(lambda connection: connection.execute(_UNLOCK))
         self._database.close()
 
     def _gathered(self) -> list[_Job]:
-        """What waits, at least one; a little longer if nothing waits for it."""
+        """The waiting requests, at least one; collected a little longer if no tool waits for them."""
         jobs = [self._jobs.get()]
         if isinstance(jobs[0], _Chunk | _Removal) and self._jobs.empty():
             sleep(_GATHERING)
@@ -271,7 +271,7 @@ class TableJournal:
         return *key, chunk.attempt, chunk.n, int(lines is not chunk.lines), lines
 
     def _insert(self, rows: Sequence[tuple[Any, ...]], connection: Connection) -> None:
-        """Write lines, if the run is still this process's, by this session."""
+        """Write lines, if this process and session still own the run."""
         table, *key = self._owned
         query = (
             "insert into events select ?, new.* from unnest(?::text[], ?::bigint[], ?::bigint[], "
@@ -318,7 +318,7 @@ def _nothing(_: str) -> None: ...
 
 
 class _CutInTable(CutTrial):
-    """One that stands in the table."""
+    """An interrupted trial in the table."""
 
     __slots__ = ("_attempt", "journal")
 
@@ -328,13 +328,13 @@ class _CutInTable(CutTrial):
         self._attempt = attempt
 
     def discard(self) -> None:
-        """Leave nothing of what that process wrote."""
+        """Remove everything that process wrote of it."""
         if self.journal is not None:
             self.journal.remove(self.key, range(self._attempt, self._attempt + 1))
 
 
 def written_by(run_id: str, connection: Connection) -> Iterable[_CutInTable]:
-    """What the table has of trials under way, each as every attempt at it wrote it."""
+    """The trials in progress in the table, one for each attempt that wrote to it."""
     found: defaultdict[tuple[Key, int], list[tuple[int, int, bytes]]] = defaultdict(list)
     for case_id, trial, attempt, n, redacted, lines in connection.stream(_EVENTS, (run_id,)):
         found[Key(from_column(case_id), trial), attempt].append((n, redacted, bytes(lines)))

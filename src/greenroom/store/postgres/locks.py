@@ -1,4 +1,4 @@
-"""Advisory locks: what one process at a time works on, and whether a lock holds at all."""
+"""Advisory locks: what only one process at a time works on, and whether locks work at all."""
 
 from contextlib import suppress
 from os import urandom
@@ -25,12 +25,12 @@ def check_session(
 ) -> None:
     """StoreFailed if two connections share a session, as behind PgBouncer in transaction mode.
 
-    `number` is a lock that `one` has, if it has any.
+    `number` is a lock that `one` holds, if any.
     """
     tried = number or int.from_bytes(urandom(7))
     if not number:
         one.execute("select pg_advisory_lock(?)", (tried,))
-    # The connection that has a lock can take it again; no other can.
+    # The session that holds a lock can take it again; no other can.
     [got] = other.execute("select pg_try_advisory_lock(?)", (tried,)).fetchone() or [False]
     if got:
         other.execute("select pg_advisory_unlock(?)", (tried,))
@@ -40,7 +40,7 @@ def check_session(
 
 
 def pooled(address: str) -> StoreFailed:
-    """Why no run is recorded through a pooler that shares sessions."""
+    """The error for a pooler that shares sessions: no run can be recorded through it."""
     return StoreFailed(
         f"{address} leads to a pooler that gives each transaction another session (PgBouncer in "
         f"transaction mode), so nothing can be locked for a run. Connect to the server itself, or to "
@@ -49,7 +49,7 @@ def pooled(address: str) -> StoreFailed:
 
 
 class SharedLocks:
-    """The conversations that this process holds, by one connection for all of them."""
+    """The conversations that this process has locked, by one connection for all of them."""
 
     def __init__(self, database: "ref[PostgresDatabase]") -> None:
         self._database = database
@@ -73,7 +73,7 @@ class SharedLocks:
         return bool(got)
 
     def _renew(self) -> None:
-        """Connect, again if the connection was lost; what was held is taken again, as far as it is free."""
+        """Connect, again if the connection was lost; locks that were held are taken again, if they are free."""
         if self._connection is not None:
             with suppress(psycopg.Error):
                 self._connection.raw.execute("select 1")
@@ -86,19 +86,19 @@ class SharedLocks:
                 self._held.discard(number)
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
         if self._connection is not None:
             self._connection.close()
 
     def check(self, number: int, name: str) -> None:
-        """StoreFailed if the lock was lost with its connection."""
+        """Raise StoreFailed if the lock was lost with its connection."""
         with self._guard:
             self._renew()
             if number not in self._held:
                 raise under_way(name, "conversation")
 
     def release(self, number: int) -> None:
-        """Let others have it."""
+        """Release the lock."""
         with self._guard, suppress(psycopg.Error):
             self._held.discard(number)
             if self._connection is not None:
@@ -112,9 +112,9 @@ class _SharedHold:
         self._name = name
 
     def check(self) -> None:
-        """StoreFailed if it was lost meanwhile."""
+        """Raise StoreFailed if the lock was lost."""
         self._locks.check(self._number, self._name)
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         self._locks.release(self._number)

@@ -1,6 +1,7 @@
 """The tables of a store on a server: those of SQLite, and those that only many machines need.
 
-A user with the right to do so makes and changes them by `greenroom store init` and `greenroom store migrate`; a run never does.
+An authorised user creates and migrates them with `greenroom store init` and `greenroom store migrate`;
+a run never does.
 """
 
 import re
@@ -52,11 +53,11 @@ create index named on runs (evalset_id, begun);
 
 Step = Callable[[PostgresConnection], None]
 STEPS: dict[int, tuple[int, Step]] = {}
-"""What to do with a store of each earlier format, and which one it has then."""
+"""The migration from each earlier format, and the format it leads to."""
 
 
 def create(connection: PostgresConnection, name: str, blobs: str) -> None:
-    """Make the schema and its tables, inside the transaction that is open."""
+    """Create the schema and its tables, inside the open transaction."""
     connection.raw.execute(sql.SQL("create schema if not exists {}").format(sql.Identifier(name)))
     connection.raw.execute(sql.SQL("set local search_path to {}").format(sql.Identifier(name)))
     for statement in (schema.TABLES + schema.CONVERSATIONS + schema.SHARDS + _OWN).split(";"):
@@ -71,7 +72,7 @@ def _in_postgres(statement: str) -> str:
 
 
 def upgrade(connection: PostgresConnection, version: int) -> None:
-    """Bring the tables of this format to today's, inside the transaction that is open."""
+    """Migrate the tables of this format to the current one, inside the open transaction."""
     while version < VERSION:
         version, step = STEPS[version]
         step(connection)
@@ -79,9 +80,9 @@ def upgrade(connection: PostgresConnection, version: int) -> None:
 
 
 def grant(connection: PostgresConnection, name: str) -> str:
-    """Let two roles in: one that runs, one that looks. What an administrator has to do, if we are not allowed to.
+    """Grant access to two roles, one for running and one for reading; return what an administrator must do if we may not.
 
-    Events of trials under way are for those who run: they have not ended, and may never be kept.
+    Events of trials in progress are only for the role that runs: they may never be stored.
     """
     try:
         for role in (WRITER, READER):
@@ -93,10 +94,10 @@ def grant(connection: PostgresConnection, name: str) -> str:
                 )
     except (errors.InsufficientPrivilege, errors.DuplicateObject, errors.UniqueViolation) as error:
         if not isinstance(error, errors.InsufficientPrivilege):
-            return grant(connection, name)  # another process was quicker
+            return grant(connection, name)  # another process was faster
         return (
-            f"the roles {WRITER} and {READER} are missing, and this user is not allowed to make any. Have an "
-            f"administrator run: create role {WRITER}; create role {READER}; then run "
+            f"the roles {WRITER} and {READER} are missing, and this user may not create them. Ask an "
+            f"administrator to run: create role {WRITER}; create role {READER}; then run "
             f"`greenroom store migrate`."
         )
     known = sql.Identifier(name)
