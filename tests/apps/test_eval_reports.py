@@ -219,7 +219,7 @@ def test_one_flip_of_fifty_is_no_regression_unless_doubt_is_to_fail(shop, greenr
     result = greenroom(*words)
     assert result.exit_code == 0, result.output
     assert "flipped     c31  passed before, failed now (1 trial each)" in result.stdout
-    assert "1 flip is no proof. eval run --baseline runs flipped cases again." in result.stdout
+    assert "1 flip is not proof. eval run --baseline runs flipped cases again." in result.stdout
     assert "49 of 50 cases compare: 1 removed" in result.stdout
     assert greenroom(*words, "--fail-on", "unclear").exit_code == 1
     assert greenroom(*words, "--fail-on", "removed").exit_code == 1

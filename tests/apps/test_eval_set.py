@@ -73,7 +73,7 @@ def test_a_template_adds_a_case_with_blanks_that_validate_finds(greenroom, templ
     assert len(EvalSet.load("shop.yaml")) == 4
     checked = greenroom("eval-set", "validate", "shop.yaml")
     assert checked.exit_code == 3
-    assert "is still to be filled in" in checked.stdout
+    assert "is not filled in yet" in checked.stdout
 
 
 def test_comments_stay_when_a_case_is_added(greenroom):

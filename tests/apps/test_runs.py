@@ -257,7 +257,7 @@ def test_the_latest_run_with_errors_is_tried_again_without_its_id(greenroom, aut
     assert run.counts == {"passed": 2}
     none = greenroom("eval", "run", "shop.py", "--resume", "--retry-errors")
     assert none.exit_code == 3
-    assert "is unfinished, or has an error that can be tried again" in none.stderr
+    assert "is unfinished, or has an error that can be retried" in none.stderr
 
 
 # Money
@@ -513,7 +513,7 @@ def test_half_an_id_that_means_several_runs_is_refused(greenroom, shop, played):
     played()
     result = greenroom("runs", "show", "2")
     assert result.exit_code == 3
-    assert "several runs begin with '2'" in result.stderr
+    assert "the ids of several runs begin with '2'" in result.stderr
 
 
 def test_runs_are_compared_with_each_other_and_with_files(greenroom, shop, played):

@@ -105,5 +105,5 @@ def test_what_must_not_happen_has_to_be_said(wrong: Any) -> None:
 
 @pytest.mark.parametrize("given", [[Case("c", "Hi.")], "c", None])
 def test_what_is_no_case_is_refused(given: Any) -> None:
-    with pytest.raises(BadCase, match="wants one case"):
+    with pytest.raises(BadCase, match="needs one case"):
         red_team(given, forbidden=["refund"])

@@ -62,9 +62,9 @@ def test_a_case_shows_its_name_or_else_its_id() -> None:
     "given, told",
     [
         ({"id": ""}, "a case has no id; give it"),
-        ({"id": "  "}, "give it a text"),
-        ({"id": 7}, "the id 7; give it a text"),
-        ({"says": 7}, "case 'a': `says` is 7, but should be a text"),
+        ({"id": "  "}, "the id '  '; give it one that is text"),
+        ({"id": 7}, "the id 7; give it one that is text"),
+        ({"says": 7}, "case 'a': `says` is 7, but should be a string"),
         ({"turns": "Hi"}, "`turns` is 'Hi', but should be a list"),
         ({"turns": ["Hi"]}, r"`turns` holds 'Hi'; write Turn\('Hi'\)"),
         ({"turns": [Turn("Hi")], "says": "Hi"}, "both `turns` and `says`"),
@@ -80,7 +80,7 @@ def test_a_case_shows_its_name_or_else_its_id() -> None:
         ({"metrics": len}, "`metrics` is .*, but should be a list"),
         ({"tags": "smoke"}, "`tags` is 'smoke', but should be a list"),
         ({"metadata": "x"}, "`metadata` is 'x', but should be a mapping"),
-        ({"name": 5}, "`name` is 5, but should be a text"),
+        ({"name": 5}, "`name` is 5, but should be a string"),
         ({"now": "noon"}, "`now` is 'noon', but should be a number of seconds"),
     ],
 )
@@ -129,8 +129,8 @@ def test_uncommon_sequences_and_mappings_will_do_as_well() -> None:
         ({"tools": 5}, "`tools` is 5, but should be a list"),
         ({"tools": [5]}, r"an expected tool call is 5; use call\('name', arg=\.\.\.\)"),
         ({"tools": [("refund", {})]}, "use call"),
-        ({"response": 21}, "`response` is 21, but should be a text"),
-        ({"contains": 21}, "`contains` is 21, but should be a text or a list of texts"),
+        ({"response": 21}, "`response` is 21, but should be a string"),
+        ({"contains": 21}, "`contains` is 21, but should be a string or a list of strings"),
         ({"contains": ["Paris", 21]}, "holds 21; write it as a text"),
         ({"state": "done"}, "`state` is 'done', but should be a query by scope"),
         ({"state": {"done": True}}, r"'done': True; group by scope: \{\"session\""),
@@ -260,7 +260,7 @@ def test_faults_read_like_their_source() -> None:
     ],
 )
 def test_an_expectation_that_every_answer_meets_is_refused(given: dict[str, Any]) -> None:
-    with pytest.raises(BadCase, match="asks for nothing"):
+    with pytest.raises(BadCase, match="checks nothing"):
         Expect(**given)
 
 

@@ -42,7 +42,7 @@ def test_all_problems_are_told_at_once() -> None:
         Case("empty", metrics=["exact"]),
     ]
     assert told(cases) == [
-        ("cases[1].id", "the id 'good' is also that of cases[0]"),
+        ("cases[1].id", "the id 'good' is already used by cases[0]"),
         ("cases[2]", "the conversation is empty: the user never speaks"),
     ]
 
@@ -79,12 +79,12 @@ def test_the_id_of_the_set_is_looked_at_too() -> None:
         (
             Case("c", turns=[Turn("Hi"), Turn("  ")], metrics=["exact"]),
             "cases[0].turns[1].says",
-            "the user says '  ', which is nothing",
+            "the user says '  ', which is blank",
         ),
         (
             Case("c", turns=[Turn("Hi"), Turn("Ho")], stop=Stop(max_turns=1), metrics=["exact"]),
             "cases[0].stop.max_turns",
-            "the script has 2 messages, but the run is cut after 1",
+            "the script has 2 messages, but the trial stops after 1",
         ),
         (
             Case("c", says="Hi", expect=Expect(), metrics=["exact"]),
@@ -209,7 +209,7 @@ CASES = st.builds(
 
 @given(cases=st.lists(CASES, max_size=4))
 def test_problems_of_one_case_do_not_depend_on_the_others(cases: list[Case]) -> None:
-    together = [p for p in check(cases) if "is also that of" not in p.message]
+    together = [p for p in check(cases) if "is already used by" not in p.message]
     alone = [
         replace(p, where=p.where.replace("cases[0]", f"cases[{i}]"))
         for i, case in enumerate(cases)
@@ -225,7 +225,7 @@ def test_problems_of_one_case_do_not_depend_on_the_others(cases: list[Case]) -> 
 def test_every_blank_of_a_template_is_a_problem_until_it_is_filled_in(name: str) -> None:
     case = from_template(name, "new")
     assert check([case])
-    assert all("still to be filled in" in problem.message for problem in check([case]))
+    assert all("not filled in yet" in problem.message for problem in check([case]))
     assert check([case_from(case_data(case))]) == check([case])
 
 

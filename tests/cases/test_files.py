@@ -147,8 +147,8 @@ def reading_case(tmp_path: Path, **case: Any) -> EvalSet:
     "field, value, told",
     [
         ("sayz", "Hi", "the field 'sayz' is unknown. Did you mean 'says'"),
-        ("id", 7, r"\.id: 7 should be a text"),
-        ("says", 7, r"\.says: 7 should be a text"),
+        ("id", 7, r"\.id: 7 should be a string"),
+        ("says", 7, r"\.says: 7 should be a string"),
         ("turns", "Hi", r"\.turns: 'Hi' should be a list"),
         ("turns", ["Hi"], r"turns\[0\]: 'Hi' should be a mapping"),
         (
@@ -163,10 +163,10 @@ def reading_case(tmp_path: Path, **case: Any) -> EvalSet:
         (
             "expect",
             {"tools": [{"name": "refund"}]},
-            r"expect.tools\[0\].name: the field 'name' is unknown. Known are tool, args",
+            r"expect.tools\[0\].name: the field 'name' is unknown. Use one of: tool, args",
         ),
-        ("expect", {"response": 21}, "response: 21 should be a text"),
-        ("expect", {"contains": [21]}, "contains\\[0\\]: 21 should be a text"),
+        ("expect", {"response": 21}, "response: 21 should be a string"),
+        ("expect", {"contains": [21]}, "contains\\[0\\]: 21 should be a string"),
         ("expect", {"state": {"session": {"a": {"$bogus": 1}}}}, r"'\$bogus'"),
         (
             "stop",
@@ -195,9 +195,13 @@ def reading_case(tmp_path: Path, **case: Any) -> EvalSet:
         ("mocks", {"refund": {"fault": {}}}, "exactly one of"),
         ("mocks", {"refund": {"fault": {"slow": "long"}}}, "give seconds"),
         ("allow_tools", "refund", "allow_tools: 'refund' should be a list"),
-        ("allow_tools", [{"live": "m.refund:1"}], r"allow_tools\[0\]: .* is not a name of a tool"),
+        (
+            "allow_tools",
+            [{"live": "m.refund:1"}],
+            r"allow_tools\[0\]: .* is not the name of a tool",
+        ),
         ("now", "noon", r"\.now: 'noon' should be a number"),
-        ("name", 7, r"\.name: 7 should be a text"),
+        ("name", 7, r"\.name: 7 should be a string"),
     ],
 )
 def test_a_bad_case_is_named_with_its_file_and_place(
@@ -269,8 +273,8 @@ def test_a_recorded_case_may_leave_its_code_behind() -> None:
             '{"version": 1, "cases": [{"id": "a", "metadata": {"x": 1e999}}]}',
             "1e999 is not a number",
         ),
-        ('{"version": 2, "cases": []}', "version 2; this reads 1"),
-        ('{"cases": []}', "it has no `version`; this reads 1"),
+        ('{"version": 2, "cases": []}', "version 2; use version 1"),
+        ('{"cases": []}', "it has no `version`; use version 1"),
         ('{"version": 1}', "not an eval set"),
         ("[]", "not an eval set"),
         ("null", "not an eval set"),
@@ -298,10 +302,10 @@ def test_json_that_is_no_eval_set_is_refused(tmp_path: Path, text: str, told: st
             "line 5, column 3, cases\\[0\\].says: the key 'says' is given twice",
         ),
         ("- {id: a, state: {session: {x: 1, x: 2}}}", "the key 'x' is given twice"),
-        ("- {id: a, metadata: {x: .nan}}", "cases.*x: '.nan' is a text to some readers"),
-        ("- {id: a, metadata: {x: .inf}}", "cases.*x: '.inf' is a text to some readers"),
-        ("- {id: a, metadata: {1: x}}", "the key '1' is not surely a text"),
-        ("- {id: a, on: x}", "the key 'on' is not surely a text"),
+        ("- {id: a, metadata: {x: .nan}}", "cases.*x: '.nan' is a string to some readers"),
+        ("- {id: a, metadata: {x: .inf}}", "cases.*x: '.inf' is a string to some readers"),
+        ("- {id: a, metadata: {1: x}}", "the key '1' may not be a string"),
+        ("- {id: a, on: x}", "the key 'on' may not be a string"),
         ("- &a {id: a}\n- *a", "aliases"),
         ("- {id: a, metadata: {x: &x [1], y: *x}}", "aliases"),
         ("- {id: a, metadata: &m {x: *m}}", "aliases"),
@@ -337,7 +341,9 @@ def test_a_set_without_cases_is_not_written_as_a_table(tmp_path: Path) -> None:
 
 
 def test_a_tab_in_yaml_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadFile, match="line 3, column 1: a tab stands here; YAML is indented with"):
+    with pytest.raises(
+        BadFile, match="line 3, column 1: there is a tab here; YAML is indented with"
+    ):
         reading(tmp_path, "version: 1\ncases:\n\t- id: a\n\t  says: Hi\n", "set.yaml")
 
 

@@ -61,12 +61,12 @@ def test_every_value_of_the_wrong_type_is_told_with_its_place() -> None:
     with pytest.raises(BadFile) as refused:
         read({**wrong, "extra": [], "nte": "n"})
     assert [(p.where, p.message) for p in refused.value.problems] == [
-        ("order.id", "1 should be a text"),
-        ("order.note", "2 should be a text"),
+        ("order.id", "1 should be a string"),
+        ("order.note", "2 should be a string"),
         ("order.express", "'no' should be true or false"),
         ("order.copies", "2.5 should be a whole number"),
         ("order.weight", "true should be a number"),
-        ("order.tags[1]", "3 should be a text"),
+        ("order.tags[1]", "3 should be a string"),
         ("order.extra", "[] should be a mapping"),
         ("order.nte", "the field 'nte' is unknown"),
     ]

@@ -861,7 +861,7 @@ async def test_a_user_who_has_nothing_more_to_say_ends_the_conversation() -> Non
     [
         ({"validate": "srict"}, r"validate='srict' is not one of .* Did you mean 'strict'\?"),
         ({"conflicts": "eror"}, r"conflicts='eror' is not one of .* Did you mean 'error'\?"),
-        ({"tools": ["ask"]}, r"tools=\['ask'\]\) wants a mapping"),
+        ({"tools": ["ask"]}, r"tools=\['ask'\]\) must be a mapping"),
     ],
 )
 def test_a_user_with_an_option_nobody_knows_is_refused_at_once(options: Any, words: str) -> None:

@@ -260,7 +260,7 @@ def span(id: str, parent: str = "", **more: Any) -> dict[str, Any]:
         ('{"data": [{"traceID": "t", "spans": [', "line 1, column"),
         ('[{"role": "user", "content": NaN}]', "NaN"),
         ('[{"role": "user", "content": "a"}, {"role": "ghost"}]', "message 1: it should be"),
-        ('[{"role": "user", "content": 7}]', "message 0: its content should be a text"),
+        ('[{"role": "user", "content": 7}]', "message 0: its content should be a string"),
         (
             '[{"role": "tool", "tool_call_id": "x", "content": "a"}]',
             "message 0: it answers a call 'x'",

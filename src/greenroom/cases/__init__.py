@@ -1,4 +1,4 @@
-"""What is asked: cases, turns, expectations, eval sets, mocks, and what a metric may conclude."""
+"""Cases: what is asked of an agent. Turns, expectations, eval sets, mocks, and the outcomes of metrics."""
 
 from typing import TYPE_CHECKING
 
@@ -79,7 +79,7 @@ __all__ = [
     "write_evalset",
 ]
 
-# What a rehearsal does not need.
+# Loaded when first used: a rehearsal does not need these.
 __getattr__, __dir__ = lazy(
     __name__,
     {

@@ -24,7 +24,7 @@ _WHAT = "a path, or a mapping with `path` or `base64`"
 
 @contextmanager
 def attachments_near(file: Path) -> Generator[None]:
-    """While a file is read: its attachments lie in its folder."""
+    """While a file is read, look for attachments in its folder."""
     folder = file.absolute().parent
     token = _BESIDE.set(folder)
     look_beside(file)
@@ -35,7 +35,7 @@ def attachments_near(file: Path) -> Generator[None]:
 
 
 def attachment_from(data: Json, where: str) -> Attachment:
-    """The attachment written down in `data`."""
+    """The attachment described in `data`."""
     if isinstance(data, str):
         return _file(data, "", "", where)
     if is_object(data) and MARK in data:
@@ -81,15 +81,17 @@ def as_base64(attachment: Attachment) -> str:
 
 
 def _marked(data: dict[str, Json], where: str) -> Attachment:
-    """What stands under `$attachment`: a digest with what is known of the bytes, or another form."""
+    """The attachment under `$attachment`: a digest with the facts about the bytes, or another form."""
     given = data[MARK]
     if not isinstance(given, str) or not _DIGEST.fullmatch(given):
         if len(data) > 1:
-            raise wrong(where, f"{shown(data)} should have nothing next to `{MARK}`")
+            raise wrong(where, f"{shown(data)} should have no other key next to `{MARK}`")
         return attachment_from(given, at(where, MARK))
     found = attachment_in(data)
     if found is None:
-        raise wrong(where, f"{shown(data)} should have `media_type`, `size` and `name` next to it")
+        raise wrong(
+            where, f"{shown(data)} should have `media_type`, `size` and `name` next to the digest"
+        )
     return found
 
 
@@ -97,11 +99,15 @@ def _file(path: str, media_type: str, name: str, where: str) -> Attachment:
     folder = (_BESIDE.get() or Path.cwd()).resolve()
     try:
         target = (folder / path).resolve()
-    except (OSError, ValueError, RuntimeError) as error:  # a zero character, a loop of links
+    except (
+        OSError,
+        ValueError,
+        RuntimeError,
+    ) as error:  # such as a null character or a loop of links
         raise wrong(where, f"{shown(path)} is not a path of a file: {error}") from error
     if not path.strip() or not target.is_relative_to(folder):
-        message = f"{shown(path)} leads out of the folder of this file"
-        raise wrong(where, message, "Put what is attached next to it, or below")
+        message = f"{shown(path)} is outside the folder of this file"
+        raise wrong(where, message, "Put the attachment next to it, or below")
     return _placed(where, lambda: file_blob(target, media_type, name))
 
 

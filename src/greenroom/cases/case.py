@@ -24,15 +24,15 @@ MAX_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expect:
-    """What one turn should bring. None says nothing; `tools=[]` says that no tool may be called.
+    """What is expected of one turn. None expects nothing; `tools=[]` expects that no tool is called.
 
-    `tools` holds calls in order: `call("refund", order=7)`, or a bare name when any arguments will
-    do; an argument may be a query such as `{"$gt": 5}`. `response` is the whole text, word for
-    word; `reference` one that a good response resembles; `contains` one text or several that it
-    holds; `intermediate` what the agent says on the way to it. `state` is a query by scope, in which
-    the fields of a schema may stand for their places; `state_after` holds such queries for the state
-    as it was when a node, by its name, had ended. `stopped_by` is "guardrail", or the name of one: the
-    agent should be stopped, and give no answer. `extra` keeps what a file said beyond that.
+    `tools` holds calls in order: `call("refund", order=7)`, or a bare name if any arguments will do; an
+    argument may be a query such as `{"$gt": 5}`. `response` is the whole response, word for word;
+    `reference` is one that a good response resembles; `contains` is one string, or several, that it
+    contains; `intermediate` is what the agent says before it. `state` is a query by scope, with schema
+    fields as keys if you like; `state_after` has such queries for the state when a node, by its name,
+    had ended. `stopped_by` is "guardrail", or the name of one: the agent should be stopped, and give
+    no answer. `extra` keeps anything else that a file said.
     """
 
     tools: Sequence[ToolCall | str] | None = None
@@ -62,15 +62,15 @@ class Expect:
             texts = [given] if isinstance(given, str) else given
             for text in texts:
                 if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-                    raise BadCase(f"Expect({name}=...) holds {text!r}; write it as a text.")
+                    raise BadCase(f"Expect({name}=...) holds {text!r}; write it as a string.")
             # An expectation that every answer meets is a mistake: nothing would be measured.
             if not texts or not all(map(str.strip, texts)):
                 raise BadCase(
-                    f"Expect({name}={given!r}) asks for nothing; write the text, or leave it out."
+                    f"Expect({name}={given!r}) checks nothing; write a string, or leave it out."
                 )
         if self.state is not None:
             where = "Expect(state=...)"
-            nothing = f"{where} is {dict(self.state)!r}, which asks for nothing; say what a key "
+            nothing = f"{where} is {dict(self.state)!r}, which checks nothing; say what a key "
             found = checked_scopes(self.state, where, f"{nothing}should hold, or leave it out.")
             object.__setattr__(self, "state", found)
         if self.state_after is not None:
@@ -88,10 +88,10 @@ def _checked_by_node(given: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
                 f'{{"clerk": {{"session": {{"key": ...}}}}}}.'
             )
         asked = cast("Mapping[Any, Any]", query)
-        nothing = f"{where} asks for nothing; say what a key should hold, or leave it out."
+        nothing = f"{where} checks nothing; say what a key should hold, or leave it out."
         found[node] = checked_scopes(asked, where, nothing)
     if not found:
-        raise BadCase("Expect(state_after={}) asks for nothing; name a node, or leave it out.")
+        raise BadCase("Expect(state_after={}) checks nothing; name a node, or leave it out.")
     return found
 
 
@@ -99,23 +99,23 @@ KINDS[Expect] = ((Expect,), "an Expect(...)")
 _EXPECT = FieldTypes(
     Expect,
     tools="a list: ['refund'] or [call('refund', order=7)]",
-    contains="a text or a list of texts",
+    contains="a string or a list of strings",
     state=BY_SCOPE,
     state_after='queries by scope, by node: {"clerk": {"session": {"key": ...}}}',
-    intermediate="a list of texts",
+    intermediate="a list of strings",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One thing the user says, and what should come of it."""
+    """One message of the user, and what is expected of the agent's turn."""
 
     says: str
     expect: Expect | None = None
     extra: Mapping[str, Any] | None = None
-    """What a file said of this turn beyond that."""
+    """Anything else that a file said about this turn."""
     attachments: Sequence[Attachment] = ()
-    """What is sent along: `attach("cup.png")`."""
+    """The attachments of the message: `attach("cup.png")`."""
 
     def __post_init__(self) -> None:
         _TURN.check(self, "Turn(...)")
@@ -128,7 +128,7 @@ class Turn:
 
     @property
     def message(self) -> Json:
-        """What the agent is given: the text, or a list of it and the attachments."""
+        """What the agent receives: the text, or a list of the text and the attachments."""
         return message_value(self.says, self.attachments)
 
 
@@ -143,7 +143,7 @@ _TURN = FieldTypes(Turn)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """When a conversation ends: at a limit (never passed), or at a goal (judged by the metrics)."""
+    """When a conversation ends: at a limit (the trial cannot pass), or at a goal (the metrics decide)."""
 
     max_turns: int = MAX_TURNS
     max_seconds: float = MAX_SECONDS
@@ -154,7 +154,7 @@ class Stop:
         if self.max_turns < 1 or not 0 < self.max_seconds < inf:
             raise BadCase(
                 f"Stop(max_turns={self.max_turns!r}, max_seconds={self.max_seconds!r}) would end a "
-                f"run before it begins, or never; both must be positive and finite."
+                f"trial before it begins, or never; both must be positive and finite."
             )
         if self.state_matches is not None:
             nothing = (
@@ -186,12 +186,13 @@ KINDS[CaseOrigin] = ((CaseOrigin,), "a CaseOrigin(...)")
 class Case:
     """One conversation to rehearse: what the user says, what tools answer, how it is judged.
 
-    Give `says` (with `expect`) or `turns`; without either the agent speaks first. `user` goes on
-    when the script is used up. `now` is what the clock shows, in seconds since the epoch; `seed` goes to
-    models that take one, one higher in each further trial. `agent` overrides the agent of the evaluation
-    for this case, `model` answers in place of its models, and `target` runs one node of it alone. What it
-    expects is measured without being asked for, unless
-    `implied=False` leaves that to its metrics. `extra` keeps what a file said beyond all this.
+    Give `says` (with `expect`) or `turns`; without either, the agent speaks first. `user` continues
+    when the script is used up. `now` is what the clock shows, in seconds since the epoch. `seed` is
+    passed to models that take one, and is one higher in each further trial.
+
+    `agent` overrides the agent of the evaluation for this case, `model` answers in place of its
+    models, and `target` runs only one node of it. What the case expects is measured automatically;
+    `implied=False` leaves that to its metrics. `extra` keeps anything else that a file said.
     """
 
     id: str
@@ -216,19 +217,21 @@ class Case:
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     target: str = ""
     history: Sequence[Mapping[str, Any]] = ()
-    """What was recorded before it begins, event by event: the conversation goes on from there."""
+    """The events recorded before it begins: the conversation continues from there."""
     implied: bool = field(default=True, compare=False)
     attachments: Sequence[Attachment] = ()
     extra: Mapping[str, Any] | None = None
     origin: CaseOrigin | None = field(default=None, repr=False, compare=False)
-    """Where it was read from, so that what is wrong with it can be shown there."""
+    """Where it was read from, so that a problem can be shown there."""
     script: tuple[Turn, ...] = field(init=False, repr=False, compare=False)
     """The scripted turns, the first message included."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not self.id.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
-            given = f"the id {self.id!r}" if self.id else "no id"
-            raise BadCase(f"a case has {given}; give it a text as its id, such as 'late-order'.")
+            has = (
+                f"the id {self.id!r}; give it one that is text" if self.id else "no id; give it one"
+            )
+            raise BadCase(f"a case has {has}, such as 'late-order'.")
         _CASE.check(self, f"case {self.id!r}")
         _check_attachments(self.attachments, f"case {self.id!r}")
         self._check_turns()
@@ -271,12 +274,14 @@ class Case:
         expect: Expect | None = None,
         metrics: Sequence[MetricLike] = (),
     ) -> "Case":
-        """A test of one turn: a recorded session stands up to `turn`, and the next turn is run again.
+        """A test of one turn: the recorded session is kept up to `turn`, and the next turn is run again.
 
-        Only that turn is expected to be anything: what `expect` says, else the calls and the words that
+        Only that turn has expectations: what `expect` says, else the calls and the words that
         were recorded. Tools answer as they did.
         """
-        from greenroom.cases.from_runs import next_turn  # which is made of cases
+        from greenroom.cases.from_runs import (
+            next_turn,
+        )  # imported here: from_runs imports this module
 
         return next_turn(ledger, turn, id, expect, metrics)
 
@@ -292,7 +297,7 @@ class Case:
 
     @property
     def title(self) -> str:
-        """What to show a reader."""
+        """The name to show: `name`, or else the id."""
         return self.name or self.id
 
 

@@ -1,4 +1,4 @@
-"""Everything that is wrong with a set of cases, at once and with its place."""
+"""Finds everything that is wrong with a set of cases, each problem with its place."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
@@ -19,13 +19,13 @@ from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json, is_array, is_object
 
 MetricCheck = Callable[[MetricLike], BadInput | None]
-"""Why a metric is refused, or None; who knows the metrics gives one to `check`."""
+"""Returns why a metric is refused, or None; passed to `check` by callers that know the metrics."""
 
 
 def check(
     cases: EvalSet | Iterable[Case], *, metric_check: MetricCheck | None = None
 ) -> list[Problem]:
-    """All problems of these cases: what cannot be run, met or measured as it is written.
+    """All problems of these cases: what cannot be run, met or measured as written.
 
     `metric_check` says why a metric that is asked for by name is refused.
     """
@@ -42,7 +42,7 @@ def check(
     for index, case in enumerate(cases):
         where = f"cases[{index}]"
         if first.setdefault(case.id, index) != index:
-            message = f"the id {case.id!r} is also that of cases[{first[case.id]}]"
+            message = f"the id {case.id!r} is already used by cases[{first[case.id]}]"
             found.append(Problem(f"{where}.id", message, "Rename one"))
         found += _case_problems(case, where, shared)
         found += _metric_problems(case.metrics, f"{where}.metrics", metric_check)
@@ -64,15 +64,15 @@ def _case_problems(case: Case, where: str, shared: Sequence[MetricLike]) -> Iter
 
 
 def _unjudged(case: Case, where: str) -> Iterator[Problem]:
-    """A case without metrics of which nothing can be evaluated."""
+    """A problem for a case without metrics or expectations."""
     if not any(map(_expects, case.script)):
         message = "the case has neither metrics nor expectations, so nothing can be evaluated"
         yield Problem(
             where, message, "Add `expect` or `metrics`, or give the run metrics", hint=True
         )
     elif not case.implied:
-        message = "`implied: false` leaves what the case expects to metrics, but there are none"
-        yield Problem(where, message, "Add `metrics`, or leave `implied` out", hint=True)
+        message = "`implied: false` leaves the case's expectations to its metrics, but it has none"
+        yield Problem(where, message, "Add `metrics`, or leave out `implied`", hint=True)
 
 
 def turns_with_places(case: Case, where: str) -> Iterator[tuple[Turn, str]]:
@@ -102,11 +102,11 @@ def _tag_problems(case: Case, where: str) -> Iterator[Problem]:
     for index, tag in enumerate(cast("Sequence[object]", case.tags)):
         place = f"{where}.tags[{index}]"
         if not isinstance(tag, str):
-            yield Problem(place, f"the tag {tag!r} is not text", f"Write {str(tag)!r}")
+            yield Problem(place, f"the tag {tag!r} is not a string", f"Write {str(tag)!r}")
         elif not tag.strip() or tag != tag.strip():
             yield Problem(place, f"the tag {tag!r} is blank or has blanks around it", "Trim it")
         elif tag in seen:
-            yield Problem(place, f"the tag {tag!r} is given twice", "Leave one out")
+            yield Problem(place, f"the tag {tag!r} is given twice", "Remove one")
         else:
             seen.add(tag)
 
@@ -120,18 +120,18 @@ def _script_problems(case: Case, where: str) -> Iterator[Problem]:
         yield Problem(where, "the conversation is empty: the user never speaks", fix)
     for turn, place in turns_with_places(case, where):
         if turn.says and not turn.says.strip():
-            message = f"the user says {turn.says!r}, which is nothing"
+            message = f"the user says {turn.says!r}, which is blank"
             yield Problem(f"{place}.says", message, "Write what they say, or drop the turn")
     messages = sum(not turn.is_blank for turn in case.script)
     if messages > case.stop.max_turns:
         message = (
-            f"the script has {messages} messages, but the run is cut after {case.stop.max_turns}"
+            f"the script has {messages} messages, but the trial stops after {case.stop.max_turns}"
         )
         yield Problem(f"{where}.stop.max_turns", message, f"Set it to {messages} or more")
 
 
 def _blanks(case: Case, where: str) -> Iterator[Problem]:
-    """The places that a template left for the author to fill in."""
+    """The blanks of a template that are not yet filled in."""
     try:
         data = case_data(case)
     except BadValue as error:
@@ -139,7 +139,7 @@ def _blanks(case: Case, where: str) -> Iterator[Problem]:
         return
     for path, text in _texts(data, where):
         if blank := BLANK.search(text):
-            yield Problem(path, f"{blank.group()!r} is still to be filled in", "Fill it in")
+            yield Problem(path, f"{blank.group()!r} is not filled in yet", "Fill it in")
 
 
 def _texts(data: Json, where: str) -> Iterator[tuple[str, str]]:
@@ -203,14 +203,14 @@ def _tool_problems(case: Case, where: str) -> Iterator[Problem]:
     for index, metric in enumerate(case.metrics) if barred and case.user is None else ():
         if (tool := wanted_tool(metric)) is not None:
             message = (
-                f"the metric wants {tool!r} to be called, but every turn expects no calls at all"
+                f"the metric expects {tool!r} to be called, but every turn expects no calls at all"
             )
-            fix = "No run can meet both: drop one"
+            fix = "No trial can meet both: drop one"
             yield Problem(f"{where}.metrics[{index}]", message, fix)
 
 
 def _answered_tools(case: Case) -> set[str] | None:
-    """The tools that get an answer in a rehearsal; None if that is for code to say."""
+    """The tools that get an answer in a rehearsal; None if code decides that."""
     allowed = [getattr(tool, "name", getattr(tool, "__name__", tool)) for tool in case.allow_tools]
     waits = getattr(case.user, "tools", {})
     if not isinstance(waits, Mapping) or not all(isinstance(name, str) for name in allowed):
@@ -219,7 +219,7 @@ def _answered_tools(case: Case) -> set[str] | None:
 
 
 def wanted_tool(metric: MetricLike) -> str | None:
-    """The tool that a `called` asks for at least once."""
+    """The tool that a `called` metric expects at least once."""
     if isinstance(metric, Criterion):
         given = metric.options
         least = given.get("at_least", 0 if "at_most" in given or given.get("never") else 1)
@@ -229,7 +229,7 @@ def wanted_tool(metric: MetricLike) -> str | None:
 
 
 def counted_tool(metric: MetricLike) -> str | None:
-    """The tool whose calls a `called` counts, be it made in code or named in a file."""
+    """The tool whose calls a `called` metric counts, from code or from a file."""
     if isinstance(metric, Criterion):
         tool = metric.options.get("tool") if metric.name == "called" else None
     else:
@@ -241,7 +241,7 @@ def counted_tool(metric: MetricLike) -> str | None:
 
 
 def scope_problems(case: Case, where: str) -> Iterator[Problem]:
-    """Scopes of a case that look like misspelt ones of ours."""
+    """Scopes of a case that look like misspelt built-in ones."""
     yield from _scope_problems(case.state, f"{where}.state")
     yield from _scope_problems(case.stop.state_matches or {}, f"{where}.stop.state_matches")
     for turn, place in turns_with_places(case, where):
@@ -253,7 +253,7 @@ def scope_problems(case: Case, where: str) -> Iterator[Problem]:
 
 
 def _scope_problems(state: Mapping[str, object], where: str) -> Iterator[Problem]:
-    # Scopes are open, so a strange one may be meant; one that nearly is ours hardly ever is.
+    # Any scope is allowed, but one that is nearly a built-in scope is probably a mistake.
     for scope in state:
         near = near_words([scope], BUILT_IN_SCOPES) if scope not in BUILT_IN_SCOPES else []
         if near:
@@ -281,7 +281,7 @@ def metric_problems(
 
 
 def metric_problem(place: str, metric: MetricLike, error: BadInput) -> Problem:
-    """Why a metric is refused, at the option that it does not take, or at the whole of it."""
+    """The problem of a refused metric, placed at the wrong option or at the whole metric."""
     option = getattr(error, "option", "")
     if isinstance(metric, Criterion) and option in metric.options:
         place = at(place, option)

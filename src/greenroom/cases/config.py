@@ -1,4 +1,4 @@
-"""How an eval set is judged, kept in a file next to it: criteria, and the model that speaks for the users.
+"""Configs: how an eval set is judged (criteria), and the model that simulates its users, in a file next to it.
 
 Three shapes are read: our own (`metrics`, a list), and the map of `criteria` as AgentFlow and ADK's
 `test_config.json` write it. Nothing in a config can name code to be run, except the model of a judge.
@@ -56,9 +56,9 @@ _ADK_SIMULATOR = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserSimulator:
-    """Which model speaks for the users of scenarios, and how often they may speak.
+    """Which model simulates the users of scenarios, and how often they may speak.
 
-    The first message counts. A case or user with a lower limit of its own keeps that.
+    The first message counts. A case or user with a lower limit keeps its own.
     """
 
     model: str = ""
@@ -68,12 +68,12 @@ class UserSimulator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalConfig:
-    """How cases are judged. A criterion without a threshold has its metric's own.
+    """How cases are judged. A criterion without a threshold uses its metric's own.
 
     `criteria` are a list, or a mapping of names as AgentFlow and ADK write it: `{"exact": 1.0}`,
     `{"response_match_score": {"threshold": 0.7}}`. `seconds_per_metric` and `seconds_per_case` are limits
-    for runs that have none of their own. `shape` says what kind of file it was read from, `extra`
-    keeps what that said beyond all this.
+    for runs that set none. `shape` says what kind of file it was read from, `extra`
+    keeps anything else that the file said.
     """
 
     criteria: Sequence[Criterion] = ()
@@ -85,7 +85,7 @@ class EvalConfig:
     extra: Mapping[str, Json] | None = None
     shape: str = field(default="", compare=False)
     folder: Path | None = field(default=None, compare=False)
-    """Where the file lies that it was read from."""
+    """The file that it was read from."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "criteria", _criteria_from(self.criteria))
@@ -100,7 +100,7 @@ class EvalConfig:
 
     @classmethod
     def default(cls) -> "EvalConfig":
-        """Calls as expected, and responses that resemble their reference."""
+        """The default config: calls as expected, and responses that resemble their reference."""
         return cls(
             criteria=[Criterion("tool_trajectory_avg_score"), Criterion("response_match_score")]
         )
@@ -134,7 +134,7 @@ def _criteria_from(given: object) -> tuple[Criterion, ...]:
             read_criteria_map(cast("Mapping[str, Json]", given), ProblemList(), settle=True)
         )
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise BadMetric(f"EvalConfig(criteria={given!r}) wants a list, or a mapping by name.")
+        raise BadMetric(f"EvalConfig(criteria={given!r}) must be a list, or a mapping by name.")
     listed = enumerate(cast("Iterable[Any]", given))
     return tuple(
         one if isinstance(one, Criterion) else criterion_from(one, f"criteria[{i}]")
@@ -188,7 +188,7 @@ def _read(data: Json, shape: str) -> EvalConfig:
 
 
 def _counted(criterion: Criterion) -> Criterion:
-    """A judge of google-adk's config counts as there, unless the config says that it does not."""
+    """A judge in google-adk's config counts votes as google-adk does, unless the config says otherwise."""
     if criterion.options.get(COUNTS) != "greenroom":
         return counted_as_adk(criterion)
     others = {name: value for name, value in criterion.options.items() if name != COUNTS}
@@ -212,7 +212,7 @@ OWN_FIELDS = (
 def _read_own(data: Json) -> EvalConfig:
     fields = Fields(data, "", OWN_FIELDS, camel=False)
     if (version := fields.take("version")) != VERSION:
-        raise wrong("version", f"{shown(version)} is not read; this reads {VERSION}")
+        raise wrong("version", f"version {shown(version)} is not supported; use {VERSION}")
     given: dict[str, Any] = {
         "criteria": fields.read("metrics", metrics_from, []),
         "user_simulator": fields.read("user_simulator", _own_simulator, None),
@@ -329,7 +329,7 @@ _WRITERS: dict[str, Callable[[EvalConfig], Json]] = {
 
 
 def write_config(config: EvalConfig, path: str | Path, *, shape: str = "greenroom") -> None:
-    """Write a config in our own shape or in another; what would not come back is refused."""
+    """Write a config in our own shape or in another; what would be lost is refused."""
     if message := choice_problem(shape, _WRITERS):
         raise BadFile(f"the shape of a config is wrong: {message}")
     target = Path(path)

@@ -25,9 +25,9 @@ _ADK_JUDGES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """The name of a metric, the score it must reach, and its options; all of it data.
+    """The name of a metric, the score it must reach, and its options, all of it data.
 
-    Who measures looks the name up; a plug-in's counts like one of ours. When a `critical` one falls
+    The name is looked up when measuring; a plug-in's is treated like a built-in one. If a `critical` one falls
     short, the others of its case are not measured.
     """
 
@@ -50,7 +50,7 @@ class Criterion:
 
 
 def criterion_data(criterion: Criterion) -> Json:
-    """The criterion as JSON: its bare name, or a mapping that says more."""
+    """The criterion as JSON: its bare name, or a mapping with more fields."""
     data: dict[str, Json] = {"criterion": criterion.name}
     if criterion.threshold is not None:
         data["threshold"] = criterion.threshold
@@ -61,7 +61,7 @@ def criterion_data(criterion: Criterion) -> Json:
 
 
 def criterion_from(data: object, where: str) -> Criterion:
-    """The criterion written down in `data`; BadMetric if it is none."""
+    """The criterion described in `data`; BadMetric if it is not one."""
     if isinstance(data, str):
         return Criterion(data)
     if not isinstance(data, Mapping) or "criterion" not in data:
@@ -78,12 +78,12 @@ def criterion_from(data: object, where: str) -> Criterion:
 
 
 def is_adk_judge(criterion: Criterion) -> bool:
-    """Whether google-adk has a judge of this name, and so a way of its own to count its votes."""
+    """Whether google-adk has a judge of this name, and so its own way to count votes."""
     return criterion.name in _ADK_JUDGES
 
 
 def counted_as_adk(criterion: Criterion) -> Criterion:
-    """The criterion as google-adk counts it, if it is a judge of google-adk and says nothing else."""
+    """The criterion as google-adk counts it, if it is a judge of google-adk and sets nothing else."""
     if not is_adk_judge(criterion) or COUNTS in criterion.options:
         return criterion
     return replace(criterion, options={**criterion.options, COUNTS: "adk"})

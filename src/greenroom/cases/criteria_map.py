@@ -29,11 +29,11 @@ def read_criteria_map(
 
 
 def _criterion(name: str, given: Json) -> Criterion:
-    """A criterion from a bare threshold, or from a mapping; judges may have options apart."""
+    """A criterion from a bare threshold, or from a mapping; judges may have their options in a separate mapping."""
     place = at("criteria", name)
     if not is_object(given):
         return Criterion(name, threshold=_threshold(given, place))
-    # Options are the metric's to know, all of them: who measures looks at those.
+    # Options are not checked here: only the metric knows them.
     fields = Fields(given, place, (*_CRITERION, *given))
     threshold = fields.take("threshold")
     judge = fields.inner("judge_model_options", _JUDGE_OPTIONS)
@@ -59,7 +59,7 @@ def _criterion(name: str, given: Json) -> Criterion:
     checked = None
     if threshold is not None:
         checked = fields.problems.part(where, lambda: _threshold(threshold, where), None)
-    critical = cast(bool, options.pop("critical", False))  # a criterion looks itself
+    critical = cast(bool, options.pop("critical", False))  # Criterion checks it
     fields.settle()
     return Criterion(name, threshold=checked, options=options, critical=critical)
 
@@ -71,7 +71,7 @@ def _threshold(value: Json, place: str) -> float:
 
 
 def _match_type(given: Json, place: str) -> str:
-    """The name of a way to match; ADK also counts its three."""
+    """The name of a match type; ADK also numbers its three."""
     if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(_MATCH_TYPES):
         return _MATCH_TYPES[given]
     if isinstance(given, str):
@@ -81,7 +81,7 @@ def _match_type(given: Json, place: str) -> str:
 
 
 def mapped_criterion(criterion: Criterion, shape: str) -> Json:
-    """What stands behind the name of a criterion in such a map."""
+    """The value of a criterion in such a map."""
     options: dict[str, Json] = as_object(plain(criterion.options))
     if shape == "adk":
         if is_adk_judge(criterion):

@@ -1,7 +1,7 @@
 """Cases as data: what a ledger's first event and a file can hold of them.
 
-Live parts (functions, tools, users, metrics) are written down by qualified name and a hash of
-their source under the key "live", and come back only where the author's code is at hand.
+Live parts (functions, tools, users, metrics) are written as a qualified name and a hash of
+their source under the key "live", and can be restored only where the user's code is available.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,13 +60,13 @@ def _shown(part: object) -> dict[str, Json]:
 
 
 def _shown_user(user: object) -> Json:
-    """A user who is code, with all that is data about the person: metrics ask for their goals."""
+    """A user who is code, with all that is data about the person: metrics need their goals."""
     person = person_of(user)
     return {**_shown(user), **({"person": person_data(person)} if person else {})}
 
 
 def live_parts(case: Case) -> list[str]:
-    """The places in a case that hold code, and so cannot come back from a file."""
+    """The places in a case that hold code, and so cannot be restored from a file."""
     data = case_data(case)
     places = [name for name in LIVE_FIELDS if is_live(data.get(name))]
     metrics, allowed = as_array(data.get("metrics", [])), as_array(data.get("allow_tools", []))
@@ -79,7 +79,7 @@ def live_parts(case: Case) -> list[str]:
 
 
 def written_data(case: Case) -> dict[str, Json]:
-    """The case as a file can hold it: its data without what is code."""
+    """The case as a file can hold it: its data, without code."""
     data = {
         name: value
         for name, value in case_data(case).items()
@@ -99,7 +99,7 @@ def written_data(case: Case) -> dict[str, Json]:
 
 
 def _without_empty_parts(data: dict[str, Json]) -> dict[str, Json]:
-    """Without the expectations and stops of which only code was left."""
+    """The data without expectations and stops that held only code."""
     for part in (data, *map(as_object, as_array(data.get("turns", [])))):
         for name in ("expect", "stop"):
             if part.get(name) == {}:
@@ -145,7 +145,7 @@ def mock_data(mock: object) -> Json:
 
 
 def _simulated_data(mock: Simulated) -> dict[str, Json]:
-    """A simulated world; a model that is no name is code."""
+    """A simulated world as JSON; a model that is not a name is code."""
     world: dict[str, Json] = {"world": mock.world, "state": plain(mock.state)}
     if mock.name != WORLD:
         world["name"] = mock.name
@@ -155,7 +155,7 @@ def _simulated_data(mock: Simulated) -> dict[str, Json]:
 
 
 def _write_mocks(mocks: Mapping[str, Anything], _where: str) -> Json:
-    """All mocks; of the tools that share a simulated world the first has it, the others name that tool."""
+    """All mocks; of tools that share a simulated world, the first holds it and the others name that tool."""
     found = {tool: mock_data(mock) for tool, mock in mocks.items()}
     worlds: list[tuple[Simulated, str]] = []
     for tool, mock in mocks.items():
@@ -171,12 +171,12 @@ def _constant_data(mock: object) -> dict[str, Json]:
     try:
         return {"value": plain(mock, "a mock")}
     except BadValue:
-        # A framework's tool object handed over; a value that is not JSON fails when it is given out.
+        # A framework's tool object; a value that is not JSON fails when it is returned to the agent.
         return _live(mock)
 
 
 def metric_data(metric: object) -> Json:
-    """A metric as JSON: its name or its criterion; what it is and looks like if it is code."""
+    """A metric as JSON: its name or its criterion; its identity and repr if it is code."""
     if isinstance(metric, Criterion):
         return criterion_data(metric)
     if isinstance(metric, str):
@@ -188,7 +188,7 @@ def metric_data(metric: object) -> Json:
 
 
 def _code_in(metric: object) -> dict[str, Json]:
-    """The functions a metric of ours was given, so that a change inside them is noticed."""
+    """The functions passed to a built-in metric, so that a change inside them is noticed."""
     code: list[Json] = [code_identity(routine) for routine in _routines(metric)]
     return {"live": code} if code else {}
 
@@ -197,9 +197,9 @@ _LEAVES = frozenset((str, int, float, bool, type(None)))
 
 
 def _routines(part: object) -> list[Any]:
-    """The functions of authors in the fields of a part of ours and in the mappings it holds.
+    """User functions in the fields of a built-in part, and in the mappings it holds.
 
-    Our own functions do not count: a new version of ours is not a change of the case.
+    Greenroom's own functions do not count: a new version of Greenroom does not change the case.
     """
     if isinstance(part, FunctionType | MethodType | BuiltinFunctionType):
         return [] if str(part.__module__).startswith("greenroom.") else [part]
@@ -217,7 +217,7 @@ def _ours(part: object) -> bool:
     return type(part).__module__.startswith("greenroom.")
 
 
-# How the fields of each part are written that are not written as they are.
+# The fields of each part that are not written unchanged, and how they are written.
 
 
 def _write_extra(extra: Mapping[str, Json], where: str) -> Json:

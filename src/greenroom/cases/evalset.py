@@ -1,4 +1,4 @@
-"""Cases that belong together."""
+"""Eval sets: cases that belong together."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -14,11 +14,11 @@ from greenroom.errors import BadCase, BadInput
 
 @dataclass(frozen=True, slots=True)
 class EvalSet:
-    """Cases that belong together, each with an id of its own.
+    """Cases that belong together, each with its own id.
 
     `metrics` measure every case, in addition to its own; `trials` is how often each is run.
-    `shape` says what kind of file it was read from, `extra` keeps what that said beyond all this.
-    `usual` is what such files are judged by unless a config says otherwise; without it, cases are
+    `shape` says what kind of file it was read from, `extra` keeps anything else that it said.
+    `usual` is how such files are judged without a config; if it is None, cases are
     judged by what they expect.
     """
 
@@ -77,7 +77,7 @@ class EvalSet:
 
     @property
     def tags(self) -> list[str]:
-        """Every tag that a case carries, once, in the order of the alphabet."""
+        """Every tag of its cases, once, in alphabetical order."""
         return sorted({str(tag) for case in self.cases for tag in case.tags})
 
     def with_cases(self, *cases: Case) -> "EvalSet":
@@ -92,16 +92,16 @@ class EvalSet:
     # Fewer cases
 
     def filter(self, *patterns: str) -> "EvalSet":
-        """The cases whose id, name or tag matches any of these globs, as `matches_filter` says.
+        """The cases whose id, name or tag matches any of these globs, see `matches_filter`.
 
-        A pattern with `!` before it leaves cases out. Patterns that leave nothing are an error.
+        A pattern with `!` before it leaves cases out. Patterns that match nothing are an error.
         """
         from greenroom.cases.filters import chosen
 
         return replace(self, cases=chosen(self.cases, patterns, f"eval set {self.id!r}"))
 
     def tagged(self, tag: str) -> "EvalSet":
-        """The cases that carry `tag`."""
+        """The cases that have `tag`."""
         return replace(self, cases=[case for case in self.cases if tag in case.tags])
 
     def limit(self, n: int) -> "EvalSet":
@@ -109,10 +109,10 @@ class EvalSet:
         return replace(self, cases=self.cases[: _positive(n, "limit")])
 
     def sample(self, n: int, *, seed: int = 0) -> "EvalSet":
-        """`n` cases drawn by `seed`, in the order of the set.
+        """`n` cases drawn at random with `seed`, in the order of the set.
 
-        The draw depends on ids only: it is the same on every machine, a larger sample holds the
-        smaller one, and a case added to the set changes at most one place of it.
+        The draw depends on ids only: it is the same on every machine, a larger sample contains the
+        smaller one, and adding a case to the set changes at most one place in it.
         """
         drawn = sorted(self.ids, key=lambda case_id: _lot(case_id, seed))
         kept = set(drawn[: _positive(n, "sample")])
@@ -136,7 +136,7 @@ class EvalSet:
 
 def _positive(n: int, verb: str) -> int:
     if type(n) is not int or n < 1:
-        raise BadInput(f"{verb}({n!r}) would leave no cases; give a whole number from 1 up.")
+        raise BadInput(f"{verb}({n!r}) would leave no cases; give a whole number, 1 or more.")
     return n
 
 

@@ -1,4 +1,4 @@
-"""What files expect, read part by part: an error names the place, in the words of the file."""
+"""Reads the expectations in files part by part: an error names the place as the file writes it."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,17 +14,17 @@ from greenroom.ledger.plain import Json, is_array
 from greenroom.ledger.query import check_places, check_query
 
 REFUSALS = (BadCase, BadMetric, BadQuery, BadValue)
-"""What the parts of a case raise when they are made of something else than they need."""
-_NOTHING = "it asks for nothing"
-_LEAVE_OUT = "Write the text, or leave it out"
-# A part that is made in Python names itself, and its field.
+"""The errors that the parts of a case raise for invalid values."""
+_NOTHING = "it checks nothing"
+_LEAVE_OUT = "Write a string, or leave it out"
+# The error messages of parts made in Python, which name the part and its field.
 _OF_A_FIELD = re.compile(r"\w+\(\.\.\.\): `(\w+)` is (.*), but should be (.*)", re.DOTALL)
 _OF_A_PART = re.compile(r"(?:case '[^']*'(?::|(?= has))|\w+\((?:\.\.\.)?\):?) ?")
 _PATH = re.compile(r"(\S+?)(?: uses |: )")
 
 
 def placed(where: str, make: Callable[..., object], *args: object, **fields: object) -> Any:
-    """What `make` makes of these parts; if it refuses them, that happened here."""
+    """The result of `make` for these parts; if it refuses them, the error names this place."""
     try:
         return make(*args, **fields)
     except REFUSALS as error:
@@ -35,7 +35,7 @@ def placed(where: str, make: Callable[..., object], *args: object, **fields: obj
 
 
 def text_from(data: Json, where: str) -> str:
-    """A text that asks for something."""
+    """A string that is not blank."""
     text = read_text(data, where)
     if not text.strip():
         raise wrong(where, _NOTHING, _LEAVE_OUT)
@@ -43,20 +43,20 @@ def text_from(data: Json, where: str) -> str:
 
 
 def texts_from(data: Json, where: str) -> list[str]:
-    """A list of texts that ask for something."""
+    """A list of strings, none of them blank."""
     if not is_array(data):
-        raise wrong(where, f"{shown(data)} should be a list of texts")
+        raise wrong(where, f"{shown(data)} should be a list of strings")
     if not data:
         raise wrong(where, _NOTHING, _LEAVE_OUT)
     return list_of(text_from)(data, where)
 
 
 def contains_from(data: Json, where: str) -> str | list[str]:
-    """A text, or a list of texts, to be looked for."""
+    """A string, or a list of strings, to look for."""
     if isinstance(data, str):
         return text_from(data, where)
     if not is_array(data):
-        raise wrong(where, f"{shown(data)} should be a text or a list of texts")
+        raise wrong(where, f"{shown(data)} should be a string or a list of strings")
     return texts_from(data, where)
 
 
@@ -66,7 +66,7 @@ def state_from(data: Json, where: str) -> Mapping[str, Json]:
     for scope, part in given.items():
         place = at(where, scope)
         if not isinstance(part, Mapping):
-            message = f"{shown(part)} stands where the keys of a scope should"
+            message = f"{shown(part)} is where the keys of a scope should be"
             fix = "Group by scope:"
             refusal = wrong(place, message, fix, example={"session": {scope: part}})
             problems.add(refusal, place)
@@ -106,14 +106,14 @@ def states_from(data: Json, where: str) -> Mapping[str, Mapping[str, Json]]:
 
 
 def turns_limit(data: Json, where: str) -> int:
-    """How many turns there may be."""
+    """A maximum number of turns."""
     if (number := read_whole(data, where)) < 1:
         raise wrong(where, f"{number} should be 1 or more")
     return number
 
 
 def seconds_limit(data: Json, where: str) -> float:
-    """How many seconds it may take."""
+    """A maximum number of seconds."""
     if not 0 < (number := read_number(data, where)) < inf:
         raise wrong(where, f"{number} should be more than 0")
     return number

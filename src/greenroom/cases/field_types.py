@@ -1,4 +1,4 @@
-"""The fields of a case and its parts: values of the wrong type are refused where they are given."""
+"""The fields of a case and its parts: values of the wrong type are refused when they are set."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -11,7 +11,7 @@ from greenroom.ledger.places import by_scope
 from greenroom.ledger.query import check_places, check_query
 
 KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
-    str: ((str,), "a text"),
+    str: ((str,), "a string"),
     bool: ((bool,), "true or false"),
     int: ((int,), "a whole number"),
     float: ((int, float), "a number"),
@@ -19,15 +19,15 @@ KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
     Mapping: ((dict, Mapping), "a mapping"),
     NoneType: ((NoneType,), ""),
 }
-"""What a field of a declared type may hold, and how that is said."""
+"""What a field of a declared type may hold, and the words for it."""
 _ABSTRACT = (Sequence, Mapping)
 BY_SCOPE = 'a query by scope: {"session": {"key": ...}}'
 
 
 class FieldTypes:
-    """The types that a part declares for its fields: a wrong value is refused where it is given.
+    """The types that a part declares for its fields: a wrong value is refused when it is set.
 
-    `words` say what a field should be where its type does not say enough.
+    `words` describe a field whose type does not say enough.
     """
 
     def __init__(self, part: type[Any], **words: str) -> None:
@@ -39,7 +39,7 @@ class FieldTypes:
             known = [KINDS.get(get_origin(hint) or hint) for hint in hints]
             if None not in known:
                 kinds = [kind for found in known if found for kind in found[0]]
-                kinds.sort(key=_ABSTRACT.__contains__)  # these are slow to ask
+                kinds.sort(key=_ABSTRACT.__contains__)  # isinstance is slow for these
                 said = words.get(one.name) or " or ".join(f[1] for f in known if f and f[1])
                 self._fields.append((one.name, one.default, tuple(kinds), said))
         self._values = attrgetter(*(name for name, *_ in self._fields))
@@ -55,12 +55,12 @@ class FieldTypes:
 
 
 def checked_scopes(given: Mapping[Any, Any], where: str, nothing: str) -> Mapping[str, Any]:
-    """The query by scope; refused if it is none, or if every state matches it."""
+    """The query by scope; refused if it is not one, or if every state matches it."""
     query = by_scope(given)
     for scope, part in query.items():
         if not isinstance(part, Mapping):
             raise BadCase(
-                f'{where} says {scope!r}: {part!r}; group by scope: {{"session": {{"key": ...}}}}.'
+                f'{where} has {scope!r}: {part!r}; group by scope: {{"session": {{"key": ...}}}}.'
             )
     check_query(query, where)
     for scope, part in query.items():

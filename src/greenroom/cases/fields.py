@@ -1,4 +1,4 @@
-"""A mapping of a file, read field by field: all that is wrong is raised at once."""
+"""Reads a mapping from a file field by field; all problems are raised at once."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from greenroom.ledger.plain import Json, is_array, is_object
 
 MAX_CASES = 50_000
 _ENOUGH = 1000
-"""So many problems are listed; a longer list helps no further."""
+"""At most this many problems are listed."""
 
 
 class _Named(Protocol):
@@ -34,7 +34,7 @@ def silence(place: str) -> BadFile:
 
 
 def _within(data: Json, fields: Iterable[str]) -> Json:
-    """What is under these fields, one inside the other; None if that is not there."""
+    """The value under these nested fields; None if it is missing."""
     for name in fields:
         data = data.get(name) if is_object(data) else None
     return data
@@ -45,13 +45,13 @@ Named = TypeVar("Named", bound=_Named)
 
 
 class ProblemList:
-    """Reads part by part and remembers all that is wrong, so that it can be raised at once."""
+    """Collects problems while a file is read part by part, so that all can be raised at once."""
 
     def __init__(self) -> None:
         self.found: list[Problem] = []
 
     def each(self, items: Json, place: str, read: Callable[[Json, str], T]) -> list[T]:
-        """What `read` makes of each item; those it refuses are remembered and left out."""
+        """The results of `read` for each item; refused ones are remembered and left out."""
         if not is_array(items):
             raise wrong(place, f"{shown(items)} should be a list")
         if len(items) > MAX_CASES:
@@ -69,10 +69,10 @@ class ProblemList:
     def cases(
         self, items: Json, place: str, read: Callable[[Json, str], Named], *id_field: str
     ) -> list[Named]:
-        """What `read` makes of each item; an id that an earlier one has is remembered as well.
+        """The results of `read` for each item; an id that is used twice is remembered as a problem too.
 
-        `id_field` leads from a case to its id, which counts even if the case cannot be read. Such cases do not
-        move the others.
+        `id_field` leads from a case to its id, which counts even if the case cannot be read. Such cases do
+        not shift the others.
         """
         named: list[tuple[str, str]] = []
 
@@ -93,7 +93,7 @@ class ProblemList:
         return found
 
     def part(self, place: str, read: Callable[[], T], otherwise: T) -> T:
-        """What `read` gives; what it refuses is remembered."""
+        """The result of `read`; what it refuses is remembered."""
         try:
             return read()
         except BadInput as error:
@@ -101,8 +101,8 @@ class ProblemList:
             return otherwise
 
     def add(self, error: BadInput, place: str) -> None:
-        """Remember what an error says is wrong; it happened at `place` unless it says better."""
-        # That a misspelt field has a wrong value as well need not be told.
+        """Remember an error's problem, at `place` unless the error itself names a place."""
+        # A wrong value of a misspelt field need not be reported too.
         misspelt = {problem.where for problem in self.found if problem.meant}
         self.found += [one for one in problems_of(error, place) if one.where not in misspelt]
         if len(self.found) >= _ENOUGH:
@@ -111,15 +111,13 @@ class ProblemList:
     def unique(self, named: Iterable[tuple[str, str]]) -> None:
         """Remember every id that is given twice; `named` pairs ids with their places.
 
-        Two ways to write the same letters, `é` as one sign or as two, look alike to every reader.
+        Two ways to write the same letters, `é` as one character or as two, count as the same id.
         """
         first: dict[str, str] = {}
         for name, place in named:
             read = normalize("NFC", name)
             if first.setdefault(read, place) != place:
-                message = (
-                    f"the id {shown(name)} is also that of {first[read]}: two cases {name[:60]!r}"
-                )
+                message = f"the id {shown(name)} is already used by {first[read]}: two cases {name[:60]!r}"
                 self.found.append(Problem(place, message, "Rename one"))
                 if len(self.found) >= _ENOUGH:
                     return
@@ -135,11 +133,11 @@ _HUMP = re.compile(r"(?<=[a-z0-9])[A-Z]")
 
 
 class Fields:
-    """The fields of a mapping at a place in a file. Null says nothing.
+    """The fields of a mapping at a place in a file. A null counts as missing.
 
     `known` are all the names it may have; with `camel` they may also be written in camel case. `means`
-    tells how what other shapes say is written here. What is wrong is remembered until `settle` raises
-    all of it.
+    says how fields of other shapes are written here. Problems are remembered until `settle` raises
+    all of them.
     """
 
     def __init__(
@@ -170,7 +168,7 @@ class Fields:
             self._read_as_meant(key)
 
     def _read_as_meant(self, key: str) -> None:
-        """Refuse a misspelt field, and read it as the one it means: there may be more in it."""
+        """Refuse a misspelt field, but read it as the field it means: it may hold more problems."""
         meant = near_name(_snake(key), self.known)
         is_meant = bool(meant) and meant_by(key, self.known, self._means or {}) == meant
         if is_meant and meant != "extra" and meant not in self._left:
@@ -179,7 +177,7 @@ class Fields:
             self._misspelt[meant] = key
 
     def at(self, name: str, *keys: str | int) -> str:
-        """The place of something inside, as the file spells its name."""
+        """The place of a field inside, as the file spells its name."""
         return at(self.place, self._misspelt.get(name, name), *keys)
 
     def take(self, name: str, default: Json = None) -> Json:
@@ -187,23 +185,23 @@ class Fields:
         return self._left.pop(name, default)
 
     def has(self, name: str) -> bool:
-        """Whether the field says anything and was not taken yet."""
+        """Whether the field is set and was not taken yet."""
         return name in self._left
 
     def has_any(self) -> bool:
-        """Whether anything is left that says something."""
+        """Whether any set field is left."""
         return bool(self._left)
 
     def text(self, name: str, default: str = "") -> str:
-        """A field that is a text."""
-        return self._typed(name, str, "a text", default)
+        """A field that is a string."""
+        return self._typed(name, str, "a string", default)
 
     def maybe_text(self, name: str) -> str | None:
-        """A field that is a text, or None."""
-        return self._typed(name, str, "a text", None)
+        """A field that is a string, or None."""
+        return self._typed(name, str, "a string", None)
 
     def named(self, name: str, check: Callable[[str, str], T], otherwise: T) -> T:
-        """What `check` makes of a text and its place; what is not text is not checked any further."""
+        """The result of `check` for a string and its place; anything else is not checked further."""
         before = len(self.problems.found)
         text = self.text(name)
         if len(self.problems.found) > before:
@@ -215,25 +213,25 @@ class Fields:
         return self._typed(name, list, "a list", None)
 
     def cases(self, name: str) -> list[Json]:
-        """The list of cases, which has to be there."""
+        """The required list of cases."""
         if not self.has(name):
             self.remember(self.place, f"it has no `{name}`")
         return self.items(name) or []
 
     def each(self, name: str, read: Callable[[Json, str], T]) -> list[T]:
-        """What `read` makes of each item of a field that is a list."""
+        """The results of `read` for each item of a list field."""
         items = self.items(name)
         return self.problems.each(items, self.at(name), read) if items else []
 
     def turns(self, name: str, read: Callable[[Json, str], T]) -> list[T]:
-        """What `read` makes of each turn; a conversation without any is remembered."""
+        """The results of `read` for each turn; a conversation without turns is remembered as a problem."""
         if self._left.get(name, []) == []:
             place = self.at(name) if self.has(name) else self.place
             self.remember(place, f"it has no turns in `{name}`: the user never speaks")
         return self.each(name, read)
 
     def read(self, name: str, read: Callable[[Json, str], T], otherwise: T) -> T:
-        """What `read` makes of a field, if it is given; what it refuses is remembered."""
+        """The result of `read` for a field, if it is set; what it refuses is remembered."""
         value = self._left.pop(name, None)
         if value is None:
             return otherwise
@@ -241,19 +239,19 @@ class Fields:
         return self.problems.part(place, lambda: read(value, place), otherwise)
 
     def part(self, read: Callable[[], T], otherwise: T) -> T:
-        """What `read` gives, somewhere in here; what it refuses is remembered."""
+        """The result of `read` for a part of this mapping; what it refuses is remembered."""
         return self.problems.part(self.place, read, otherwise)
 
     def texts(self, name: str) -> list[str] | None:
-        """A field that is a list of texts, or None."""
+        """A field that is a list of strings, or None."""
         found = self.items(name)
         for i, item in enumerate(found or ()):
             if not isinstance(item, str):
-                self.remember(self.at(name, i), f"{shown(item)} should be a text")
+                self.remember(self.at(name, i), f"{shown(item)} should be a string")
         return None if found is None else [item for item in found if isinstance(item, str)]
 
     def mapping(self, name: str) -> dict[str, Json]:
-        """A field that is a mapping; an empty one if it is not given."""
+        """A field that is a mapping; an empty one if it is missing."""
         return self._typed(name, dict, "a mapping", {})
 
     def whole(self, name: str, default: int) -> int:
@@ -267,14 +265,14 @@ class Fields:
         return Fields(self.mapping(name), self.at(name), known, means, self.problems)
 
     def rest(self, prefix: str = "") -> dict[str, Json]:
-        """The known fields that were not asked for, under their paths: they are kept as they are."""
+        """The known fields that were not read, by path: they are kept unchanged."""
         left = [key for key in self._left if key in self.known]
         return {at(prefix, key): self._left.pop(key) for key in left}
 
     def free(self, prefix: str = "") -> dict[str, Json]:
-        """The fields of the author's own, under their paths, where the owner of the shape keeps them.
+        """The user's own fields, by path, where the tool behind the shape keeps them.
 
-        One that looks like a known field, or says in another shape what is expected or how a
+        A field that looks like a known one, or that in another shape says what is expected or how a
         case is run, is not one of those.
         """
         own = [
@@ -287,13 +285,13 @@ class Fields:
         return {at(prefix, key): self._left.pop(key) for key in own}
 
     def refuse_others(self) -> None:
-        """Remember every field that was not asked for: no reader knows what it means."""
+        """Remember every field that was not read as unknown."""
         for key in self._left:
             self.problems.add(unknown_field(self.place, key, self.known, self._means), self.place)
         self._left = {}
 
     def settle(self) -> None:
-        """Raise all that is wrong, unknown fields among it."""
+        """Raise all problems, including unknown fields."""
         self.refuse_others()
         self.problems.settle()
 
@@ -307,7 +305,7 @@ class Fields:
         return value
 
     def remember(self, place: str, message: str, fix: str = "") -> None:
-        """Remember what is wrong at a place."""
+        """Remember a problem at a place."""
         self.problems.add(wrong(place, message, fix), place)
 
 
@@ -315,12 +313,12 @@ def _snake(name: str) -> str:
     return _HUMP.sub(lambda hump: f"_{hump[0].lower()}", name)
 
 
-# What a call was given or gave back: a null in there is a value like any other.
+# The arguments and results of calls: a null in there is a value like any other.
 _VALUES = ("args", "response")
 
 
 def without_nulls(data: Json) -> Json:
-    """The data without fields that are null: to most readers they say nothing."""
+    """The data without fields that are null, which most readers treat as missing."""
     if isinstance(data, Mapping):
         return {
             key: value if key in _VALUES else without_nulls(value)
@@ -333,7 +331,7 @@ def without_nulls(data: Json) -> Json:
 
 
 def only(data: object, known: Sequence[str], where: str) -> Mapping[str, Json]:
-    """A mapping that is one of few forms: with a field beyond them it is not one of them."""
+    """Whether a mapping has one of a few forms: an extra field means that it does not."""
     fields = Fields(data, where, known, camel=False)
     fields.rest()
     fields.settle()

@@ -1,4 +1,4 @@
-"""Which cases a pattern means: the one matcher behind every `filter`."""
+"""Which cases a pattern matches: the one matcher behind every `filter`."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -13,10 +13,10 @@ _LISTED = 20
 
 
 def matches_filter(case: Case, pattern: str) -> bool:
-    """Whether `pattern` means this case, by its id, its name or one of its tags.
+    """Whether `pattern` matches this case, by its id, its name or one of its tags.
 
-    A pattern is a glob (`refund*`), upper and lower case count, and a text matches itself whatever
-    it holds. `id:`, `name:` and `tag:` before it look there only, `!` turns it round.
+    A pattern is a case-sensitive glob (`refund*`), and a string matches itself, whatever
+    it holds. With the prefix `id:`, `name:` or `tag:` only that is searched; `!` negates it.
     """
     _check_pattern(pattern)
     if pattern.startswith(_NOT):
@@ -33,9 +33,9 @@ def matches_filter(case: Case, pattern: str) -> bool:
 
 
 def chosen(cases: Sequence[Case], patterns: Iterable[str], among: str) -> list[Case]:
-    """The cases that any of `patterns` means, less those that one with `!` means.
+    """The cases that any of `patterns` matches, without those that a pattern with `!` excludes.
 
-    Patterns that leave nothing are an error which lists what there is.
+    Patterns that match nothing are an error, which lists the ids and tags.
     """
     asked = [patterns] if isinstance(patterns, str) else list(patterns)
     if not asked:
@@ -71,7 +71,7 @@ def _any(case: Case, patterns: Iterable[str]) -> bool:
 
 
 def _matches(word: str, pattern: str) -> bool:
-    # An id such as `refund[eur]` means itself, not a choice of letters.
+    # An id such as `refund[eur]` matches itself, not a choice of letters.
     return word == pattern or fnmatchcase(word, pattern)
 
 
@@ -81,7 +81,7 @@ def _bare(pattern: str) -> str:
 
 
 def near_words(asked: Iterable[str], known: Iterable[str]) -> list[str]:
-    """What of `known` may be meant, nearest first."""
+    """The names in `known` that may be meant, nearest first."""
     words = list(dict.fromkeys(known))
     return list(dict.fromkeys(w for a in asked for w in get_close_matches(a, words, n=3)))
 

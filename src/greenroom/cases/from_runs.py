@@ -1,4 +1,4 @@
-"""A recorded session made into a case: what the user said, what tools answered, what came of it."""
+"""Makes cases from recorded sessions: what the user said, what tools answered, and the result."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -42,7 +42,7 @@ def harvest(
 
     The user's messages become turns, the recorded answers of tools their mocks. Each turn expects
     the calls that were made in it, with the agent's last words as its reference; `expect=False`
-    leaves that to the author, and takes broken sessions too. What no case can say is refused.
+    leaves that to you, and accepts broken sessions too. What no case can express is refused.
     """
     _check(ledger, id, expect)
     first = started(ledger)
@@ -71,16 +71,16 @@ def harvest(
 
 
 def is_harvested(case: Case) -> bool:
-    """Whether a case was made of a recorded session, so that what it expects has happened once."""
+    """Whether a case was made from a recorded session, so that what it expects has happened once."""
     return "harvested_from" in case.metadata
 
 
 def harvest_scenario(
     ledger: Ledger, id: str, *, tags: Sequence[str] = ("harvested", "needs_review")
 ) -> Case:
-    """The case whose simulated user wants what the user of a recorded session wanted.
+    """A case whose simulated user wants what the user of a recorded session wanted.
 
-    The first message is said as it was; the others become the plan of a person that a model plays. Read it
+    The first message is said as it was; the others become the plan of a simulated person. Read it
     before you trust it: what a user wanted is more than what they said.
     """
     _check(ledger, id, expect=False)
@@ -101,7 +101,7 @@ def harvest_scenario(
 
 
 def with_recorded_user(case: Case, ledger: Ledger) -> Case:
-    """The case with what its user said in a trial as turns, in place of who said it."""
+    """The case with what its user said in a trial as scripted turns, instead of a user."""
     said = list(_turns(ledger, expect=False))
     turns = [*case.script, *said[len(case.script) :]]
     user = _user(ledger, case.id)
@@ -111,10 +111,10 @@ def with_recorded_user(case: Case, ledger: Ledger) -> Case:
 def next_turn(
     ledger: Ledger, turn: int, id: str, expect: Expect | None, metrics: Sequence[object]
 ) -> Case:
-    """The case that goes on with a recorded session after so many turns; see `Case.from_ledger`."""
+    """A case that continues a recorded session after this many turns; see `Case.from_ledger`."""
     first, said = started(ledger), _spoken(ledger)
     if first is None:
-        raise BadCase("this ledger has no beginning, so no case can go on from it.")
+        raise BadCase("this ledger has no beginning, so no case can continue it.")
     if type(turn) is not int or not 0 <= turn < len(said):
         raise BadCase(
             f"turn={turn!r} should be a number from 0 to {len(said) - 1}: the user speaks {len(said)} "
@@ -157,7 +157,7 @@ def _check(ledger: Ledger, id: str, expect: bool) -> None:
     if expect and cut:
         why = end.reason if end is not None else "no end"
         raise BadCase(
-            f"case {id!r} cannot be harvested from a session that was cut short ({why}), so its "
+            f"case {id!r} cannot be harvested from a session that did not end by itself ({why}), so its "
             f"result is not something to expect. expect=False or --no-expect takes the rest."
         )
     if end is not None and end.reason == "completed" and index.pending:
@@ -189,13 +189,13 @@ def _turns(ledger: Ledger, expect: bool) -> Iterator[Turn]:
     ends = [*(seq for seq, _ in said[1:]), len(ledger)]
     for (begin, messages), end in zip(said, ends, strict=True):
         for index, (text, attached) in enumerate(messages):
-            # Of messages given at once only the first begins something.
+            # Of several messages given at once, only the first begins a turn.
             wanted = _happened(ledger, begin, end) if expect and not index else None
             yield Turn(text, wanted, attachments=attached)
 
 
 Spoken = list[tuple[str, tuple[Attachment, ...]]]
-"""Messages of the user, each with what was attached."""
+"""Messages of the user, each with its attachments."""
 
 
 def _turn(text: str, attached: tuple[Attachment, ...], wanted: Expect | None = None) -> Turn:
@@ -203,7 +203,7 @@ def _turn(text: str, attached: tuple[Attachment, ...], wanted: Expect | None = N
 
 
 def _spoken(ledger: Ledger) -> list[tuple[int, Spoken]]:
-    """What the user said and with which event; nothing first, if the agent spoke before them."""
+    """What the user said and with which event; an empty message first, if the agent spoke first."""
     rounds = ledger.index_of().rounds
     said = [(event.seq, found) for event in rounds if (found := _messages(event))]
     begun = [event.seq for event in ledger.index_of().invocations.values()]
@@ -225,7 +225,7 @@ def _happened(ledger: Ledger, begin: int, end: int) -> Expect:
     """What the agent did between two messages, as an expectation."""
     index = ledger.index_of()
     calls = [call for call in index.issued if begin <= call.seq < end]
-    # How far a part came that was stopped, such as one that lost a race, is an accident of time.
+    # How far a stopped part got, such as one that lost a race, is an accident of timing.
     is_sure = not any(index.is_closed(call.path) for call in calls)
     words = [e.text for e in ledger.of(AgentSaid) if begin <= e.seq < end and e.text.strip()]
     return Expect(
@@ -235,7 +235,7 @@ def _happened(ledger: Ledger, begin: int, end: int) -> Expect:
 
 
 def _user(ledger: Ledger, id: str) -> UserAgents | None:
-    """Who answers the tools that waited for the user, or None."""
+    """The user who answers the tools that waited for one, or None."""
     answers: dict[str, list[Json]] = {}
     for event in ledger.of(Answered):
         for answer in event.answers:
@@ -270,7 +270,7 @@ class _Answer(Struct, frozen=True):
 
     @property
     def fact(self) -> Json:
-        """All that another answer must share to be the same."""
+        """The key by which two answers are the same."""
         if isinstance(self.end, ToolFailed):
             return {"error": self.end.error}
         return {"value": self.end.value, "changes": plain(self.end.changes)}
@@ -290,7 +290,7 @@ def recorded_mocks(ledger: Ledger, id: str) -> dict[str, Any]:
     by_tool: dict[str, list[_Answer]] = {}
     for call in index.issued:
         end = index.end_of(call)
-        # What the user answered is theirs to say; what was refused reached no tool.
+        # Not mocked: what the user answered, and refused calls, which reached no tool.
         if end is not None and end.source not in ("user", "refused"):
             answer = _Answer(as_object(plain(call.args)), call.n, end, call.path)
             by_tool.setdefault(call.tool, []).append(answer)
@@ -298,7 +298,7 @@ def recorded_mocks(ledger: Ledger, id: str) -> dict[str, Any]:
 
 
 def _mock(tool: str, answers: list[_Answer], id: str) -> object:
-    """Answers chosen by arguments; several to the same arguments in turn."""
+    """Answers chosen by arguments; several for the same arguments are given in turn."""
     groups: list[list[_Answer]] = []
     for answer in _numbered(answers):
         group = next((g for g in groups if same(g[0].args, answer.args)), None)
@@ -306,14 +306,14 @@ def _mock(tool: str, answers: list[_Answer], id: str) -> object:
             groups.append([answer])
         else:
             group.append(answer)
-    # Fewer arguments fit more calls, so they are looked at last.
+    # Fewer arguments match more calls, so they come last.
     groups.sort(key=lambda group: -len(group[0].args))
     pairs = [(group[0].args, _one_mock(tool, group, id)) for group in groups]
     return pairs[0][1] if len(pairs) == 1 and not pairs[0][0] else by_args(*pairs)
 
 
 def _numbered(answers: list[_Answer]) -> list[_Answer]:
-    """The answers, counted here if the ledger's writer did not count the calls."""
+    """The answers, numbered here if the ledger does not number the calls."""
     numbers = {answer.n for answer in answers}
     if len(numbers) == len(answers) or any(branch_of(answer.path) for answer in answers):
         return answers
@@ -333,5 +333,5 @@ def _one_mock(tool: str, group: list[_Answer], id: str) -> object:
                 f"{dict(answer.args)!r} in two branches at once and answered differently. Mock it "
                 f"yourself."
             )
-    # Calls with other arguments count too; their places are filled, and never asked for.
+    # Calls with other arguments count too; their places get fillers that are never used.
     return in_turn(*(by_number.get(n, first).mock for n in range(max(by_number) + 1)))

@@ -1,8 +1,7 @@
-"""A simulated user's goals: how the user says that one is reached, and what shows it.
+"""A simulated user's goals: how the user says that one is reached, and what proves it.
 
 A user marks a goal inside its reply: `<done 2>Your money is on its way.</done>`, with the agent's own
-words between. The mark is a claim. Words that the agent said make it a shown goal; nothing else
-does.
+words between. The mark is a claim. Only words that the agent said make it a shown goal.
 """
 
 import re
@@ -32,7 +31,7 @@ class Said(Struct, frozen=True):
 
 
 def read_reply(text: str, stop_signal: str) -> Said:
-    """What a simulated user's text says, without the marks that are not meant for the agent."""
+    """Parse a simulated user's text, separating the marks that are not meant for the agent."""
     message: list[str] = []
     marked: list[tuple[int, str]] = []
     at = 0
@@ -60,7 +59,7 @@ class Claim(Struct, frozen=True):
 
 
 def claims(ledger: Ledger, goals: Sequence[str], stop_signal: str) -> list[Claim]:
-    """What the user called reached in this run, in order; the marks stand in the user's replies."""
+    """The goals that the user called reached in this trial, in order, from marks in the user's replies."""
     found: list[Claim] = []
     heard: list[str] = []
     for event in ledger:
@@ -80,7 +79,7 @@ def shown_goals(found: Iterable[Claim]) -> list[str]:
 
 
 def quoted(quote: str, texts: Iterable[str]) -> bool:
-    """Whether whole words of one of the texts are exactly this quote, however it is spaced."""
+    """Whether this quote occurs in one of the texts, as whole words, ignoring spacing."""
     wanted = _spaced(quote)
     if len(wanted) < _SHORTEST:
         return False

@@ -1,6 +1,6 @@
-"""Arguments by the letter: what happened, or stands in other tools' files, knows no operators.
+"""Literal arguments: recorded calls and other tools' files have no operators.
 
-To us a key such as `$gt` is an operator, to them it is a key like any other; `{"$eq": ...}` says so.
+To us a key such as `$gt` is an operator, there it is a key like any other; `{"$eq": ...}` marks it as one.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ _LETTER = "$eq"
 
 
 def literal(args: Mapping[str, Json]) -> dict[str, Json]:
-    """Arguments as an expectation that takes them by the letter, operators in them included."""
+    """Arguments as an expectation that compares them literally, even if they look like operators."""
     return {
         name: {_LETTER: value} if _has_operators(value) else value
         for name, value in as_object(plain(args)).items()
@@ -19,7 +19,7 @@ def literal(args: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def unquoted(args: Mapping[str, object]) -> dict[str, Json]:
-    """The arguments that `literal` was given; operators that are meant stay as they are."""
+    """The arguments that `literal` was given; real operators stay unchanged."""
     return {name: _letter(value) for name, value in as_object(plain(args)).items()}
 
 

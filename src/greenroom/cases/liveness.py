@@ -1,4 +1,4 @@
-"""Which parts of a case's data stand for code: they cannot come back from a file."""
+"""Which parts of a case's data represent code: they cannot be restored from a file."""
 
 from collections.abc import Mapping
 from typing import Any, TypeGuard
@@ -21,18 +21,18 @@ def asking_parts(data: Mapping[str, Any]) -> dict[str, dict[str, Json]]:
 
 
 def queries_with_code(data: Mapping[str, object]) -> list[str]:
-    """The places of queries in which a function stands."""
+    """The places of queries that hold a function."""
     parts = asking_parts(data).items()
     return [f"{at}.{name}" for at, part in parts for name in QUERIES if holds_code(part.get(name))]
 
 
 def is_code(metric: Json) -> "TypeGuard[dict[str, Json]]":
-    """Whether a metric was written down by what it is, not by its name in the registry."""
+    """Whether a metric was written as code, not by its name in the registry."""
     return is_object(metric) and "criterion" not in metric
 
 
 def is_live(mock: Json) -> bool:
-    """Whether what was written down of a mock stands for code; its answers may say anything."""
+    """Whether the data of a mock represents code; its answers may hold anything."""
     match mock:
         case {"live": _}:
             return True

@@ -71,13 +71,13 @@ def _judged_by(evalset: EvalSet) -> tuple[list[MetricLike], list[MetricLike] | N
 
 
 def _measured(evalset: EvalSet) -> Iterable[Case]:
-    """The cases with the metrics of their set as their own, which no other set's cases may get."""
+    """The cases with their set's metrics as their own, so that other sets' cases do not get them."""
     shared = (*evalset.metrics, *(evalset.usual or ()))
     return [measured_by(case, shared) for case in evalset]
 
 
 def measured_by(case: Case, shared: Sequence[MetricLike]) -> Case:
-    """The case with these metrics in addition to its own; on equal names its own stay."""
+    """The case with these metrics in addition to its own; if names are equal, its own are kept."""
     own = {metric_name(metric) for metric in case.metrics}
     more = [metric for metric in shared if metric_name(metric) not in own]
     return replace(case, metrics=[*case.metrics, *more]) if more else case

@@ -1,4 +1,4 @@
-"""Mocks read from data: what a ledger or a file says that tools answer."""
+"""Reads mocks from the data of a ledger or a file."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -33,7 +33,7 @@ def mocks_from(data: Json, where: str) -> dict[str, Any]:
 
 
 def _shared(mock: Json, mocks: Mapping[str, Json]) -> Json:
-    """The mock of the tool that another one names, because one simulated world answers both."""
+    """The mock of a tool that names another one, because one simulated world answers for both."""
     named = mock.get("simulated") if is_object(mock) and len(mock) == 1 else None
     other = mocks.get(named) if isinstance(named, str) else None
     return other if is_object(other) and is_object(other.get("simulated")) else mock
@@ -41,7 +41,7 @@ def _shared(mock: Json, mocks: Mapping[str, Json]) -> Json:
 
 def _world_from(data: Json, where: str) -> Simulated:
     if isinstance(data, str):
-        message = f"{shown(data)} is no tool of this case that has a simulated world"
+        message = f"{shown(data)} is not a tool of this case with a simulated world"
         raise wrong(where, message, "Name the tool, or describe the world in full")
     fields = Fields(mapping_at(where, data, WORLD_FIELDS), where, WORLD_FIELDS, camel=False)
     given: dict[str, Any] = {name: fields.text(name) for name in ("world", "model")}

@@ -2,7 +2,7 @@
 
 A mock is a constant, a function of the arguments (and of `ctx`, if it asks), answers in succession
 (`in_turn`), answers chosen by arguments (`by_args`), a declared `fault`, a `simulated` world for which
-a model answers, an object with `execute(args, ctx)`, or a real tool that the author hands over by name.
+a model answers, an object with `execute(args, ctx)`, or a real tool that the case allows by name.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from greenroom.ledger.plain import Json, plain, same
 from greenroom.ledger.simulated import WORLD
 
 NOTHING: Any = object()
-"""Where None is an answer too: none was given."""
+"""The mark for a missing answer, since None is an answer too."""
 
 
 class Fault(Exception):
@@ -65,19 +65,19 @@ def fault(
 ) -> Fault:
     """A tool that fails: with an error, a timeout, late (`slow`, then `value`), malformed, or worse.
 
-    `timeout=30` tells the agent that the tool timed out after 30 s without anyone waiting;
-    `slow=2, value=...` really takes two seconds; `malformed='{"cel'` returns that broken text.
+    `timeout=30` tells the agent that the tool timed out after 30 s, without waiting;
+    `slow=2, value=...` really takes two seconds; `malformed='{"cel'` returns that broken string.
     `lost=mock` does what that mock does to the state, and loses its answer; `injected="Ignore your rules."`
-    returns `value` with this text in it.
+    returns `value` with these words in it.
     """
     given = [timeout, slow, malformed, injected, None if lost is NOTHING else True]
     if bool(error) + sum(one is not None for one in given) != 1:
         raise BadCase(
-            "fault(...) wants exactly one of: an `error` text, `timeout`, `slow`, `malformed`, `lost`, "
+            "fault(...) needs exactly one of: an `error` message, `timeout`, `slow`, `malformed`, `lost`, "
             "`injected`."
         )
     if injected is not None and not (isinstance(injected, str) and injected.strip()):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise BadCase(f"fault(injected={injected!r}) should be a text for the agent to read.")
+        raise BadCase(f"fault(injected={injected!r}) should be a string for the agent to read.")
     for seconds in (timeout, slow):
         if seconds is not None and not (isinstance(seconds, int | float) and seconds >= 0):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadCase(f"fault(...) got {seconds!r} for `timeout` or `slow`; give seconds.")
@@ -94,13 +94,13 @@ def fault(
 
 @dataclass(frozen=True, slots=True)
 class InTurn:
-    """The n-th call gets the n-th answer."""
+    """A mock whose n-th call gets the n-th answer."""
 
     answers: Sequence[Any]
 
 
 def in_turn(*answers: Anything) -> InTurn:
-    """Answers in succession; one call more than there are answers is an error."""
+    """Answers in succession; a call after the last answer is an error."""
     if not answers:
         raise BadCase("in_turn() has no answers; give at least one.")
     return InTurn(answers)
@@ -108,7 +108,7 @@ def in_turn(*answers: Anything) -> InTurn:
 
 @dataclass(frozen=True, slots=True)
 class ByArgs:
-    """The first pair whose arguments are all among the call's decides."""
+    """A mock that answers by arguments: the first pair whose arguments are all among the call's decides."""
 
     answers: Sequence[tuple[Mapping[str, Any], Any]]
     otherwise: Any = field(default=NOTHING)
@@ -151,14 +151,14 @@ class Simulated:
 def simulated(
     world: str, *, model: Anything, state: Mapping[str, Anything] | None = None, name: str = WORLD
 ) -> Simulated:
-    """Let a model answer for tools that are not mocked by hand: `simulated("A shop.", model=...)`.
+    """Let a model answer for tools without mocks of their own: `simulated("A shop.", model=...)`.
 
-    `world` says in words what the tools work on, `state` what is the case at first. All tools of a case
-    with equal worlds share one memory, which every trial begins anew. Worlds that differ have names.
+    `world` describes what the tools work on, `state` is its initial state. All tools of a case
+    with equal worlds share one memory, which is new in every trial. Different worlds need names.
     """
     for what, text in (("world", world), ("name", name)):
         if not isinstance(text, str) or not text.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadCase(f"simulated(...): `{what}` is {text!r}, but should be a text.")
+            raise BadCase(f"simulated(...): `{what}` is {text!r}, but should be a string.")
     if not isinstance(model, str) and not hasattr(model, "respond"):
         raise BadCase(
             f"simulated(...): `model` is {model!r}; give a model, or the name of one such as "
@@ -188,7 +188,7 @@ def simulated_in(mocks: Iterable[object]) -> Iterator[Simulated]:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A real tool allowed to act, and to reach these hosts."""
+    """A real tool that may run, and reach these hosts."""
 
     tool: Any
     hosts: Sequence[str] = ()
@@ -197,5 +197,5 @@ class Live:
 def live(tool: object, *, hosts: Sequence[str] = ()) -> Live:
     """Let a real tool run in a rehearsal, with the fence open to `hosts` while it does."""
     if isinstance(hosts, str):
-        raise BadCase(f"live(..., hosts={hosts!r}) wants a list of hosts: [{hosts!r}].")
+        raise BadCase(f"live(..., hosts={hosts!r}) needs a list of hosts: [{hosts!r}].")
     return Live(tool, tuple(hosts))

@@ -96,12 +96,12 @@ _MEANING = {name: meaning for meaning, names in MEANINGS.items() for name in nam
 
 
 def is_heeded(name: str) -> bool:
-    """Whether a field of this name says in some shape what is expected, or how a case is run or judged."""
+    """Whether a field of this name says, in some shape, what is expected or how a case is run or judged."""
     return name in INSTRUCTIONS or is_expectation(name)
 
 
 def is_expectation(name: str) -> bool:
-    """Whether a field of this name says in some shape what is expected."""
+    """Whether a field of this name says, in some shape, what is expected."""
     return name not in _SETTINGS and (name in _MEANING or name.startswith("expected_"))
 
 
@@ -110,19 +110,19 @@ def unknown_field(
 ) -> BadFile:
     """The error for a field that is not one of those known at a place.
 
-    `means` tells how what the field may mean is written there.
+    `means` says how the likely meaning of the field is written there.
     """
     names = [name for name in known if name != "extra"]
     meant = meant_by(field, names, means or {})
-    fix = f"Did you mean {meant!r}?" if meant else f"Known are {', '.join(names)}."
+    fix = f"Did you mean {meant!r}?" if meant else f"Use one of: {', '.join(names)}."
     if "metadata" in names:
-        fix += " A field of your own belongs under `metadata`"
+        fix += " Your own fields belong under `metadata`"
     is_near = meant if meant in names else ""
     return wrong(at(place, field), f"the field {shown(field)} is unknown", fix, meant=is_near)
 
 
 def near_name(field: str, known: Iterable[str]) -> str:
-    """The known name that a field looks like misspelt; none if it is like no other."""
+    """The known name that this field misspells; None if it resembles none."""
     from difflib import get_close_matches  # slow to load, and only a mistake needs it
 
     near = get_close_matches(field, list(known), 1, _NEAR)
@@ -130,9 +130,9 @@ def near_name(field: str, known: Iterable[str]) -> str:
 
 
 def name_and_details(data: Json, known: Sequence[str]) -> tuple[str, Json]:
-    """A mapping's only key and its value, if that is a name before its details; "" if it is a field.
+    """A mapping's only key and its value, if the key is a name and the value its details; "" if the key is a field.
 
-    That is how people write what has one field for the name and others for the rest.
+    People often write something with a name and details this way.
     """
     if not is_object(data) or len(data) != 1:
         return "", None
@@ -141,7 +141,7 @@ def name_and_details(data: Json, known: Sequence[str]) -> tuple[str, Json]:
 
 
 def meant_by(field: str, known: Iterable[str], means: Mapping[str, str]) -> str:
-    """How what an unknown field seems to mean is written here; none if that is not known."""
+    """How the likely meaning of an unknown field is written here; None if it is unknown."""
     meaning = _MEANING.get(field, field)
     if meaning in means:
         return means[meaning]
@@ -153,13 +153,13 @@ _UNSAFE = re.compile(r"[/\\]|\.\.+")
 
 
 def id_trouble(name: str) -> str | None:
-    """Why a text cannot be an id, or None if it can."""
+    """Why a string cannot be an id, or None if it can."""
     if not name.strip():
         return "the id is blank"
     if name != name.strip():
         return f"the id {shown(name)} has blanks around it"
     if len(name) > MAX_ID:
-        return f"the id {name[:40]!r}... has {len(name)} letters, more than {MAX_ID}"
+        return f"the id {name[:40]!r}... has {len(name)} characters, more than {MAX_ID}"
     if not name.isprintable():
         return f"the id {shown(name)} holds invisible characters"
     if _UNSAFE.search(name) or name.startswith((".", "~")):
@@ -175,7 +175,7 @@ def checked_id(name: str, place: str) -> str:
 
 
 def foreign_id(name: str, place: str, field: str = "eval_id") -> tuple[str, dict[str, str]]:
-    """An id for what a foreign file calls by a path, and the field as it was, to be kept."""
+    """An id for a name that reads like a path in another tool's file, and the original field to keep."""
     if "/" not in name and "\\" not in name:
         return checked_id(name, place), {}
     flat = _UNSAFE.sub("_", name.strip("/\\~. "))

@@ -1,4 +1,4 @@
-"""The small protocols by which a case holds live parts, so that it need not know their rooms."""
+"""The small protocols by which a case holds live parts, so that it need not import their packages."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
@@ -8,15 +8,15 @@ from greenroom.ledger.ledger import Ledger
 
 
 class Metric(Protocol):
-    """Case and ledger in, outcome out; `world` is where a judge asks its model."""
+    """A metric: measures a case's ledger; `world` is where a judge asks its model."""
 
     @property
     def name(self) -> str:
-        """What its column in reports is called."""
+        """The name of its column in reports."""
         ...
 
     def measure(self, case: Any, ledger: Ledger, world: Any) -> Outcome | Awaitable[Outcome]:
-        """A score, or why there is none."""
+        """Measure the trial: a score, or why there is none."""
         ...
 
 
@@ -25,7 +25,7 @@ MetricLike = Metric | Callable[..., object] | str | Any
 
 
 def metric_name(metric: MetricLike) -> str:
-    """What a metric is called, before one is made of it."""
+    """The name of a metric, before it is converted to one."""
     if isinstance(metric, str):
         return metric
     return str(getattr(metric, "name", None) or getattr(metric, "__name__", repr(metric)))

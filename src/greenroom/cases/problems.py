@@ -11,17 +11,17 @@ from greenroom.errors import BadFile, BadInput
 from greenroom.ledger.plain import Json
 
 _SHOWN = 10
-"""So many problems of a file are shown in its message; `BadFile.problems` has all of them."""
+"""At most this many problems are shown in a message; `BadFile.problems` has all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that is wrong, at a place in a file or a set.
 
-    `where` is a path such as `cases[3].turns[0].says`, `line` and `column` where that stands in the
-    file, both from 1 up, if that is known. `fix` says what to do about it, and `meant` the name that a
-    misspelt field seems to mean. `example` is what to write, as data; who knows the language of the
-    file puts it into the fix. A `hint` may be all right in a run with settings of its own.
+    `where` is a path such as `cases[3].turns[0].says`, `line` and `column` its position in the
+    file, both counted from 1, if known. `fix` says what to do about it, and `meant` the name that a
+    misspelt field seems to mean. `example` is what to write, as data; a caller that knows the
+    file's language puts it into the fix. A `hint` may be fine, depending on the settings of the run.
     """
 
     where: str
@@ -65,12 +65,12 @@ def as_yaml(example: Json) -> str:
 
 
 def listed(problems: Iterable[Problem]) -> str:
-    """Problems for a person, one a line."""
+    """Problems for a person, one per line."""
     return "\n".join(f"- {problem}" for problem in problems)
 
 
 def invalid(source: object, problems: Sequence[Problem], format: str) -> str:
-    """The message for a file that is not valid; `format` says as what it was read."""
+    """The message for a file that is not valid; `format` says how it was read."""
     if len(problems) == 1:
         return f"{source}: {problems[0]} ({format})"
     more = f"\n- and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
@@ -89,11 +89,11 @@ class _Written(Repr):
     """Values as files write them, however large they are."""
 
     def repr_bool(self, value: bool, _level: int) -> str:
-        """True and false as every file has them."""
+        """true or false, as JSON and YAML write them."""
         return "true" if value else "false"
 
     def repr_NoneType(self, _value: None, _level: int) -> str:  # noqa: N802
-        """Nothing as every file has it."""
+        """null, as JSON and YAML write it."""
         return "null"
 
 
@@ -104,7 +104,7 @@ _SHORT.maxlevel = 3
 
 
 def at(place: str, *keys: Key) -> str:
-    """The place these steps further in."""
+    """The place reached by these further steps."""
     for key in keys:
         if isinstance(key, int):
             place = f"{place}[{key}]"
@@ -124,7 +124,7 @@ def keys_of(place: str) -> list[Key]:
 
 
 def put(data: Json, place: str, value: Json) -> bool:
-    """Set the value at a place, unless something else stands in the way; whether it was set."""
+    """Set the value at a place, unless something else is in the way; return whether it was set."""
     *way, last = keys_of(place) or [0]
     for key in way:
         inner = inside(data, key)
@@ -140,7 +140,7 @@ def put(data: Json, place: str, value: Json) -> bool:
 
 
 def inside(data: Json, key: Key) -> Json:
-    """What stands one step further in; None if nothing does."""
+    """The value one step further in; None if there is none."""
     if isinstance(data, dict):
         return cast("dict[Key, Json]", data).get(key)
     if isinstance(data, list) and isinstance(key, int):
@@ -164,7 +164,7 @@ def wrong(
 
 
 def problems_of(error: BadInput, place: str) -> list[Problem]:
-    """What an error says is wrong; it happened at `place` unless it says better."""
+    """The problems of an error, at `place` unless the error names a place itself."""
     if isinstance(error, BadFile) and error.problems:
         return list(error.problems)
     message = str(error).removeprefix(place).lstrip(": ").rstrip(".")
@@ -172,7 +172,7 @@ def problems_of(error: BadInput, place: str) -> list[Problem]:
 
 
 def mapping_at(place: str, data: object, known: Sequence[str] = ()) -> Mapping[str, Any]:
-    """The mapping that should stand at a place."""
+    """The data at a place, which must be a mapping."""
     if isinstance(data, Mapping):
         return cast("Mapping[str, Any]", data)
     holds = f" with {', '.join(known)}" if known else ""
@@ -183,10 +183,10 @@ Branches = dict[Key, "Branches"]
 """Places as a tree: each step leads to the steps after it."""
 
 Position = tuple[int, int]
-"""A line and a column, both from 1 up."""
+"""A line and a column, both counted from 1."""
 
 Found = dict[tuple[Key, ...], Position]
-"""Where each place that was found stands, by the steps to it: a field at its name, an item at itself."""
+"""The position of each place found, by the steps to it: of a field its name, of an item itself."""
 
 
 def branches_to(places: Iterable[str]) -> Branches:
@@ -200,7 +200,7 @@ def branches_to(places: Iterable[str]) -> Branches:
 
 
 def position_of(place: str, found: Found) -> Position | tuple[None, None]:
-    """Where a place stands, or the nearest thing around it that is there."""
+    """The position of a place, or of the nearest container that exists."""
     keys = tuple(keys_of(place))
     while keys and keys not in found:
         keys = keys[:-1]

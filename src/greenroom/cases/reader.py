@@ -1,6 +1,7 @@
 """Cases read from data: a ledger's first event, or one entry of a file.
 
-Every problem has its place, and all of a case are raised at once. An unknown field is refused; what other tools keep next to a case stands under `extra`.
+Every problem has its place, and all problems of a case are raised at once. An unknown field is refused;
+what other tools keep next to a case goes under `extra`.
 """
 
 from collections.abc import Mapping
@@ -48,14 +49,14 @@ ORIGINALS = (
     "expected_intermediate_responses",
     "expected_intermediate_agent_responses",
 )
-"""What is kept under `extra` as another file wrote it, because it says more than the case needs."""
+"""The originals kept under `extra`, because another tool's file says more than the case needs."""
 
 
 def case_from(data: Mapping[str, object], where: str = "case", *, live: bool = False) -> Case:
-    """The case written down in `data`.
+    """The case described in `data`.
 
     With `live=True` parts that were code are left out instead of refused, as when a ledger is
-    scored again: what happened needs no mocks.
+    scored again: scoring needs no mocks.
     """
     known = mapping_at(where, data, CASE_FIELDS)
     fields = Fields(
@@ -66,12 +67,12 @@ def case_from(data: Mapping[str, object], where: str = "case", *, live: bool = F
     given = _CASE.read(fields)
     made = fields.part(lambda: Case(**given), None)
     fields.settle()
-    assert made is not None  # else there was something to raise
+    assert made is not None  # otherwise a problem would have been raised
     return made
 
 
 def _without_code(data: Mapping[str, Any]) -> dict[str, Json]:
-    """The data without mocks, and without what was code; of a user the person stays."""
+    """The data without mocks and code; of a user, the person is kept."""
     kept = {name: value for name, value in data.items() if name not in ("mocks", "bridge", "agent")}
     if is_live(kept.get("user")):
         kept["user"] = kept["user"].get("person")
@@ -85,7 +86,7 @@ def _without_code(data: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def _refuse_code(data: Mapping[str, Any], where: str) -> None:
-    """A part left out in silence would make it another case."""
+    """Refuse code in the data: silently leaving it out would make it another case."""
     for name in LIVE_FIELDS:
         if name in data and (name not in ("user", "model") or is_live(data[name])):
             raise wrong(
@@ -96,7 +97,7 @@ def _refuse_code(data: Mapping[str, Any], where: str) -> None:
     for place in queries_with_code(data):
         raise wrong(
             f"{where}.{place}",
-            "it has `$live`, which stands for a function; a file holds data only",
+            "it has `$live`, which represents a function; a file holds data only",
             "Keep this case in a Python module, or say it with operators",
         )
 
@@ -105,7 +106,7 @@ def _refuse_code(data: Mapping[str, Any], where: str) -> None:
 
 
 def extra_from(data: Json, where: str) -> dict[str, Json] | None:
-    """What another tool's file said next to a case; an expectation there would never be looked at."""
+    """What another tool's file said next to a case; an expectation there would never be checked, so it is refused."""
     given = mapping_at(where, data)
     for key in given:
         name = str((keys_of(key) or [key])[0])
@@ -117,13 +118,13 @@ def extra_from(data: Json, where: str) -> dict[str, Json] | None:
 def _said(data: Json, where: str) -> str:
     text = read_text(data, where)
     if text and not text.strip():
-        message = f"the user says {shown(text)}, which is nothing"
+        message = f"the user says {shown(text)}, which is blank"
         raise wrong(where, message, "Write what they say, or leave it out")
     return text
 
 
 def _left_out(_data: Json, _where: str) -> None:
-    """What is code, and refused before."""
+    """A field that is code: it was refused before."""
 
 
 # Turns
@@ -136,7 +137,7 @@ def _turns_from(data: Json, where: str) -> list[Turn]:
         if not i or not is_object(turn) or turn.get("attachments"):
             continue
         if turn.get("says") in (None, "") and not _misspells_says(turn):
-            message = "the user says nothing; only in the first turn they may, and the agent begins"
+            message = "the user says nothing; that is allowed only in the first turn, where the agent begins"
             place = at(where, i, "says") if "says" in turn else at(where, i)
             problems.add(wrong(place, message, "Write what they say, or drop the turn"), place)
     problems.settle()
@@ -155,7 +156,7 @@ def _turn_from(data: Json, where: str) -> Turn:
 
 
 def expect_from(data: Json, where: str) -> Expect:
-    """What a turn should bring, as our own shape writes it."""
+    """An expectation, as our own shape writes it."""
     fields = Fields(data, where, EXPECT_FIELDS, _MEANS_INSIDE, camel=False)
     given = _EXPECT.read(fields)
     found = expect_of(fields, {name: name for name in given if name != "extra"}, **given)
@@ -166,9 +167,9 @@ def expect_from(data: Json, where: str) -> Expect:
 
 
 def expect_of(fields: Fields, named: Mapping[str, str], **said: Any) -> Expect | None:
-    """What a turn should bring; None if a part of it is refused, and that is remembered.
+    """An expectation from its parts; None if a part is refused, which is remembered.
 
-    `named` tells the field in which each part stands.
+    `named` says which field holds each part.
     """
     try:
         return Expect(**said)
@@ -177,7 +178,7 @@ def expect_of(fields: Fields, named: Mapping[str, str], **said: Any) -> Expect |
         for name, field in named.items():
             place = fields.at(field)
             fields.problems.part(place, partial(placed, place, Expect, **{name: said[name]}), None)
-        if len(fields.problems.found) == before:  # it is about something else
+        if len(fields.problems.found) == before:  # the error is about something else
             fields.problems.add(error, fields.place)
         return None
 
@@ -187,7 +188,7 @@ def _call_from(data: Json, where: str) -> ToolCall | str:
         return data
     name, details = name_and_details(data, CALL_FIELDS)
     if name and (details is None or is_object(details)):
-        message = f"{shown(name)} stands where `tool` should"
+        message = f"{shown(name)} is where `tool` should be"
         raise wrong(where, message, "Write", example={"tool": name, "args": details or {}})
     fields = Fields(data, where, CALL_FIELDS, {"tools": "tool", "args": "args"}, camel=False)
     tool, args = fields.text("tool"), fields.mapping("args")
@@ -210,14 +211,14 @@ def _stop_from(data: Json, where: str) -> Stop:
 
 def _tool_name(data: Json, where: str) -> str:
     if not isinstance(data, str):
-        raise wrong(where, f"{shown(data)} is not a name of a tool")
+        raise wrong(where, f"{shown(data)} is not the name of a tool")
     return data
 
 
 def _user_from(data: Json, where: str) -> Lines | SimulatedUser | None:
     if is_live(data):
         return None
-    # Refuse a field that none of the forms of a user has, with the form that has most of the others.
+    # An unknown field is refused, with the form of a user that has most of the other fields.
     given = mapping_at(where, data, ("lines", "tools", *_PERSON))
     forms = (_PERSON, ("lines", "then"), _AGENTS)
     only(given, max(forms, key=lambda form: sum(bool(near_name(k, form)) for k in given)), where)
@@ -228,7 +229,7 @@ def _metric_from(data: Json, where: str) -> Criterion:
     name, details = name_and_details(data, ("criterion",))
     if name:
         more = details if is_object(details) else {"threshold": 0.8 if details is None else details}
-        message = f"{shown(name)} stands where `criterion` should"
+        message = f"{shown(name)} is where `criterion` should be"
         raise wrong(where, message, "Write", example={"criterion": name, **more})
     if is_object(data) and "criterion" not in data and data:
         only(dict.fromkeys(data) | {next(iter(data)): 1}, ("criterion",), where)
@@ -267,7 +268,7 @@ def _state_of(data: object, where: str) -> Mapping[str, Json]:
     return given
 
 
-# The fields of each part that go by more than their type. What code was is refused before it is read.
+# The fields that are read by more than their type. Code was refused before this.
 _CASE = RecordReader(
     Case,
     {

@@ -1,4 +1,4 @@
-"""Safe repairs of what an eval-set file says, each of them listed."""
+"""Safe repairs of an eval-set file, each of them listed."""
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -8,15 +8,15 @@ from greenroom.cases.files.shapes import shape_named
 from greenroom.cases.problems import Problem
 from greenroom.ledger.plain import Json, is_array, is_object
 
-# How the shapes of files call their list of cases, and a case's id.
+# What the shapes of files call their list of cases, and a case's id.
 _NAMES = (("cases", "id"), ("eval_cases", "eval_id"))
 
 
 def fix(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
     """A copy of a file's content with safe repairs, and a list of them.
 
-    Missing ids are made up, equal ones get a number, blank turns at the end go, tags are trimmed.
-    What might change the meaning of a case is left for its author.
+    Missing ids are made up, equal ones get a number, blank last turns are removed, tags are trimmed.
+    What might change the meaning of a case is left to you.
     """
     mended = deepcopy(dict(data))
     repairs: list[Problem] = []
@@ -36,7 +36,7 @@ Places = list[tuple[str, dict[str, Json]]]
 
 
 def _named_in(places: Places, data: dict[str, Json]) -> Places:
-    """The mappings that hold the ids: the cases, but in fluent files the `metadata` that has one."""
+    """The mappings that hold the ids: the cases, or in fluent files their `metadata`."""
     if not shape_named("fluent").recognises(data):
         return places
     inner = [(f"{where}.metadata", case.get("metadata")) for where, case in places]
@@ -49,7 +49,7 @@ def _mend_ids(places: Places, id_name: str) -> Iterator[Problem]:
     for number, (where, case) in enumerate(places, start=1):
         old, wanted = case.get(id_name), _id(case.get(id_name))
         if old is not None and wanted is None:
-            continue  # an id that is not text: what it should be is for the author to say
+            continue  # an id that is not a string: only the user knows what it should be
         new = _free(wanted or f"case-{number}", given if not wanted else seen, given | seen)
         seen.add(new)
         if new != old:
@@ -58,7 +58,7 @@ def _mend_ids(places: Places, id_name: str) -> Iterator[Problem]:
 
 
 def _id(given: Json) -> str | None:
-    """The id without blanks around it; "" for one that says nothing, None for no text."""
+    """The id without blanks around it; "" if it is blank, None if it is not a string."""
     if given is None:
         return ""
     return given.strip() if isinstance(given, str) else None
@@ -71,7 +71,7 @@ def _describe_change(old: Json, wanted: str | None) -> str:
 
 
 def _free(wanted: str, taken: set[str], known: set[str]) -> str:
-    """`wanted`, or with the first number behind it that makes it free."""
+    """`wanted`, or `wanted` with the first number that makes it unique."""
     if wanted not in taken:
         return wanted
     number = 2

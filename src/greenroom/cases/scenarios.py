@@ -1,4 +1,4 @@
-"""Scenarios: conversations to be improvised, as files of other tools write them."""
+"""Scenarios: conversations to be improvised, in the format of other tools."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -11,9 +11,9 @@ from greenroom.errors import BadCase, BadFile, BadValue
 from greenroom.ledger.plain import plain
 
 SCENARIO_TURNS = 10
-"""How long an improvised conversation may get when its scenario does not say."""
+"""The maximum length of an improvised conversation whose scenario sets none."""
 
-# What each field is called elsewhere; written in camel case it is the same field.
+# The names of each field in other tools; camel case is accepted too.
 _NAMES = {
     "scenario_id": "id",
     "id": "id",
@@ -40,7 +40,7 @@ _PERSON = ("plan", "goals", "goal", "persona", "model", "stop_signal")
 
 
 def scenario_cases(data: Any, where: str = "scenarios", *, model: Any = None) -> list[Case]:
-    """The cases of a list of scenarios, or of {"scenarios": [...]}; `model` plays every user."""
+    """The cases of a list of scenarios, or of {"scenarios": [...]}; `model` simulates every user."""
     match data:
         case [*scenarios] | {"scenarios": [*scenarios]}:
             return [
@@ -79,9 +79,11 @@ def _named(data: object, where: str) -> dict[str, Any]:
     for key, value in cast("Mapping[Any, Any]", data).items():
         name = _NAMES.get(_snake(str(key)))
         if name is None:
-            raise BadFile(f"{where} has the unknown field {key!r}; known are {sorted(_NAMES)}.")
+            raise BadFile(
+                f"{where} has the unknown field {key!r}; use fields from {sorted(_NAMES)}."
+            )
         if name in found:
-            raise BadFile(f"{where} says {name!r} twice, the second time as {key!r}; keep one.")
+            raise BadFile(f"{where} gives {name!r} twice, the second time as {key!r}; keep one.")
         if value is not None:
             kind, words = _KINDS.get(name, (object, ""))
             if not isinstance(value, kind) or isinstance(value, bool):
@@ -92,10 +94,12 @@ def _named(data: object, where: str) -> dict[str, Any]:
 
 
 _KINDS: dict[str, tuple[Any, str]] = {
-    **dict.fromkeys(("id", "name", "description", "says", "goal", "stop_signal"), (str, "a text")),
-    "plan": ((str, list, tuple), "a text, or a list of steps"),
-    "goals": ((list, tuple), "a list of texts"),
-    "tags": ((list, tuple), "a list of texts"),
+    **dict.fromkeys(
+        ("id", "name", "description", "says", "goal", "stop_signal"), (str, "a string")
+    ),
+    "plan": ((str, list, tuple), "a string, or a list of steps"),
+    "goals": ((list, tuple), "a list of strings"),
+    "tags": ((list, tuple), "a list of strings"),
     "max_turns": (int, "a whole number"),
     "metadata": (Mapping, "a mapping"),
 }
@@ -106,7 +110,7 @@ def _snake(key: str) -> str:
 
 
 def _persona(given: Any, where: str) -> str:
-    """A persona as one text; some files describe it with behaviours and their instructions."""
+    """A persona as one string; some files describe it with behaviours and their instructions."""
     match given:
         case None:
             return ""
@@ -116,7 +120,7 @@ def _persona(given: Any, where: str) -> str:
             lines = [description, *_instructions(rest.get("behaviors"))]
             return "\n".join(lines)
         case _:
-            raise BadFile(f"{where}.persona is {given!r}; write it as a text.")
+            raise BadFile(f"{where}.persona is {given!r}; write it as a string.")
 
 
 def _instructions(behaviors: object) -> list[str]:

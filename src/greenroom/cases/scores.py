@@ -1,4 +1,4 @@
-"""What a metric may conclude: a score, that it does not apply, or that it could not measure."""
+"""The outcomes of a metric: a score, not applicable, or unmeasured."""
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -12,7 +12,7 @@ DEFAULT_THRESHOLD = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A measurement from 0 to 1 and whether it suffices.
+    """A measurement from 0 to 1, and whether it passed.
 
     Without `passed` it passes at `threshold` (0.5 if none is given). `measured` is the raw number
     or value behind it, `evidence` what a reader should look at.
@@ -43,7 +43,7 @@ class Score:
             object.__setattr__(self, "passed", self.value >= self._bar())
 
     def _bar(self) -> float:
-        """What the value has to reach; a bar that every score reaches, or none, would decide nothing."""
+        """The threshold; one that every score reaches, or that none can reach, is refused."""
         bar: Any = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
         if isinstance(bar, bool) or not isinstance(bar, int | float) or not 0 < bar <= 1:
             raise BadMetric(
@@ -54,30 +54,30 @@ class Score:
 
 
 class _NoScore:
-    """Reads like a score without its numbers, so that an outcome can be read before its type is known."""
+    """Has the attributes of a score, without numbers, so that outcomes can be read without checking their type."""
 
     __slots__ = ()
     why: str
 
     @property
     def value(self) -> None:
-        """There is no number."""
+        """None: there is no number."""
 
     @property
     def passed(self) -> None:
-        """Neither passed nor failed."""
+        """None: neither passed nor failed."""
 
     @property
     def details(self) -> Any:
-        """There are none."""
+        """Empty: there are none."""
 
     @property
     def measured(self) -> None:
-        """Nothing was measured."""
+        """None: nothing was measured."""
 
     @property
     def evidence(self) -> tuple[()]:
-        """There is none."""
+        """Empty: there is none."""
         return ()
 
     @property
@@ -95,9 +95,9 @@ class NotApplicable(_NoScore):
 
 @dataclass(frozen=True, slots=True)
 class Unmeasured(_NoScore):
-    """The metric broke or could not see; never a number.
+    """The metric could not measure: it broke, or lacked what it needs. Never a number.
 
-    `phase` says in whose hands: a user that broke character leaves a run unmeasured as well.
+    `phase` says where it broke: a user who broke character leaves a trial unmeasured too.
     """
 
     why: str

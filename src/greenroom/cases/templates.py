@@ -1,4 +1,4 @@
-"""Cases to start from: the usual shapes, with blanks that the author fills in.
+"""Cases to start from: the usual shapes, with blanks to fill in.
 
 A blank reads `<<fill in: …>>`. It survives a file, and `check` finds every one that is left.
 """
@@ -13,7 +13,7 @@ BLANK = re.compile(r"<<fill in: [^<>]*>>")
 
 
 def blank(what: str) -> str:
-    """A place for the author to fill in."""
+    """A blank to fill in."""
     return f"<<fill in: {what}>>"
 
 
@@ -22,17 +22,17 @@ def single_turn(id: str, *, says: str = "", contains: str = "") -> Case:
     return Case(
         id,
         says or blank("what the user says"),
-        expect=Expect(contains=contains or blank("a text that a good answer contains")),
+        expect=Expect(contains=contains or blank("words that a good answer contains")),
         description=blank("what this case shows"),
         tags=["single-turn"],
     )
 
 
 def multi_turn(id: str, *, says: tuple[str, ...] = (), turns: int = 2) -> Case:
-    """A conversation of several turns; the last one says what should come of it."""
+    """A conversation of several turns; the last one says what is expected."""
     said = says or tuple(blank(f"what the user says in turn {n + 1}") for n in range(turns))
     *before, last = said or ("",)
-    expect = Expect(contains=blank("a text that a good last answer contains"))
+    expect = Expect(contains=blank("words that a good last answer contains"))
     return Case(
         id,
         turns=[*map(Turn, before), Turn(last, expect)],
@@ -48,7 +48,7 @@ def tool_test(id: str, *, tool: str = "", says: str = "") -> Case:
     return Case(
         id,
         says or blank("what the user says"),
-        expect=Expect(tools=[wanted], contains=blank("a text from the tool's answer")),
+        expect=Expect(tools=[wanted], contains=blank("words from the tool's answer")),
         mocks={name: blank("what the tool answers")},
         description=blank("what this case shows"),
         tags=["tool-test"],
@@ -59,7 +59,7 @@ TEMPLATES = {"single-turn": single_turn, "multi-turn": multi_turn, "tool-test": 
 
 
 def from_template(template: str, id: str) -> Case:
-    """The case that a template of this name makes, all blanks open."""
+    """The case made by the template of this name, with all blanks open."""
     if template not in TEMPLATES:
-        raise BadInput(f"there is no template {template!r}; there are {', '.join(TEMPLATES)}.")
+        raise BadInput(f"there is no template {template!r}; use one of: {', '.join(TEMPLATES)}.")
     return TEMPLATES[template](id)

@@ -1,4 +1,4 @@
-"""Simulated users: scripted lines, a person for whom a model speaks, or one who answers for each wait."""
+"""Simulated users: scripted lines, a person simulated by a model, or a separate agent for each wait."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
@@ -14,11 +14,11 @@ STOP_SIGNAL = "</finished>"
 
 
 class Lines:
-    """A user who says these lines in turn and then is done, or goes on with `then`.
+    """A user who says these lines in turn and then is done, or continues with `then`.
 
-    `then` is a text that is said again and again, or a user who takes over: a `SimulatedUser`, an
-    agent, a function, more `Lines`. As the answer of a tool's wait a line may be any JSON value but
-    None, which says nothing.
+    `then` is a string that is repeated, or a user who takes over: a `SimulatedUser`, an
+    agent, a function, more `Lines`. When a tool waits for an answer, a line may be any JSON value but
+    None, which is no answer.
     """
 
     __slots__ = ("lines", "then")
@@ -30,7 +30,7 @@ class Lines:
         self.then: Any = then
 
     def line(self, n: int) -> Any:
-        """The n-th line, or who or what comes after the last one; None when the user is done."""
+        """The n-th line, or what follows the last one; None when the user is done."""
         if n < len(self.lines):
             return self.lines[n]
         return self.then.line(n - len(self.lines)) if isinstance(self.then, Lines) else self.then
@@ -57,12 +57,12 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedUser:
-    """A person played by a model: who they are, what they want, and how they say goodbye.
+    """A person simulated by a model: who they are, what they want, and how they end the conversation.
 
-    `goal` is what they want as a whole. `plan` is how they go about it, a text or a list of steps.
+    `goal` is what they want overall. `plan` is how they pursue it, a string or a list of steps.
     `goals` are single things to reach: the user marks each with the agent's words that show it, and
-    is done when all are shown. A reply that contains `stop_signal` is the end as well, and is not
-    said. `max_turns` limits the conversation next to the case's own stop. `model` is a model or the
+    is done when all are shown. A reply that contains `stop_signal` also ends it, and is not
+    said. `max_turns` limits the conversation in addition to the case's own stop. `model` is a model or the
     name of one; without it, the run must name one.
     """
 
@@ -78,10 +78,12 @@ class SimulatedUser:
 
     def __post_init__(self) -> None:
         for name in ("persona", "goal", "stop_signal", "name"):
-            self._check(name, isinstance(getattr(self, name), str), "a text")
-        self._check("stop_signal", bool(self.stop_signal.strip()), "a text that is not blank")
-        self._check("plan", isinstance(self.plan, str) or _texts(self.plan), "a text or steps")
-        self._check("goals", _texts(self.goals), "a list of texts")
+            self._check(name, isinstance(getattr(self, name), str), "a string")
+        self._check("stop_signal", bool(self.stop_signal.strip()), "a string that is not blank")
+        self._check(
+            "plan", isinstance(self.plan, str) or _texts(self.plan), "a string or a list of steps"
+        )
+        self._check("goals", _texts(self.goals), "a list of strings")
         self._check("goals", len(set(self.goals)) == len(self.goals), "goals that differ")
         limit = self.max_turns
         self._check("max_turns", limit is None or (type(limit) is int and limit > 0), "1 or more")
@@ -106,7 +108,7 @@ def _texts(value: object) -> bool:
 Validation = Literal["strict", "coerce", "off"]
 Conflicts = Literal["last", "error"]
 Role = Lines | SimulatedUser | Anything
-"""Who answers a wait: lines, a person, an agent, a step, a function, or a constant."""
+"""What answers a wait: lines, a person, an agent, a step, a function, or a constant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,14 +133,14 @@ class UserAgents:
             if problem := choice_problem(getattr(self, option), choices):
                 raise BadCase(f"UserAgents(...): {option}={problem}")
         if not isinstance(self.tools, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadCase(f"UserAgents(tools={self.tools!r}) wants a mapping of tools by name.")
+            raise BadCase(f"UserAgents(tools={self.tools!r}) must be a mapping of tools by name.")
         known: dict[str, Any] = {}
         for given in self.roles:
             role: Any = given.last if isinstance(given, Lines) else given
-            # What has a model speaks under its name.
+            # A role with a model speaks under its own name.
             if hasattr(role, "model") and known.setdefault(role.name, role) != role:
                 raise BadCase(
-                    f"two user agents are named {role.name!r} and would take each other's place in "
+                    f"two user agents are named {role.name!r} and would be confused in "
                     f"the ledger; rename one."
                 )
 
@@ -149,27 +151,27 @@ class UserAgents:
 
     @property
     def max_turns(self) -> int | None:
-        """The limit that the person who speaks sets, if they set one."""
+        """The limit set by the person who speaks, if any."""
         person = person_of(self.loop)
         return None if person is None else person.max_turns
 
 
 def never_speaks(case: Any) -> bool:
-    """Whether nothing makes the user of a case say anything; a blank first turn is meant as one."""
+    """Whether the user of a case never says anything; a blank first turn counts as intended."""
     user = case.user
     silent = not user.lines and user.then is None if isinstance(user, Lines) else user is None
     return silent and not case.says and not case.attachments and not case.turns
 
 
 def person_of(user: object) -> SimulatedUser | None:
-    """The person a model plays when this user speaks, at once or after their lines."""
+    """The simulated person behind this user, from the start or after their lines."""
     speaker = getattr(user, "loop", user)
     last = speaker.last if isinstance(speaker, Lines) else speaker
     return last if isinstance(last, SimulatedUser) else None
 
 
 def user_data(user: object) -> Json:
-    """The user as JSON, or None for one who is code."""
+    """The user as JSON, or None if it is code."""
     match user:
         case Lines() if all(_is_data(line) for line in user.lines):
             return _lines_data(user)
@@ -182,7 +184,7 @@ def user_data(user: object) -> Json:
 
 
 def _agents_data(user: UserAgents) -> Json:
-    """A user who is asked at several places, if all who answer there are data."""
+    """A user with several roles as JSON, if all roles are data."""
     tools = {tool: _role_data(role) for tool, role in user.tools.items()}
     loop = None if user.loop is None else user_data(user.loop)
     if None in tools.values() or (user.loop is not None and loop is None):
@@ -199,7 +201,7 @@ def _agents_data(user: UserAgents) -> Json:
 def _role_data(role: object) -> Json:
     if isinstance(role, Lines | SimulatedUser):
         return user_data(role)
-    # Under a key of its own: a constant may look like a person.
+    # Under its own key: a constant may look like a person.
     return {_ALWAYS: plain(role)} if not callable(role) and _is_data(role) else None
 
 
@@ -218,7 +220,7 @@ def _lines_data(user: Lines) -> Json:
 
 
 def person_data(user: SimulatedUser) -> dict[str, Json]:
-    """All that is data about a person: what differs from the usual, and a model's name."""
+    """All data about a person: what differs from the defaults, and a model's name."""
     data: dict[str, Json] = {"persona": user.persona}
     for part in fields(user):
         value = getattr(user, part.name)
@@ -229,7 +231,7 @@ def person_data(user: SimulatedUser) -> dict[str, Json]:
 
 def _is_data(value: object) -> bool:
     if isinstance(value, WithStateChange):
-        # A record too, but written down as one it would be said instead of done.
+        # It is a record too, but written as one it would be said instead of done.
         return False
     try:
         plain(value)
@@ -243,7 +245,7 @@ _AGENTS = frozenset(part.name for part in fields(UserAgents))
 
 
 def user_from(data: Any, where: str) -> Lines | SimulatedUser | UserAgents:
-    """The user written down in `data`; BadCase if it is none."""
+    """The user described in `data`; BadCase if it is not one."""
     match data:
         case {"tools": {**tools}, **rest} if rest.keys() <= _AGENTS:
             roles = {
@@ -258,13 +260,13 @@ def user_from(data: Any, where: str) -> Lines | SimulatedUser | UserAgents:
             return SimulatedUser(**cast("Mapping[str, Any]", person))
         case _:
             raise BadCase(
-                f"{where} is {data!r}; give {{lines: [...]}}, {{tools: {{...}}}} with who answers each, "
+                f"{where} is {data!r}; give {{lines: [...]}}, {{tools: {{...}}}} with what answers each, "
                 f"or a person: any of {sorted(_PERSON)}."
             )
 
 
 def _role_from(data: Json, where: str) -> object:
-    """Who answers a tool: lines, a person, or what is always answered."""
+    """What answers a tool: lines, a person, or a constant."""
     match data:
         case {"always": value, **rest} if not rest:
             return value
@@ -275,7 +277,7 @@ def _role_from(data: Json, where: str) -> object:
 
 
 def _then_from(data: Json, where: str) -> object:
-    """What follows the lines: another user, or a text that is repeated."""
+    """What follows the lines: another user, or a string that is repeated."""
     if isinstance(data, Mapping) and ("lines" in data or data.keys() <= _PERSON):
         return user_from(data, where)
     return cast(Any, data)

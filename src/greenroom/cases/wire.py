@@ -16,16 +16,16 @@ from greenroom.ledger.plain import Json, plain
 
 T = TypeVar("T")
 Reader = Callable[[Json, str], Any]
-"""Data and its place in; a value out, or BadFile."""
+"""A reader: takes data and its place, returns a value or raises BadFile."""
 Writer = Callable[[Any, str], Json]
-"""A value and what it is called in; data out. None leaves the field out."""
+"""A writer: takes a value and its name, returns data. None leaves the field out."""
 
 _REFUSED: Any = object()
 
 
 def read_text(data: Json, where: str) -> str:
-    """Data that is a text."""
-    return _typed(data, where, str, "a text")
+    """Data that is a string."""
+    return _typed(data, where, str, "a string")
 
 
 def read_flag(data: Json, where: str) -> bool:
@@ -57,9 +57,9 @@ def read_mapping(data: Json, where: str) -> Mapping[str, Json]:
 def list_of(
     read: Callable[[Json, str], T], *, of_names: bool = False
 ) -> Callable[[Json, str], list[T]]:
-    """A reader of lists of what `read` reads, which raises all that is wrong in them at once.
+    """A reader of lists whose items `read` reads; it raises all their problems at once.
 
-    `of_names` says that each item may be a text: one that stands alone lacks its brackets.
+    `of_names` says that each item may be a string: a single one lacks its brackets.
     """
 
     def read_list(data: Json, where: str) -> list[T]:
@@ -107,22 +107,24 @@ class RecordReader:
         ]
 
     def read(self, fields: Fields) -> dict[str, Any]:
-        """What is given for the fields of a record; what is wrong is remembered by `fields`."""
+        """The values of a record's fields; problems are remembered by `fields`."""
         given: dict[str, Any] = dict.fromkeys(self._needed, "")
         for name, usual, read in self._parts:
             value = fields.read(name, read, _REFUSED) if fields.has(name) else None
             if value is _REFUSED:
                 if name in given:
-                    given[name] = "unnamed"  # it was given, so it is not missed as well
+                    given[name] = (
+                        "unnamed"  # it was given, so it must not be reported as missing too
+                    )
             elif value or (value is not None and (usual or usual is None)):
-                given[name] = value  # unless it is as empty as the usual value
+                given[name] = value  # unless it is as empty as the default
         return given
 
 
 class RecordWriter:
-    """Writes a record as JSON, each field as it is unless `writers` says how.
+    """Writes a record as JSON, each field unchanged unless `writers` says how.
 
-    A field that is not set is left out, and so is an empty one where empty is usual.
+    A field that is not set is left out, and so is an empty one whose default is empty.
     """
 
     def __init__(
@@ -139,7 +141,7 @@ class RecordWriter:
         data: dict[str, Json] = {}
         for value, (name, usual, write) in zip(self._values(record), self._parts, strict=True):
             if value is usual or (value == usual if usual else not value and usual is not None):
-                continue  # it is the usual value, or as empty as that
+                continue  # it is the default, or as empty as that
             written = write(value, f"{name} of {label}")
             if written is not None:
                 data[name] = written

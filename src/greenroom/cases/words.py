@@ -1,8 +1,8 @@
 """The words of a text in any script, as google-adk counts them.
 
 A text is normalised (NFKC) and lower-cased. A word is a run of letters, digits and the marks that
-belong to them. Scripts without spaces have no such runs to go by: Chinese, Japanese and Korean
-characters are words of their own, and so is each letter with its marks in Thai, Lao, Khmer and Burmese.
+belong to them. Scripts without spaces have no such runs: Chinese, Japanese and Korean
+characters are each a word, and so is each letter with its marks in Thai, Lao, Khmer and Burmese.
 """
 
 from unicodedata import category, normalize
@@ -28,7 +28,7 @@ def words_of(text: str) -> list[str]:
 
 
 class _Spacing(dict[int, str]):
-    """Each character as it stands in a text of words with blanks between, seen as it comes up."""
+    """Each character as it appears in a text of words separated by blanks, cached."""
 
     def __missing__(self, code: int) -> str:
         spaced = _spaced(chr(code))
@@ -49,7 +49,7 @@ def _spaced(character: str) -> str:
 
 
 def is_whole(text: str, begin: int, end: int) -> bool:
-    """Whether no word of a text goes on beyond a part of it, at its beginning or at its end."""
+    """Whether a part of a text begins and ends at word boundaries."""
     if begin > 0 and _goes_on(text[begin - 1], text[begin], beyond=text[begin - 1]):
         return False
     return end >= len(text) or not _goes_on(text[end - 1], text[end], beyond=text[end])
@@ -60,7 +60,7 @@ def _goes_on(before: str, after: str, *, beyond: str) -> bool:
         return _is_of_a_word(before)
     if _is_in(before, _CHARACTERS) or _is_in(after, _CHARACTERS) or _is_in(after, _LETTERS):
         return False
-    # Names of code count as one word here: `order` does not stand in `order_id`.
+    # Names in code count as one word here: `order` does not occur in `order_id`.
     return _is_of_a_word(beyond) or beyond == "_"
 
 

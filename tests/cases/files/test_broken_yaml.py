@@ -54,7 +54,7 @@ def test_the_rest_of_a_file_that_cannot_be_parsed_is_called_unread(
     with pytest.raises(BadFile) as bad:
         read_evalset(path)
     (problem,) = bad.value.problems
-    assert (problem.line, problem.fix) == (2, "What follows was not read")
+    assert (problem.line, problem.fix) == (2, "The rest was not read")
 
 
 def test_an_example_is_written_as_a_line_of_the_file(tmp_path: Path) -> None:

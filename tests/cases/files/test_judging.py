@@ -213,6 +213,6 @@ def test_expectations_that_are_left_to_no_metric_are_told() -> None:
     (problem,) = check([case])
     assert (problem.where, problem.hint) == ("cases[0]", True)
     assert problem.message == (
-        "`implied: false` leaves what the case expects to metrics, but there are none"
+        "`implied: false` leaves the case's expectations to its metrics, but it has none"
     )
     assert check(EvalSet("s", [case], metrics=["exact"])) == []

@@ -65,10 +65,10 @@ def test_all_problems_are_found_with_their_lines(
         ("trials", lines[5]),
     }
     told = {problem.where: problem for problem in found}
-    assert told["cases[1].expect.tools[1].tool"].message == "5 should be a text"
+    assert told["cases[1].expect.tools[1].tool"].message == "5 should be a string"
     assert told["cases[2].sayz"].fix.startswith("Did you mean 'says'?")
     assert told["cases[1]"].message == "the conversation is empty: the user never speaks"
-    assert "also that of cases[0].id" in told["cases[3].id"].message
+    assert "already used by cases[0].id" in told["cases[3].id"].message
 
 
 TURN = {"user_content": {"parts": [{"text": "Hi"}]}}
@@ -95,7 +95,7 @@ def test_a_case_that_cannot_be_read_does_not_move_the_places_of_others(
     unreadable, twin = problems(tmp_path / "s.json")
     assert unreadable.where.startswith(f"{listed}[1]")
     assert twin.where == f"{listed}[3].{id}"
-    assert f"also that of {listed}[0].{id}" in twin.message
+    assert f"already used by {listed}[0].{id}" in twin.message
     assert twin.fix == "Rename one"
 
 
@@ -142,7 +142,7 @@ def test_ten_problems_are_shown_and_the_rest_is_counted(tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text(json.dumps({"version": 1, "cases": cases}, indent=1))
     with pytest.raises(BadFile, match="has 25 problems") as told:
         read_evalset(tmp_path / "s.json")
-    assert str(told.value).count("should be a text") == 10
+    assert str(told.value).count("should be a string") == 10
     assert "and 15 more" in str(told.value)
     assert [p.line for p in told.value.problems] == [6 + 4 * i for i in range(25)]
 

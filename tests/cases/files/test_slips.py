@@ -94,4 +94,4 @@ def test_ids_that_look_the_same_are_the_same(tmp_path: Path) -> None:
     lines = [f"  - {{id: {name}, says: Hi, metrics: [exact]}}\n" for name in ids]
     file.write_text(f"version: 1\ncases:\n{''.join(lines)}", encoding="utf-8")
     (found,) = problems_in(str(file))
-    assert "is also that of cases[0].id" in found.message
+    assert "is already used by cases[0].id" in found.message

@@ -141,7 +141,7 @@ def test_ten_misspelt_fields_are_found_where_they_stand(
     found = problems_in(str(file))
     assert wanted <= positions(found), (text, [str(problem) for problem in found])
     told = [problem for problem in found if (problem.line, problem.column) in wanted]
-    assert all("Did you mean" in problem.fix or "Known are" in problem.fix for problem in told)
+    assert all("Did you mean" in problem.fix or "Use one of" in problem.fix for problem in told)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -345,7 +345,7 @@ def test_a_set_without_cases_is_not_fine_and_neither_is_an_empty_conversation(
     file.write_text(json.dumps(empty))
     found = [str(problem) for problem in problems_in(str(file))]
     assert any("the user never speaks" in problem for problem in found)
-    assert any("5 should be a text" in problem for problem in found)
+    assert any("5 should be a string" in problem for problem in found)
 
 
 def test_a_misspelt_field_names_what_it_means(tmp_path: Path) -> None:

@@ -256,16 +256,16 @@ EMPTY = [
     ("greenroom", {"turns": []}, "the user never speaks"),
     ("greenroom", {"turns": [], "says": "", "expect": {"tools": []}}, "the user never speaks"),
     ("greenroom", {"turns": [], "user": {"lines": []}}, "the user never speaks"),
-    ("greenroom", {"turns": [], "says": "  "}, "which is nothing"),
+    ("greenroom", {"turns": [], "says": "  "}, "which is blank"),
     ("adk", {"conversation": []}, "the user never speaks"),
     ("agentflow", {"conversation": []}, "the user never speaks"),
     ("adk-named", {"data": []}, "the user never speaks"),
     ("sessions", {"turns": []}, "the user never speaks"),
-    ("sessions", {"turns": [{"user": "Hi", "expected_response_contains": ""}]}, "asks for nothing"),
-    ("queries", {"reference_answer": " "}, "reference_answer.*asks for nothing"),
-    ("fluent", {"input": ""}, "should be a text or a list"),
-    ("fluent", {"expected_response_contains": [""]}, "contains.*asks for nothing"),
-    ("fluent", {"state_assertions": {}}, "state_assertions.*asks for nothing"),
+    ("sessions", {"turns": [{"user": "Hi", "expected_response_contains": ""}]}, "checks nothing"),
+    ("queries", {"reference_answer": " "}, "reference_answer.*checks nothing"),
+    ("fluent", {"input": ""}, "should be a string or a list"),
+    ("fluent", {"expected_response_contains": [""]}, "contains.*checks nothing"),
+    ("fluent", {"state_assertions": {}}, "state_assertions.*checks nothing"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Eval sets kept in files: of our own shape or of one that others use, recognised by content."""
+"""Eval sets in files: in Greenroom's own shape or another tool's, recognised by content."""
 
 from greenroom.cases.files.library import EvalSets
 from greenroom.cases.files.load import problems, read_evalset

@@ -1,4 +1,4 @@
-"""More cases in a file, with everything else in it as it was, comments too."""
+"""Adds cases to a file, and leaves everything else in it unchanged, comments too."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,9 +20,9 @@ _YAML = (".yaml", ".yml")
 
 
 def add_cases(source: Path, *cases: Case) -> None:
-    """Put more cases at the end of an eval-set file, in the shape that the file has, or into a new one.
+    """Add cases at the end of an eval-set file, in the file's shape, or to a new file.
 
-    In our own shape as YAML they are put behind what stands there. Any other file is written again,
+    In a YAML file of our own shape they are appended. Any other file is rewritten,
     unless it has comments: those would be lost.
     """
     if not source.exists():
@@ -45,8 +45,8 @@ def _with_cases(source: Path, text: str, cases: Sequence[Case]) -> str:
     if source.suffix in _YAML and has_comments(text):
         by_hand = f"Put this at the end of its cases:\n{entries}"
         raise BadFile(
-            f"{source} has comments that would be lost if anything were added to it here. "
-            f"{by_hand if is_own_yaml else 'Add it by hand.'}"
+            f"{source} has comments that would be lost if cases were added here. "
+            f"{by_hand if is_own_yaml else 'Add the cases yourself.'}"
         )
     return evalset_text(wanted, source, shape=before.shape)
 
@@ -61,7 +61,7 @@ def _read(source: Path, text: str) -> EvalSet:
 
 
 def _appended(text: str, more: str) -> str:
-    """More entries of a list that ends the text, as far in as its other entries are."""
+    """The new entries, indented like the other entries of the list that ends the text."""
     entries = [line for line in text.splitlines() if line.lstrip().startswith("- ")]
     indents = [len(line) - len(line.lstrip()) for line in entries]
     margin = " " * min(indents, default=0)
@@ -70,7 +70,7 @@ def _appended(text: str, more: str) -> str:
 
 
 def _is(text: str, source: Path, wanted: EvalSet) -> bool:
-    """Whether the text reads as the set that is wanted."""
+    """Whether the text is read as the wanted set."""
     try:
         found = _read(source, text)
         same = evalset_text(found, source, shape=None) == evalset_text(wanted, source, shape=None)

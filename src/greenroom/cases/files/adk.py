@@ -1,7 +1,7 @@
 """Google ADK's eval sets: `.evalset.json` and `.test.json` since version 1.0.
 
-What ADK has no field for stands under `greenroom`, on the set and on a case: ADK keeps or ignores it
-there, and can run the file. Fields of an author's own stand where ADK keeps them: on a case and in its
+What ADK has no field for is under `greenroom`, on the set and on a case: ADK keeps or ignores it
+there, and can run the file. Your own fields are where ADK keeps them: on a case and in its
 session, nowhere else.
 """
 
@@ -161,7 +161,7 @@ def _case(data: Json, place: str) -> Case:
 
 
 def _final_state(data: Json, place: str) -> list[Criterion]:
-    """What the session should hold in the end, as a criterion; google-adk itself only keeps it."""
+    """The expected final session state, as a criterion; google-adk itself only keeps it."""
     if not is_object(data):
         raise wrong(place, f"{shown(data)} should be a mapping")
     return [_state_asked(data)] if data else []
@@ -237,7 +237,7 @@ def _case_data(case: Case) -> dict[str, Json]:
 
 
 def _asked_state(case: Case) -> tuple[Case, dict[str, Json]]:
-    """The case without a last criterion of the final state, and what that asks for, as ADK says it."""
+    """The case without a last criterion of the final state, and that state as ADK writes it."""
     last = case.metrics[-1] if case.metrics else None
     if not isinstance(last, Criterion) or last.name != _FINAL_STATE:
         return case, {}

@@ -1,4 +1,4 @@
-"""What is expected beyond what google-adk's turns can say: under `greenroom` of the case, turn by turn."""
+"""Expectations that google-adk's turns cannot express: under `greenroom` of the case, turn by turn."""
 
 from collections.abc import Sequence
 from dataclasses import replace

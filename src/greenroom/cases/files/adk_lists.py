@@ -88,7 +88,7 @@ def _case(data: Json, place: str) -> Case:
     turns = fields.turns("data", _turn)
     session = fields.inner("initial_session", _SESSION)
     state = scopes(session.mapping("state"))
-    # Under the name that such a session has in ADK's newer files, which it can be written to.
+    # Under the name of such a session in ADK's newer files, so that it can be written to them.
     extra = {**was, **session.rest("session_input")}
     extra |= fields.read("initial_state", _unread_state, {})
     session.refuse_others()
@@ -97,7 +97,7 @@ def _case(data: Json, place: str) -> Case:
 
 
 def _unread_state(data: Json, place: str) -> dict[str, Json]:
-    """A field that some old files have and ADK never reads: kept if it says nothing."""
+    """A field that some old files have and ADK never reads: kept if it is empty."""
     if is_object(data) and not any(data.values()):
         return {"initial_state": data}
     message = "ADK does not read it, so the case would begin without this state"
@@ -147,7 +147,7 @@ def _expect(fields: Fields) -> Expect | None:
     texts = [text for text in texts if text.strip()]
     return Expect(
         tools=tools,
-        # ADK takes an answer that is empty for one that is not given.
+        # ADK treats an empty answer as a missing one.
         reference=((reference or "").strip() and reference) or None,
         intermediate=texts or None,
         extra=with_extra(
@@ -165,7 +165,7 @@ def _calls(uses: Sequence[Json] | None, place: str) -> Calls | None:
             raise wrong(
                 at(place, i),
                 f"the call has no `tool_input`{named}",
-                "Name the arguments `tool_input`; ADK refuses the file as well",
+                "Name the arguments `tool_input`; ADK refuses the file too",
             )
     return calls_in(list(uses), place, "tool_name", "tool_input", _MORE_OF_A_USE)
 

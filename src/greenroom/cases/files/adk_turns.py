@@ -94,7 +94,7 @@ def _without_bytes(fields: Fields, name: str) -> Json:
 
 
 def _lean(steps: Json) -> Json:
-    """The steps on the way to a response without lists that are empty."""
+    """The steps on the way to a response, without empty lists."""
     if not is_object(steps):
         return steps
     return {"tool_uses": [], **{key: value for key, value in steps.items() if value != []}}

@@ -1,4 +1,4 @@
-"""AgentFlow's eval sets: like ADK's to look at, with `expected_...` fields and messages of blocks.
+"""AgentFlow's eval sets: similar to ADK's, with `expected_...` fields and messages of blocks.
 
 There an empty or missing trajectory says nothing about calls, so it says nothing here.
 """
@@ -157,12 +157,12 @@ def _calls(path: Json, place: str) -> Calls | None:
 
 
 def _reference(final: Json, place: str) -> str | None:
-    """The text of the expected response; one that is all pictures is kept, and expects no text."""
+    """The text of the expected response; one with only pictures is kept, and expects no text."""
     reference = None if final is None else reference_in(final, place)
     content = final.get("content") if is_object(final) else final
     blocks = [block for block in content if is_object(block)] if is_array(content) else []
     if final is not None and not (reference or "").strip() and not blocks:
-        raise wrong(place, f"{shown(final)} asks for nothing", "Write the text, or leave it out")
+        raise wrong(place, f"{shown(final)} checks nothing", "Write a string, or leave it out")
     return reference
 
 

@@ -1,4 +1,4 @@
-"""How much a file may hold: what is deeper, longer or more than this is refused, never tried."""
+"""Limits of a file: what is deeper, longer or more than this is refused without trying."""
 
 import re
 from collections.abc import Iterable
@@ -18,9 +18,9 @@ _ESCAPED_HALF = re.compile(r"\\[uU]0*[dD][89a-fA-F]")
 
 
 class Unreadable(ValueError):
-    """Text that is not JSON or YAML, or more than is read; `line` and `column` say where, if known.
+    """Text that is not JSON or YAML, or larger than allowed; `line` and `column` say where, if known.
 
-    `flaws` are what else was found up to there.
+    `flaws` are the problems found up to there.
     """
 
     def __init__(self, why: str, line: int | None = None, column: int | None = None) -> None:
@@ -36,7 +36,7 @@ def has_halves(text: str) -> bool:
 
 
 def check_bounds(data: Json, text: str, place: str = "") -> None:
-    """Refuse values that are nested too deeply, too long, or no text that can be written."""
+    """Refuse values that are nested too deeply or too long, or strings that cannot be written."""
     keys = _beyond([data], 0, has_halves(text))
     if keys is None:
         return
@@ -51,7 +51,7 @@ def check_bounds(data: Json, text: str, place: str = "") -> None:
 
 
 def _beyond(holder: Any, depth: int, halves: bool) -> list[Key] | None:
-    """The way to the first value in a container that goes beyond the bounds."""
+    """The path to the first value in a container that exceeds the limits."""
     pairs: Any = cast(Any, holder.items() if type(holder) is dict else enumerate(holder))
     for key, item in cast("Iterable[tuple[Key, Any]]", pairs):
         kind = cast("type[Any]", type(item))
@@ -76,16 +76,18 @@ def _bad_key(item: dict[str, object], halves: bool) -> str | None:
 
 
 def check_text(text: str, place: str) -> None:
-    """Refuse a text that is too long, or cannot be written down."""
+    """Refuse a string that is too long, or cannot be written."""
     if len(text) > MAX_TEXT:
-        raise wrong(place, f"a text of {len(text)} letters is too long; the limit is {MAX_TEXT}")
+        raise wrong(
+            place, f"a string of {len(text)} characters is too long; the limit is {MAX_TEXT}"
+        )
     if _HALF.search(text):
-        raise wrong(place, "the text holds half a character (a lone surrogate)")
+        raise wrong(place, "the string holds half a character (a lone surrogate)")
 
 
 def check_key(key: str, place: str) -> None:
-    """Refuse a key that is too long, or cannot be written down."""
+    """Refuse a key that is too long, or cannot be written."""
     if len(key) > MAX_KEY:
-        raise wrong(place, f"a key of {len(key)} letters is too long; the limit is {MAX_KEY}")
+        raise wrong(place, f"a key of {len(key)} characters is too long; the limit is {MAX_KEY}")
     if _HALF.search(key):
         raise wrong(place, "a key holds half a character (a lone surrogate)")

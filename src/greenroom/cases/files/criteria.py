@@ -1,4 +1,4 @@
-"""Metrics as foreign files ask for them: a list of names next to a map of thresholds."""
+"""Metrics in other tools' files: a list of names next to a map of thresholds."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +16,7 @@ _MEASURES = {TRAJECTORY: "tools", RESEMBLES: "reference"}
 
 
 def listed_metrics(fields: Fields) -> list[Criterion]:
-    """The metrics that `metrics` and `thresholds` ask for; one without a threshold has its own."""
+    """The metrics that `metrics` and `thresholds` ask for; one without a threshold uses its default."""
     names = fields.texts("metrics") or []
     thresholds = fields.mapping("thresholds")
     numbers: dict[str, float] = {}
@@ -30,7 +30,7 @@ def listed_metrics(fields: Fields) -> list[Criterion]:
 
 
 def metric_lists(metrics: Sequence[object]) -> dict[str, Json]:
-    """The same again: names, and the thresholds that are not the metrics' own."""
+    """The fields for these metrics: their names, and the thresholds that are not defaults."""
     asked = [Criterion(m) if isinstance(m, str) else m for m in metrics]
     known = [criterion for criterion in asked if isinstance(criterion, Criterion)]
     thresholds: dict[str, Json] = {c.name: c.threshold for c in known if c.threshold is not None}
@@ -41,7 +41,7 @@ def metric_lists(metrics: Sequence[object]) -> dict[str, Json]:
 
 
 def by_verdict(metric: Json) -> Json:
-    """A metric's data without what changes no verdict: only at a lower threshold do turns and places differ."""
+    """A metric's data without options that cannot change a verdict at this threshold."""
     if not is_object(metric) or metric.get("criterion") != TRAJECTORY:
         return metric
     means_exact = metric.get("match_type") == "ADK" and metric.get("threshold", 1) == 1
@@ -50,7 +50,7 @@ def by_verdict(metric: Json) -> Json:
 
 
 def measure_all(metrics: Sequence[Json], case: Mapping[str, Json]) -> bool:
-    """Whether metrics of the set look at all that a case expects, so that nothing is left to be implied."""
+    """Whether the set's metrics cover everything that a case expects, so that nothing is implied."""
     names = [metric.get("criterion") if is_object(metric) else metric for metric in metrics]
     measured = {_MEASURES[name] for name in names if isinstance(name, str) and name in _MEASURES}
     turns = case.get("turns")
@@ -61,7 +61,7 @@ def measure_all(metrics: Sequence[Json], case: Mapping[str, Json]) -> bool:
 
 
 def criteria_in(data: Json) -> Iterator[tuple[str, Criterion]]:
-    """Every criterion that a file asks for, with its place, whatever else may be wrong with the file."""
+    """Every criterion that a file asks for, with its place, even if other parts of the file are wrong."""
     for place, holder in _holders(data):
         metrics, thresholds = holder.get("metrics"), holder.get("thresholds")
         for i, item in enumerate(metrics if is_array(metrics) else ()):
@@ -73,7 +73,7 @@ def criteria_in(data: Json) -> Iterator[tuple[str, Criterion]]:
 
 
 def _holders(data: Json) -> Iterator[tuple[str, dict[str, Json]]]:
-    """The mappings of a file that may ask for criteria: itself and its cases, and `greenroom` in both."""
+    """The mappings in a file that may hold criteria: the file, its cases, and `greenroom` in both."""
     listed = [("", data)]
     known = data if is_object(data) else {}
     for name in CASE_LISTS:

@@ -1,4 +1,4 @@
-"""Tables as text: rows below a header with the names of the columns, and where their cells stand."""
+"""Tables as text: rows below a header with the names of the columns, and the positions of their cells."""
 
 import csv
 import re
@@ -29,7 +29,7 @@ class Rows(list[Json]):
 
 
 def rows_with_flaws(text: str, delimiter: str) -> tuple[Rows, list[Problem]]:
-    """One row a line below a header; an empty cell says nothing. With them comes what is wrong."""
+    """The rows below a header, with their problems; an empty cell is missing."""
     reader = csv.reader(text_lines(text), delimiter=delimiter, strict=True)
     room = MAX_WEIGHT - getsizeof(text)
     rows, flaws = Rows(), list[Problem]()
@@ -72,7 +72,7 @@ def _wrong_names(names: list[str], line: int) -> Iterator[Problem]:
 
 
 def text_lines(text: str) -> Iterator[str]:
-    """The lines of a text, one after the other; a list of them would be the text once more."""
+    """The lines of a text, one by one: a list of them would take the memory of the text again."""
     start = 0
     while start < len(text):
         end = text.find("\n", start) + 1 or len(text)
@@ -80,11 +80,11 @@ def text_lines(text: str) -> Iterator[str]:
         start = end
 
 
-# Where things stand
+# Positions in the text
 
 
 def cell_positions(text: str, delimiter: str, rows: Rows, branches: Branches) -> Found:
-    """Where the rows and cells stand that `branches` lead to; a name alone is that of a column."""
+    """The positions of the rows and cells that `branches` lead to; a name alone is a column."""
     starts = [0, *(end.end() for end in re.finditer("\n", text))]
     cells_of = partial(_positions, text, delimiter, starts)
     header = dict(zip(rows.columns, cells_of(rows.lines[0]), strict=False))
@@ -111,7 +111,7 @@ def _ways(branches: Branches, way: tuple[Key, ...] = ()) -> Iterator[tuple[Key, 
 
 
 def _positions(text: str, delimiter: str, starts: list[int], line: int) -> list[Position]:
-    """Where each cell of the row begins that begins on this line."""
+    """Where each cell begins, of the row that begins on this line."""
     cell = re.compile(rf'"(?:[^"]|"")*"|[^{delimiter}\n]*')
     position, found = starts[line - 1], list[Position]()
     while True:

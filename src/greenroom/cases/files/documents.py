@@ -1,4 +1,4 @@
-"""Files parsed: what they say as JSON, and where in the text, whatever they are written in."""
+"""Parsed files of any language: their content as JSON, and the position of each part."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -36,9 +36,9 @@ _ENDINGS = (".evalset", ".test", ".scenarios")
 
 
 class Document(Struct, frozen=True):
-    """What a file says; `find` knows where the places in it stand.
+    """The content of a file; `find` gives the position of a place in it.
 
-    `flaws` are what keeps it from being read in spite of that, such as a key that is given twice.
+    `flaws` are problems that still keep it from being read, such as a key that is given twice.
     """
 
     source: Path
@@ -48,16 +48,16 @@ class Document(Struct, frozen=True):
 
     @property
     def stem(self) -> str:
-        """The file's name without its endings: what an eval set without an id is called."""
+        """The file's name without its endings: the id of an eval set that has none."""
         return stem_of(self.source)
 
     @property
     def is_table(self) -> bool:
-        """Whether each row or line of it is a case."""
+        """Whether each row or line is a case."""
         return self.source.suffix in TABLES
 
     def located(self, problems: Iterable[Problem]) -> list[Problem]:
-        """The problems with where they stand, in that order, and in the language of the file."""
+        """The problems with their positions, in that order, and with examples in the language of the file."""
         given = list(problems)
         found = self.find(branches_to(problem.where for problem in given))
         placed = [self._placed(problem, found) for problem in given]
@@ -83,7 +83,7 @@ def stem_of(source: Path) -> str:
 
 
 def parsed(source: Path) -> Document:
-    """The document in a file; BadFile says why there is none."""
+    """The document in a file; BadFile says why it cannot be parsed."""
     return sound(opened(source))
 
 
@@ -93,14 +93,14 @@ def parsed_text(source: Path, text: str) -> Document:
 
 
 def opened(source: Path) -> Document:
-    """The document in a file as far as it can be parsed, flaws and all."""
+    """The document in a file as far as it can be parsed, with its flaws."""
     if source.suffix not in SUFFIXES:
         raise BadFile(f"{source} is not one of {', '.join(SUFFIXES)}; eval sets are kept in these.")
     return _opened(source, text_of(source))
 
 
 def opened_text(source: Path, text: str) -> Document:
-    """The same for a text that is to stand in this file."""
+    """The document in a text, as far as it can be parsed, as if it were in this file."""
     return _opened(source, text)
 
 
@@ -118,7 +118,7 @@ def _opened(source: Path, text: str) -> Document:
         document = _READERS[kind](source, text) if text.strip() else None
     except Unreadable as error:
         why = f"Invalid {_NAMES[kind]}: {error}"
-        rest = "What follows was not read" if error.line else ""
+        rest = "The rest was not read" if error.line else ""
         last = Problem("", why, rest, line=error.line, column=error.column)
         line = f", line {error.line}" if error.line else ""
         column = f", column {error.column}" if error.column else ""
@@ -139,7 +139,7 @@ def _json(source: Path, text: str) -> Document:
 
 
 def _yaml(source: Path, text: str) -> Document:
-    """A case that cannot be parsed is a flaw and left out, so that the others are looked at."""
+    """A case that cannot be parsed is a flaw and left out, so that the others are checked."""
     broken: list[Problem] = []
     while True:
         try:
@@ -158,7 +158,7 @@ def _yaml(source: Path, text: str) -> Document:
 
 
 def _json_lines(source: Path, text: str) -> Document:
-    """One JSON value a line; blank lines are nothing."""
+    """One JSON value per line; blank lines are skipped."""
     check_weight(text)
     rows: list[Json] = []
     flaws: list[Problem] = []

@@ -134,13 +134,13 @@ def _case(data: Json, place: str, user: SimulatedUser | None, whole: Criterion) 
 
 
 def _inputs(asked: Json, place: str) -> str | list[str]:
-    """What the user says: one text, or one for each turn."""
+    """What the user says: one string, or one for each turn."""
     if isinstance(asked, str) and asked.strip():
         return asked
     inputs = asked if is_array(asked) else []
     texts = [text for text in inputs if isinstance(text, str) and text.strip()]
     if not inputs or len(texts) < len(inputs):
-        raise wrong(place, f"{shown(asked)} should be a text or a list of texts")
+        raise wrong(place, f"{shown(asked)} should be a string or a list of strings")
     return texts
 
 
@@ -148,7 +148,7 @@ def _id(given: Json, number: int, place: str) -> str:
     if given is None:
         return f"case_{number}"
     if not isinstance(given, str):
-        raise wrong(place, f"{shown(given)} should be a text")
+        raise wrong(place, f"{shown(given)} should be a string")
     return checked_id(given, place)
 
 

@@ -1,4 +1,4 @@
-"""JSON read strictly, and where its parts stand.
+"""JSON read strictly, and the positions of its parts.
 
 Reading is left to the standard library's scanner. Places are looked up only when something is wrong,
 by following the few paths asked for and jumping over everything else.
@@ -16,11 +16,11 @@ from greenroom.cases.problems import Branches, Found, Key, Problem, at, shown
 from greenroom.ledger.plain import Json
 
 MAX_WEIGHT = 150 * 1024 * 1024
-"""About how many bytes of memory the text and what is read from it may take."""
+"""About how many bytes the text and its parsed content may take."""
 
 
 def parsed_json(text: str) -> Json:
-    """What the text says; keys given twice and numbers that are none are refused."""
+    """The parsed text; duplicate keys and invalid numbers are refused."""
     data, flaws = json_with_flaws(text)
     for flaw in flaws:
         raise Unreadable(flaw.message, flaw.line, flaw.column)
@@ -28,7 +28,7 @@ def parsed_json(text: str) -> Json:
 
 
 def json_with_flaws(text: str) -> tuple[Json, list[Problem]]:
-    """What the text says, and all keys given twice and numbers that are none, where they stand."""
+    """The parsed text, and all duplicate keys and invalid numbers with their positions."""
     check_weight(text)
     try:
         return _DECODER.decode(text), []
@@ -43,7 +43,7 @@ def json_with_flaws(text: str) -> tuple[Json, list[Problem]]:
 
 
 def _in_spite_of(text: str, refused: ValueError) -> tuple[Json, list[Problem]]:
-    """What a text says in which something is refused, and all that is."""
+    """The parsed text despite what is refused in it, and all that is refused."""
     try:
         data, flaws = _LENIENT.decode(text), _flaws(text)
     except json.JSONDecodeError as error:
@@ -56,13 +56,13 @@ def _in_spite_of(text: str, refused: ValueError) -> tuple[Json, list[Problem]]:
 
 
 def _said(error: json.JSONDecodeError) -> str:
-    """What is wrong, with the usual slip where that is it."""
+    """The error, with a hint if it is a common slip."""
     rest = error.doc[error.pos :].lstrip()[:1]
     before = error.doc[: error.pos].rstrip()[-1:]
     if before == "," and rest in ("}", "]"):
         return f"{error.msg}: there is a comma before the closing {rest!r}"
     if rest == "'":
-        return f"{error.msg}: texts stand in double quotes"
+        return f"{error.msg}: strings need double quotes"
     if rest in ("/", "#"):
         return f"{error.msg}: JSON has no comments"
     return error.msg
@@ -75,7 +75,7 @@ def check_weight(text: str) -> None:
 
 
 def weight(text: str) -> int:
-    """An upper estimate of the memory that reading takes, from the marks in the text."""
+    """An upper estimate of the memory that reading takes, from the punctuation in the text."""
     marks = 64 * (text.count(",") + text.count("[")) + 120 * (text.count(":") + text.count("{"))
     return getsizeof(text) + len(text) + marks
 
@@ -103,7 +103,7 @@ _DECODER = json.JSONDecoder(
 )
 
 
-# Where things stand
+# Positions in the text
 
 _BLANK = re.compile(r"[ \t\n\r]*")
 _LENIENT = json.JSONDecoder()
@@ -112,7 +112,7 @@ _MOST_FLAWS = 1000
 
 
 def json_positions(text: str, branches: Branches) -> Found:
-    """Where the places stand that `branches` lead to, as far as the text goes along with them."""
+    """The positions of the places that `branches` lead to, as far as they exist in the text."""
     following = _Following(text)
     begin = _skip(text, 0)
     following.follow(begin, begin, branches, ())
@@ -120,7 +120,7 @@ def json_positions(text: str, branches: Branches) -> Found:
 
 
 class _Following:
-    """Goes through a text once, from its first line to the last place that is wanted."""
+    """Goes through a text once, from its first line to the last wanted place."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -139,7 +139,7 @@ class _Following:
                 return
 
     def position(self, at: int) -> tuple[int, int]:
-        """The line and the column of a letter; each has to come after the one before."""
+        """The line and the column of a character; calls must go forward in the text."""
         self._line += self.text.count("\n", self._at, at)
         self._start = self.text.rfind("\n", self._at, at) + 1 or self._start
         self._at = at
@@ -147,7 +147,7 @@ class _Following:
 
 
 def _members(text: str, start: int) -> Iterator[tuple[Key, int, int]]:
-    """The key of each part of the object or array at `start`, where it begins, and where its value does."""
+    """The key of each part of the object or array at `start`, where it begins, and where its value begins."""
     if text[start] not in "{[":
         return
     count, position = 0, _skip(text, start + 1)
@@ -174,7 +174,7 @@ def _skip(text: str, position: int) -> int:
 
 
 def _flaws(text: str) -> list[Problem]:
-    """All that is refused in a text that can be parsed."""
+    """Everything that is refused in a text that can be parsed."""
     following = _Following(text)
     found: list[Problem] = []
     for position, place, message in _refused(text, _skip(text, 0), ""):

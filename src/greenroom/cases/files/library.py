@@ -17,8 +17,8 @@ _LONGEST = 200
 class EvalSets(MutableMapping[str, EvalSet]):
     """Eval sets by name, in a folder of `<name>.evalset.yaml` files, or without one in memory.
 
-    A set that is there already keeps its file and its shape, so a folder of another tool's files
-    stays one. A set that cannot be written so is refused, and the old one stays.
+    A set that already exists keeps its file and its shape, so a folder of another tool's files
+    stays one. A set that cannot be written in that shape is refused, and the old one is kept.
     """
 
     def __init__(self, folder: str | Path | Mapping[str, EvalSet] | None = None) -> None:
@@ -77,7 +77,7 @@ class EvalSets(MutableMapping[str, EvalSet]):
 
 
 class _Missing(NotFound, KeyError):
-    """Said as a mapping says it, and as Greenroom does."""
+    """A missing set: both a KeyError, as for any mapping, and Greenroom's NotFound."""
 
     def __str__(self) -> str:
         return Exception.__str__(self)

@@ -1,4 +1,4 @@
-"""Eval sets read from files of any known shape, doubted here and trusted inside."""
+"""Reads eval sets from files of any known shape; they are checked here and trusted inside."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -48,13 +48,13 @@ def read_evalset(
 
 
 def read_as(document: Document, shape: Shape) -> EvalSet | list[Problem]:
-    """What a document says as a file of this shape, or everything that is wrong with it."""
+    """The eval set in a document of this shape, or everything that is wrong with it."""
     flaws = list(document.flaws)
     try:
         with attachments_near(document.source):
             found = shape.read(document.data, document.stem)
     except BadInput as error:
-        # What a flaw has made of a value need not be told twice.
+        # A problem caused by a flaw need not be reported twice.
         known = {flaw.where for flaw in flaws}
         flaws += [found for found in problems_of(error, "") if found.where not in known]
     else:
@@ -64,7 +64,7 @@ def read_as(document: Document, shape: Shape) -> EvalSet | list[Problem]:
 
 
 def judged_as(found: EvalSet, shape: Shape) -> EvalSet:
-    """The set, judged as the tool behind such files judges them."""
+    """The set, with the criteria of the tool behind such files."""
     if shape.usual is None:
         return found
     named = {metric_name(metric) for metric in found.metrics}
@@ -74,7 +74,7 @@ def judged_as(found: EvalSet, shape: Shape) -> EvalSet:
 
 
 def lines_of_cases(path: Path, count: int) -> list[int]:
-    """On which line of its file each case begins; 1 where that is not known."""
+    """The line on which each case begins in its file; 1 if it is unknown."""
     document = opened(path)
     data = document.data
     name = next((name for name in CASE_LISTS if is_object(data) and name in data), "")
@@ -99,7 +99,7 @@ def problems(
 def chosen_shape(
     document: Document, shape: str | None = None, columns: Columns | None = None
 ) -> tuple[Shape, str]:
-    """The shape of a document, and why; a misspelt file is of the shape whose fields it has."""
+    """The shape of a document, and why; a file with misspelt fields has the shape that it resembles most."""
     if columns is not None or (shape is None and document.is_table):
         return table_shape(columns), "each row is a case"
     if shape is not None:
@@ -107,7 +107,7 @@ def chosen_shape(
     try:
         return recognised(document.data, document.source)
     except Unrecognised:
-        sound(document)  # what kept it from being recognised may be a flaw
+        sound(document)  # a flaw may have kept it from being recognised
         likely = likeliest(document.data)
         if likely is None or isinstance(read_as(document, likely), EvalSet):
             raise
@@ -115,9 +115,9 @@ def chosen_shape(
 
 
 def in_files(found: Iterable[tuple[Case, Problem]]) -> list[tuple[str, Problem]]:
-    """The file of each problem, and the problem with its place there; "" for cases that are from none.
+    """The file of each problem, and the problem with its place there; "" for cases from no file.
 
-    Problems are given by their places in their cases.
+    The problems passed in have places relative to their cases.
     """
     by_file: dict[tuple[str, str], list[tuple[CaseOrigin | None, Problem]]] = {}
     for case, problem in found:
@@ -134,11 +134,11 @@ def in_files(found: Iterable[tuple[Case, Problem]]) -> list[tuple[str, Problem]]
 def _located(
     file: str, shape_name: str, theirs: list[tuple[CaseOrigin | None, Problem]]
 ) -> list[Problem]:
-    with suppress(BadInput):  # a file that was changed since has no places to show
+    with suppress(BadInput):  # in a file that was changed since, places are unknown
         if file:
             document = opened(Path(file))
             shape, _ = chosen_shape(document, None if document.is_table else shape_name)
-            read_as(document, shape)  # a table knows its columns when it has been read
+            read_as(document, shape)  # a table knows its columns only after it was read
             return document.located(
                 replace(problem, where=shape.place(f"cases[{origin.index}].{problem.where}"))
                 for origin, problem in theirs

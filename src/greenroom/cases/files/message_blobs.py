@@ -1,4 +1,4 @@
-"""Bytes in google-adk's messages: a reference in their place, as cases and ledgers have it."""
+"""Bytes in google-adk's messages: replaced by references, as in cases and ledgers."""
 
 from greenroom.cases.attachments import as_base64, from_base64
 from greenroom.cases.fields import Fields
@@ -45,7 +45,7 @@ def with_blobs(message: Json) -> Json:
 
 
 def attached_in(message: Json) -> tuple[Attachment, ...]:
-    """What is attached to a message whose bytes are kept."""
+    """The attachments of a message whose bytes are kept."""
     parts = message.get("parts") if is_object(message) else None
     found = [attachment_in(_inline(part)) for part in parts] if is_array(parts) else []
     return tuple(one for one in found if one is not None)

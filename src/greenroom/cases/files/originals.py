@@ -1,7 +1,7 @@
-"""What foreign files say in more words than a case needs: kept, and written back while it is true.
+"""Details in other tools' files that a case does not need: kept, and written back while they still fit.
 
 A message may be blocks of many types; a case needs its text. The original is kept in `extra` under
-its own name. It goes back into a file as long as it still says what the case says.
+its own name. It is written back to a file as long as it agrees with the case.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -51,7 +51,7 @@ _MORE_OF_A_CALL = ("id", "partial_args", "will_continue")
 
 
 def message_text(message: Json, place: str) -> str:
-    """The text of a message: a text itself, or the texts among its `content` or `parts`."""
+    """The text of a message: a string, or the text in its `content` or `parts`."""
     if isinstance(message, str):
         return message
     if not is_object(message):
@@ -64,7 +64,7 @@ def message_text(message: Json, place: str) -> str:
         fields.settle()
         return content
     if not is_array(content):
-        fields.remember(fields.at(name), f"{shown(content)} should be a text or a list of blocks")
+        fields.remember(fields.at(name), f"{shown(content)} should be a string or a list of blocks")
         content = []
     read = _part_text if name == "parts" else _block_text
     texts = fields.problems.each(content, fields.at(name), read)
@@ -83,7 +83,7 @@ def _part_text(part: Json, place: str) -> str:
 
 
 def _block_text(block: Json, place: str) -> str:
-    """The text of a block; blocks of other types have fields of their own."""
+    """The text of a block; blocks of other types have their own fields."""
     if isinstance(block, str):
         return block
     if not is_object(block):
@@ -111,7 +111,7 @@ def said_in(message: Json, place: str) -> str:
 
 
 def responses_text(responses: Json, place: str) -> list[str]:
-    """The texts of a list of messages."""
+    """The text of each message in a list."""
     problems = ProblemList()
     found = problems.each(responses, place, _response_text)
     problems.settle()
@@ -119,7 +119,7 @@ def responses_text(responses: Json, place: str) -> list[str]:
 
 
 def _response_text(response: Json, place: str) -> str:
-    """An author with parts, an author with a text, or a message."""
+    """The text of an author with parts, an author with a string, or a message."""
     if is_array(response) and len(response) == 2 and is_array(response[1]):
         return message_text({"parts": response[1]}, place)
     if is_object(response) and "text" in response:
@@ -134,7 +134,7 @@ def _response_text(response: Json, place: str) -> str:
 def calls_in(
     uses: Json, place: str, tool: str = "name", args: str = "args", more: Sequence[str] = ()
 ) -> Calls:
-    """Expected calls from a list of mappings; one that says nothing of its arguments is a name.
+    """Expected calls from a list of mappings; one without arguments becomes a bare name.
 
     `more` are the other fields that such a mapping may have.
     """
@@ -168,7 +168,7 @@ def _call(
 
 
 def steps_in(data: Json, place: str) -> tuple[Calls, list[str]]:
-    """The calls and the texts on the way to a response, listed apart or as events."""
+    """The calls and messages on the way to a response, listed separately or as events."""
     if not is_object(data):
         raise wrong(place, f"{shown(data)} should be a mapping")
     by_events = "invocation_events" in data or "invocationEvents" in data
@@ -199,7 +199,7 @@ def _steps_in_events(events: Json, place: str) -> tuple[Calls, list[str]]:
 
 
 class _Text(str):
-    """What was said on the way; a bare text is the name of a call."""
+    """What was said on the way; a bare string is the name of a call."""
 
     __slots__ = ()
 
@@ -224,7 +224,7 @@ def _step_in_part(part: Json, place: str) -> ToolCall | str | None:
     return call if call is not None else _Text(text) if text else None
 
 
-# Whether what was kept still says what the case says
+# Whether a kept original still agrees with the case
 
 
 def still_says(kept: Json, said: object, read: Callable[[Json, str], object]) -> bool:
@@ -233,7 +233,7 @@ def still_says(kept: Json, said: object, read: Callable[[Json, str], object]) ->
 
 
 def reference_in(message: Json, place: str) -> str | None:
-    """The text of an expected response; one without any says nothing."""
+    """The text of an expected response; None if it has none."""
     return message_text(message, place) or None
 
 
@@ -256,7 +256,7 @@ _EXPECTED: dict[str, tuple[Callable[[Expect], Any], Callable[[Json, str], Any]]]
 
 
 def settled(evalset: EvalSet) -> EvalSet:
-    """The set without originals that do not say any more what its cases say."""
+    """The set without originals that no longer agree with its cases."""
     return replace(evalset, cases=[_settled_case(case) for case in evalset.cases])
 
 
@@ -287,7 +287,7 @@ def _true_extra(expect: Expect) -> dict[str, Json]:
 
 
 def says_only_text(message: Json) -> bool:
-    """Whether a message is its text and nothing more, in whatever form."""
+    """Whether a message is only its text, in any form."""
     if not is_object(message):
         return isinstance(message, str)
     inner = message.get("parts", message.get("content"))
@@ -298,7 +298,7 @@ def says_only_text(message: Json) -> bool:
 
 
 def with_extra(extra: dict[str, Json], **originals: Json) -> dict[str, Json] | None:
-    """Extra fields, with the originals among these that say more than needed; None if empty."""
+    """Extra fields, with those originals that say more than the case needs; None if empty."""
     extra = {**extra, **{name: kept for name, kept in originals.items() if kept is not None}}
     return extra or None
 
@@ -308,7 +308,7 @@ _MADE_UP = {"session_input.app_name": "greenroom", "session_input.user_id": "use
 
 
 def session_extra(session: Fields, state: Mapping[str, Json]) -> dict[str, Json]:
-    """What a session says next to its state; the names that `session_data` makes up say nothing."""
+    """The fields of a session besides its state, without names that `session_data` makes up."""
     rest = session.rest("session_input")
     return {key: value for key, value in rest.items() if not state or value != _MADE_UP.get(key)}
 
@@ -326,22 +326,20 @@ def scopes(state: Mapping[str, Json]) -> dict[str, dict[str, Json]]:
 def joined_state(
     session: Mapping[str, Mapping[str, Json]], ours: Mapping[str, Mapping[str, Json]], place: str
 ) -> dict[str, dict[str, Json]]:
-    """State from both places where a file can hold it, scope by scope."""
+    """The state from both places where a file can hold it, scope by scope."""
     found = {scope: dict(content) for scope, content in session.items()}
     for scope, content in ours.items():
         held = found.setdefault(scope, {})
         for key, value in content.items():
             if key in held and not same(held[key], value):
-                message = (
-                    f"{shown(value)} stands against {shown(held[key])} in `session_input.state`"
-                )
+                message = f"{shown(value)} contradicts {shown(held[key])} in `session_input.state`"
                 raise wrong(at(place, scope, key), message, "Keep one of them")
             held[key] = value
     return found
 
 
 def session_data(state: Mapping[str, Json], extra: dict[str, Json]) -> dict[str, Json]:
-    """A session with its state, if the case has any; names ADK insists on are made up if missing."""
+    """A session with its state, if the case has any; names that ADK requires are made up if missing."""
     if not state:
         return {}
     data: dict[str, Json] = {"session_input": {"state": plain(state)}}
@@ -364,7 +362,7 @@ def prefixed(state: Mapping[str, Any]) -> tuple[dict[str, Json], dict[str, Json]
 def put_back(
     data: dict[str, Json], extra: Mapping[str, Json] | None, known: Collection[str] | None = None
 ) -> None:
-    """Put what a file said beyond a case back where it stood, if such a file may say it."""
+    """Put a file's extra fields back where they were, if this shape allows them."""
     for place, value in (extra or {}).items():
         if known is None or (keys_of(place) or [place])[0] in known:
             put(data, place, value)

@@ -1,4 +1,4 @@
-"""Our own shape: everything a case can say that is data, with a version."""
+"""Greenroom's own shape: everything in a case that is data, with a version."""
 
 from collections.abc import Sequence
 
@@ -31,11 +31,11 @@ def _recognises(data: Json) -> str | None:
 
 def _read(data: Json, stem: str) -> EvalSet:
     fields = Fields(data, "", ("version", *_READER.names, "cases", "$schema"), camel=False)
-    fields.take("$schema")  # for editors; it says nothing about the cases
+    fields.take("$schema")  # for editors only
     version = fields.take("version")
     if version != VERSION:
         given = f"version {shown(version)}" if version is not None else "it has no `version`"
-        why = f"{given}; this reads {VERSION}"
+        why = f"{given}; use version {VERSION}"
         refusal = wrong(fields.at("version"), why, "Write", example={"version": VERSION})
         fields.problems.add(refusal, "version")
     listed, place = fields.cases("cases"), fields.at("cases")
@@ -65,7 +65,7 @@ def read_case(data: Json, place: str) -> Case:
     elif _has_no_voice(data) and not any("'says'" in found.fix for found in problems.found):
         problems.add(silence(place), place)
     problems.settle()
-    assert case is not None  # else there was something to raise
+    assert case is not None  # otherwise a problem would have been raised
     return case
 
 
@@ -95,7 +95,7 @@ _WRITER = RecordWriter(EvalSet, {"metrics": _write_metrics}, _ELSEWHERE)
 
 
 def evalset_data(evalset: EvalSet) -> dict[str, Json]:
-    """The eval set as our own shape; what is not set is left out, and so is what is code."""
+    """The eval set as our own shape; without unset fields and code."""
     cases: list[Json] = [written_data(case) for case in evalset.cases]
     return {"version": VERSION, **_WRITER.write(evalset, "the eval set"), "cases": cases}
 

@@ -102,7 +102,7 @@ def named(fields: Fields, stem: str) -> tuple[str, str]:
 
 
 def names(evalset: EvalSet) -> dict[str, Json]:
-    """The same again."""
+    """The id and name fields of a set."""
     return {"id": evalset.id, "name": evalset.name} if evalset.name else {"name": evalset.id}
 
 

@@ -1,4 +1,4 @@
-"""What can be read of a file in spite of what is wrong with it, so that more can be found at once."""
+"""The readable part of a file with problems, so that further problems can be found at once."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -19,9 +19,9 @@ _TRIES = 3
 
 
 class ReadablePart:
-    """The cases of a file with the wrong fields blanked out, misspelt ones under their right names.
+    """The cases of a file with wrong fields blanked out and misspelt ones renamed.
 
-    `places` has for each case its number in the file.
+    `places` has the number of each case in the file.
     """
 
     def __init__(self, document: Document, shape: Shape, found: Sequence[Problem]) -> None:
@@ -31,7 +31,7 @@ class ReadablePart:
         self._renamed: dict[tuple[Key, ...], tuple[Key, ...]] = {}
         self._wrong = [tuple(keys_of(problem.where)) for problem in found]
         self._dropped: set[int] = set()
-        # What is deeper is renamed first, while the way to it is as the file has it.
+        # Deeper fields are renamed first, while the path to them is still that of the file.
         for problem in sorted(found, key=lambda p: -len(keys_of(p.where))):
             self._mend(problem)
         self.evalset = self._read()
@@ -47,7 +47,7 @@ class ReadablePart:
         return bool(self._dropped)
 
     def is_news(self, place: str) -> bool:
-        """Whether nothing was found here or inside that may have led to a problem at this place."""
+        """Whether no earlier problem, here or inside, may have caused one at this place."""
         keys = tuple(keys_of(place))
         return not any(wrong[: len(keys)] == keys for wrong in self._wrong)
 
@@ -90,14 +90,14 @@ class ReadablePart:
         """Rename the field that is wrong at a place, or blank it out."""
         keys = keys_of(problem.where)
         holders = self._holders(keys)
-        # Above the first list stand whole cases, which are not to go.
+        # Above the first list are whole cases, which must not be removed.
         least = next((i for i, key in enumerate(keys) if isinstance(key, int)), -1)
         there = list(enumerate(keys[: len(holders)]))
         names = [i for i, key in there if isinstance(key, str) and i > least]
         if not names:
             return
         last = names[-1]
-        if "mocks" in keys[:last]:  # without its mock, an expected tool would be one problem more
+        if "mocks" in keys[:last]:  # without its mock, an expected tool would be another problem
             last = keys.index("mocks") + 1
         holder, key = holders[last], str(keys[last])
         if problem.meant and last == len(keys) - 1:
@@ -108,7 +108,7 @@ class ReadablePart:
             holder[key] = self._blank(keys[: last + 1])
 
     def _holders(self, keys: Sequence[Key]) -> list[Any]:
-        """The mappings and lists on the way to a place, as far as it is there."""
+        """The mappings and lists on the way to a place, as far as they exist."""
         found: list[Any] = []
         value = cast(Json, self._data)
         for key in keys:
@@ -119,7 +119,7 @@ class ReadablePart:
         return found
 
     def _blank(self, keys: Sequence[Key]) -> Any:
-        """What says least where something is needed."""
+        """The emptiest value for a required field."""
         key = keys[-1]
         if key == "version":
             return 1

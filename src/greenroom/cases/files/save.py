@@ -1,4 +1,4 @@
-"""Eval sets written to files: whole or not at all, and nothing lost without a word."""
+"""Writes eval sets to files: atomically, and nothing is lost silently."""
 
 import csv
 import io
@@ -33,9 +33,9 @@ _SHOWN = 20
 def write_evalset(
     evalset: EvalSet, path: str | Path, *, shape: str | None = None, lossy: bool = False
 ) -> None:
-    """Write an eval set in our own shape, or in the one that is named.
+    """Write an eval set in Greenroom's own shape, or in the named one.
 
-    What the shape cannot hold, and what is code, is refused with a list; `lossy` leaves it out.
+    Code, and whatever the shape cannot hold, is refused with a list; `lossy` leaves it out.
     """
     target = Path(path)
     text = evalset_text(evalset, target, shape=shape, lossy=lossy)
@@ -46,7 +46,7 @@ def write_evalset(
 def evalset_text(
     evalset: EvalSet, target: Path, *, shape: str | None = None, lossy: bool = False
 ) -> str:
-    """What `write_evalset` puts into a file."""
+    """The text that `write_evalset` writes."""
     if target.suffix not in SUFFIXES:
         raise BadFile(f"{target} is not one of {', '.join(SUFFIXES)}; eval sets are kept in these.")
     is_table = Document(target, None, lambda _: {}).is_table
@@ -76,17 +76,17 @@ def evalset_text(
 
 
 def _judged_alike(evalset: EvalSet, shape: Shape) -> EvalSet:
-    """The set with its usual criteria written out, where the shape has none of its own."""
+    """The set with its default criteria written out, if the shape has no default."""
     if shape.usual is not None or not evalset.usual:
         return evalset
-    if shape.name == TABLE:  # which has no place for what is said of all rows
+    if shape.name == TABLE:  # a table has no place for settings of the whole set
         cases = [measured_by(case, evalset.usual) for case in evalset]
         return replace(evalset, cases=cases, usual=None)
     return replace(evalset, metrics=[*evalset.metrics, *evalset.usual], usual=None)
 
 
 def save_text(text: str, target: Path) -> None:
-    """Put a text into a file; another process reads the old or the new one, never a part."""
+    """Write a file atomically: another process reads the old or the new text, never a part."""
     part = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +95,7 @@ def save_text(text: str, target: Path) -> None:
     except (OSError, UnicodeEncodeError) as error:
         raise BadFile(f"cannot write {target}: {error}.") from error
     finally:
-        with suppress(OSError):  # what could not be written need not be there
+        with suppress(OSError):  # the temporary file may not exist
             part.unlink()
 
 
@@ -108,9 +108,9 @@ def _some(places: list[str]) -> str:
 
 
 def _missing(evalset: EvalSet, shape: Shape, text: str, target: Path) -> Iterator[str]:
-    """The places that do not come back when the written text is read."""
+    """The places that are lost when the written text is read back."""
     if "\0" in text:
-        yield "a text with a zero character"
+        yield "a string with a null character"
         return
     try:
         document = parsed_text(target, text)
@@ -118,7 +118,7 @@ def _missing(evalset: EvalSet, shape: Shape, text: str, target: Path) -> Iterato
     except BadInput as error:
         yield str(error).rstrip(".")
     else:
-        if shape.called_by_file == "case":  # such a file has one case, which has the file's name
+        if shape.called_by_file == "case":  # such a file has one case, named after the file
             again = replace(
                 again,
                 cases=[replace(one, id=was.id) for one, was in zip(again, evalset, strict=False)],
@@ -127,7 +127,7 @@ def _missing(evalset: EvalSet, shape: Shape, text: str, target: Path) -> Iterato
 
 
 def _compared(evalset: EvalSet, shape: Shape) -> dict[str, Json]:
-    """The set as data in which one turn is a turn, however it is written, and cases go by id."""
+    """The set as data for comparison: single turns written alike, and cases by id."""
     data = evalset_data(replace(evalset, cases=()))
     metrics = [by_verdict(metric) for metric in as_array(data.pop("metrics", []))]
     if shape.called_by_file:
@@ -142,7 +142,7 @@ def _compared(evalset: EvalSet, shape: Shape) -> dict[str, Json]:
         if case.get("stop") == _USUAL_STOP:
             del case["stop"]
         if shape.usual is not None or measure_all(metrics, case):
-            # How such files are judged is their tool's affair, whatever a case says.
+            # Such files are judged by their own tool, whatever a case says.
             case.pop("implied", None)
     return {
         **data,
@@ -153,7 +153,7 @@ def _compared(evalset: EvalSet, shape: Shape) -> dict[str, Json]:
 
 
 def _drop_forms(turn: dict[str, Json]) -> None:
-    """Leave out of a turn the form of a message that is a text and nothing more."""
+    """Leave out the kept form of messages that are only text."""
     extra = turn.get("extra")
     if is_object(extra) and says_only_text(extra.get("user_content")):
         del extra["user_content"]
@@ -194,7 +194,7 @@ def _text(data: Json, target: Path) -> str:
 
 
 def json_or_yaml(data: Json, target: Path) -> str:
-    """The data as the text of a file that ends like this."""
+    """The data as text for a file with this ending."""
     if target.suffix in (".yaml", ".yml"):
         return yaml_text(data)
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"

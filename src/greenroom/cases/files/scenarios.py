@@ -42,7 +42,7 @@ def _case(data: Json, place: str) -> Case:
         where = at(place, "id" if "id" in given else "scenario_id")
         fields.part(lambda: checked_id(case.id, where), "")
     fields.settle()
-    assert case is not None  # else there was something to raise
+    assert case is not None  # otherwise a problem would have been raised
     return case
 
 

@@ -1,4 +1,4 @@
-"""The JSON schema of our own shape, made from the types that are read from it."""
+"""The JSON schema of Greenroom's own shape, made from the types of its fields."""
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
@@ -23,7 +23,7 @@ _CODE = ("bridge", "agent")
 
 
 def evalset_schema() -> Schema:
-    """A JSON schema (2020-12) that every file of our own shape fits; other fields are refused."""
+    """A JSON schema (2020-12) for files of Greenroom's own shape; unknown fields are refused."""
     return {
         "$schema": DIALECT,
         "title": "Greenroom eval set",
@@ -94,7 +94,7 @@ _EXPECT: dict[str, Schema] = {
 def _record(
     kind: type[Any], special: Mapping[str, Schema], without: tuple[str, ...] = ()
 ) -> Schema:
-    """The schema of a record: its fields by their types, but for those said specially."""
+    """The schema of a record: its fields by their types, except special ones."""
     hints = get_type_hints(kind)
     parts = [part for part in fields(kind) if part.init and part.name not in without]
     properties = {name: special[name] for name in special if name not in hints}

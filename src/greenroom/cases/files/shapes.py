@@ -1,4 +1,4 @@
-"""The shapes an eval-set file may have: ours and those of plug-ins, which come in by the same door.
+"""The shapes an eval-set file may have: built in or from plug-ins, which are registered the same way.
 
 A shape is recognised by what a file holds, never by its name. Exactly one has to fit.
 """
@@ -25,15 +25,14 @@ TABLE = "table"
 class Shape:
     """A kind of eval-set file.
 
-    `recognises` says what in the data shows that it is of this shape, or None; `looks_for` is what
-    it looks for, in words. `read` takes the data and the name of the file without its endings, and
-    raises `BadFile`; `write` gives the data to be written. What a shape cannot hold it leaves out:
-    `write_evalset` reads it back, and refuses to lose anything. `usual` is what the tool behind such
-    files judges them by when no config says otherwise; None leaves it to what the cases expect.
-    `lists` are the names of the lists that hold the cases, and the turns of a case; `inside` gives the
-    place of a part of a case that is called by another name there; `names` are the fields by which a
-    misspelt file is known to be of this shape. `called_by_file` says that its set, or its one case as
-    well, has the file's name for an id.
+    `recognises` says what in the data shows that it is of this shape, or None; `looks_for` describes
+    that in words. `read` takes the data and the name of the file without its endings, and raises
+    `BadFile`; `write` gives the data to be written, without what the shape cannot hold: `write_evalset`
+    reads it back, and refuses to lose anything. `usual` is how the tool behind such files judges them
+    without a config; None leaves it to what the cases expect. `lists` are the names of the lists that
+    hold the cases, and the turns of a case; `inside` gives the place of a part of a case that has
+    another name there; `names` are the fields by which a misspelt file is recognised.
+    `called_by_file` says that its set, or its one case too, takes its id from the file's name.
     """
 
     name: str
@@ -48,13 +47,13 @@ class Shape:
     called_by_file: Literal["", "set", "case"] = ""
 
     def place(self, where: str) -> str:
-        """Where in such a file something stands that is `where` in our own shape, as nearly as known."""
+        """The place in such a file of what is at `where` in our own shape, as precisely as possible."""
         cases, turns = self.lists
         found = _PLACE.match(where)
         if self.name == OWN or found is None:
             return where
         case, turn, rest = found.groups()
-        if not cases and not turns and turn:  # the turns of one conversation are all there is
+        if not cases and not turns and turn:  # the file is the turns of one conversation
             return f"[{turn}]"
         if self.inside is not None:
             turn_place = f".{turns}[{turn}]" if turn else ""
@@ -65,7 +64,7 @@ class Shape:
 
 _PLACE = re.compile(r"cases\[(\d+)\](?:\.turns\[(\d+)\])?(.*)")
 _LOOKED_AT = 200
-"""So many names of fields show what a misspelt file is meant to be."""
+"""This many matching field names show what a misspelt file is meant to be."""
 _REGISTERED: dict[str, Shape] = {}
 
 
@@ -90,12 +89,12 @@ def register_shape(shape: Shape) -> None:
 
 
 def shape_names() -> list[str]:
-    """The names of all shapes that can be read here, with what is installed."""
+    """The names of all shapes that can be read, given what is installed."""
     return list(dict.fromkeys([*SHAPES.names(), *_REGISTERED]))
 
 
 def shape_named(name: str) -> Shape:
-    """The shape of this name: ours, a registered one, or a plug-in's.
+    """The shape of this name: built in, registered, or a plug-in's.
 
     A name under which one is registered and a package offers another is a BadPlugin.
     """
@@ -125,7 +124,7 @@ def recognised(data: Json, source: object) -> tuple[Shape, str]:
             shape = shape_named(name)
             why = shape.recognises(data)
         except Exception as error:  # noqa: BLE001 - a broken plug-in must not keep the others from reading
-            wanted.append(f"- {name}: could not be asked: {type(error).__name__}: {error}")
+            wanted.append(f"- {name}: failed: {type(error).__name__}: {error}")
             continue
         if why:
             fitting.append((shape, why))
@@ -142,7 +141,7 @@ def recognised(data: Json, source: object) -> tuple[Shape, str]:
 
 
 class Unrecognised(BadFile):
-    """A file that is of no known shape."""
+    """A file of no known shape."""
 
 
 def likeliest(data: Json) -> Shape | None:
@@ -159,7 +158,7 @@ def likeliest(data: Json) -> Shape | None:
 
 
 def _lists_cases(data: Json) -> bool:
-    """Whether a field of a mapping is called as lists of cases are, be it misspelt."""
+    """Whether a field of a mapping is named like a list of cases, even if misspelt."""
     names = islice(data, _LOOKED_AT) if is_object(data) else ()
     return any(near_name(name, CASE_LISTS) for name in names)
 

@@ -36,7 +36,7 @@ USUAL: dict[str, tuple[str, ...]] = {
     "expect.tools": ("tools", "expected_tools", "expected_tool_calls", "expected_trajectory"),
     "tags": ("tags",),
 }
-"""The names under which a column is known without being mapped, the first match in each line."""
+"""The column names that are known without a mapping; in each line, the first match counts."""
 
 _TEXTS = frozenset(
     ("id", "says", "name", "description", "target", "expect.response", "expect.reference")
@@ -72,7 +72,7 @@ def table_shape(columns: Columns | None = None) -> Shape:
 
 
 def _in_column(where: str, paths: Mapping[str, str]) -> str:
-    """The place in a row that its column calls by another name."""
+    """The place in a row, by the name of its column."""
     row, *keys = keys_of(where) or [0]
     for name, path in paths.items():
         steps = keys_of(path)
@@ -109,11 +109,11 @@ def _read(data: Json, stem: str, columns: Columns, known: dict[str, str]) -> Eva
     for name in header:
         if name in unknown:
             problems.add(_unknown(name, paths, ""), "")
-    # A misspelt column is read as the one it means: there may be more in it.
+    # A misspelt column is read as the one it means: it may hold more problems.
     meant = {name: path for name in unknown if (path := _meant(name, paths))}
     paths |= {name: path for name, path in meant.items() if [*meant.values()].count(path) == 1}
     if names and not any(keys_of(path)[0] in ("says", "turns", "user") for path in paths.values()):
-        fix = "Call it `says`; in Python columns={'says': ...} names it"
+        fix = "Call it `says`; in Python, map it with columns={'says': ...}"
         raise wrong("", f"none of the columns {names[:20]} is what the user says", fix)
     known.update(paths)
     refused = set(unknown).difference(header)
@@ -127,7 +127,7 @@ def _read(data: Json, stem: str, columns: Columns, known: dict[str, str]) -> Eva
 
 
 def _paths(names: list[str], columns: Columns) -> dict[str, str]:
-    """The path that each column fills; those that fill none are not among them."""
+    """The path that each column fills; columns that fill none are left out."""
     for path, name in columns.items():
         if names and name not in names:
             raise wrong("", f"there is no column {name!r} for `{path}`", f"There are {names[:20]}")
@@ -141,13 +141,13 @@ def _paths(names: list[str], columns: Columns) -> dict[str, str]:
 
 
 def _near(name: str) -> str:
-    """The known name of a column that this one looks like misspelt."""
+    """The known column name that this one misspells, if any."""
     places = (*CASE_FIELDS, *(f"expect.{field}" for field in EXPECT_FIELDS))
     return near_name(name, [*places, *chain(*USUAL.values())])
 
 
 def _meant(name: str, paths: Mapping[str, str]) -> str:
-    """The path that a misspelt column means to fill, if no other fills it."""
+    """The path that a misspelt column is meant to fill, if no other column fills it."""
     near = _near(name)
     path = next((path for path, usual in USUAL.items() if near in usual), near)
     is_usual = any(name in usual for usual in USUAL.values())
@@ -164,7 +164,7 @@ def _unknown(name: str, paths: Mapping[str, str], place: str) -> BadFile:
     else:
         near = _near(name)
         meant = f"Did you mean {near!r}? " if near else ""
-        fix = f"{meant}A column of your own is called {f'metadata.{name}'!r}; in Python columns= names the place that it fills"
+        fix = f"{meant}Name your own column {f'metadata.{name}'!r}; in Python, columns= maps it to the place that it fills"
     return wrong(at(place, name), message, fix)
 
 
@@ -175,7 +175,7 @@ def _case(row: Json, place: str, paths: Mapping[str, str], refused: Collection[s
     own = {name: path for name, path in paths.items() if name in given}
     for name, value in given.items():
         path = paths.get(name)
-        if name in refused:  # an unknown column of the header is one problem, not one a row
+        if name in refused:  # an unknown column is one problem, not one per row
             problems.add(_unknown(name, paths, place), place)
             # In a row that lacks it, a misspelt column is read as the one it means.
             path = path or _meant(name, own)
@@ -185,7 +185,7 @@ def _case(row: Json, place: str, paths: Mapping[str, str], refused: Collection[s
             at(place, name), lambda p=path, v=value, n=name: _value(p, v, at(place, n)), None
         )
         if not put(data, path, cell):
-            message = f"`{path}` is filled twice, or stands in the way"
+            message = f"`{path}` is filled twice, or conflicts with another column"
             problems.add(wrong(at(place, name), message), place)
     number = int(place.strip("[]")) + 1
     data.setdefault("id", f"case_{number}")
@@ -197,12 +197,12 @@ def _case(row: Json, place: str, paths: Mapping[str, str], refused: Collection[s
         problems.found += [problem for problem in found if problem.where not in taken]
         case = None
     problems.settle()
-    assert case is not None  # else there was something to raise
+    assert case is not None  # otherwise a problem would have been raised
     return case
 
 
 def _value(path: str, value: Json, place: str) -> Json:
-    """A cell as what its path wants; what is not a text is written as JSON."""
+    """A cell as the type that its path needs; anything but a string is written as JSON."""
     if not isinstance(value, str) or path in _TEXTS:
         return value
     if path in _LISTS:

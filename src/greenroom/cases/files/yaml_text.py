@@ -1,7 +1,7 @@
-"""YAML read and written strictly: as JSON with fewer quotes, and nothing that readers disagree about.
+"""YAML read and written strictly: JSON with fewer quotes, and nothing that readers disagree about.
 
 The parser's events are read one by one, never a tree of nodes: aliases, tags and merge keys are
-refused where they stand, and a file costs about what it holds.
+refused where they occur, and memory is proportional to the file.
 """
 
 import re
@@ -23,10 +23,10 @@ from greenroom.cases.problems import Branches, Found, Key, Problem, at, shown
 from greenroom.ledger.plain import Json
 
 MAX_SLOWLY = 4 * 1024 * 1024
-"""Letters that are read without the C parser, which takes seconds for each million."""
+"""The most characters that are read without the C parser, which takes seconds per million."""
 
 MAX_LETTERS = 32 * 1024 * 1024
-"""The parser holds a text up to four times."""
+"""The parser holds up to four copies of a text."""
 
 _WORDS: dict[str, Json] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
@@ -37,7 +37,7 @@ _MAYBE = frozenset(
     form for word in ("yes", "no", "on", "off") for form in (word, word.title(), word.upper())
 )
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
-# What some version of YAML takes for a number and JSON does not.
+# What is a number in some version of YAML, but not in JSON.
 _SOME_NUMBER = re.compile(
     r"[-+]?(?:0b[01_]+|0o[0-7]+|0x[0-9a-fA-F_]+"
     r"|[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?"
@@ -52,7 +52,7 @@ _MOST_FLAWS = 1000
 
 
 def yaml_with_flaws(text: str) -> tuple[Json, list[Problem]]:
-    """What the one document in the text says, as JSON, and all that readers of YAML disagree about."""
+    """The one document in the text as JSON, and everything that readers of YAML disagree about."""
     building = _Building()
     try:
         return building.build(text), building.flaws
@@ -62,7 +62,7 @@ def yaml_with_flaws(text: str) -> tuple[Json, list[Problem]]:
 
 
 def without_item(text: str, line: int | None) -> str | None:
-    """The text with the item of its outermost list that has this line blanked; None if there is none."""
+    """The text with the item of its outermost list at this line blanked; None if there is none."""
     if line is None:
         return None
     lines = text.splitlines()
@@ -81,7 +81,7 @@ def without_item(text: str, line: int | None) -> str | None:
     while end < len(lines) and _belongs(lines[end], len(indent)):
         end += 1
     if line > end:
-        return None  # what is wrong comes after the list
+        return None  # the problem comes after the list
     lines[begins[-1] : end] = [""] * (end - begins[-1])
     return "\n".join(lines) + "\n"
 
@@ -91,21 +91,21 @@ def _belongs(line: str, indent: int) -> bool:
 
 
 def yaml_positions(text: str, branches: Branches) -> Found:
-    """Where the places stand that `branches` lead to, as far as the text goes along with them."""
+    """The positions of the places that `branches` lead to, as far as they exist in the text."""
     building = _Building(branches)
     building.build(text)
     return building.found
 
 
 def surely_text(text: str) -> bool:
-    """Whether a plain scalar of these letters is a text and nothing else."""
+    """Whether a plain scalar of these characters is always a string."""
     if not text or text[0] not in _SUSPECT:
         return bool(text)
     return text not in _WORDS and text not in _MAYBE and not _SOME_NUMBER.fullmatch(text)
 
 
 def has_comments(text: str) -> bool:
-    """Whether a # stands anywhere outside of values."""
+    """Whether there is a comment: a # outside of values."""
     end = 0
     for event in _events(text):
         if "#" in text[end : event.start_mark.index]:
@@ -132,7 +132,7 @@ def _events(text: str) -> Iterator[Any]:
             mark = error.context_mark  # where it was opened, not the end of the file
         if mark is None:
             raise Unreadable(_describe(error)) from error
-        tab = "a tab stands here; YAML is indented with spaces" if _is_tab(text, mark) else ""
+        tab = "there is a tab here; YAML is indented with spaces" if _is_tab(text, mark) else ""
         raise Unreadable(tab or _describe(error), mark.line + 1, mark.column + 1) from error
     except yaml.YAMLError as error:
         raise Unreadable(str(error).replace("\n", " ")) from error
@@ -154,7 +154,7 @@ class _Building:
     """The document, built from events.
 
     `holders` are the open containers, `way` leads to the innermost, `keys` says where in each of
-    them the next value goes, and `names` where that key stands.
+    them the next value goes, and `names` where that key is written.
     """
 
     def __init__(self, branches: Branches | None = None) -> None:
@@ -170,9 +170,9 @@ class _Building:
         self.root: Json = _MISSING
 
     def build(self, text: str) -> Json:
-        """What all events come to."""
+        """The document built from all events."""
         self.halves = has_halves(text)
-        # Hundreds of thousands of events go through here, so one look-up has to tell them apart.
+        # Hundreds of thousands of events go through here, so one lookup must tell them apart.
         steps = {
             "ScalarEvent": self._scalar,
             "MappingStartEvent": self._open_mapping,
@@ -231,7 +231,7 @@ class _Building:
         if event.tag is not None:
             self._flaw(event, f"YAML tags are refused, but this has {shown(event.tag)}")
         if self.keys and self.keys[-1] is _MISSING:
-            raise self._wrong(event, "a key should be a text, but this is a list or mapping")
+            raise self._wrong(event, "a key should be a string, but this is a list or mapping")
         if len(self.holders) >= MAX_DEPTH:
             raise self._wrong(event, f"it is nested deeper than {MAX_DEPTH} levels")
         if self.holders:
@@ -242,7 +242,7 @@ class _Building:
         self.names.append(None)
 
     def _put(self, value: Json, event: object, *, opens: bool = False) -> Branches | None:
-        """Put a value where it belongs; what is still wanted inside it."""
+        """Put a value where it belongs; return what is wanted inside it."""
         if not self.holders:
             self.root = value
             self._mark((), event)
@@ -274,7 +274,7 @@ class _Building:
             message = "YAML merge keys (<<) are refused; write the fields out"
             self._flaw(event, message, key=key)
         elif event.implicit[0] and not surely_text(key):
-            message = f"the key {shown(key)} is not surely a text; write it in quotes"
+            message = f"the key {shown(key)} may not be a string; write it in quotes"
             self._flaw(event, message, key=key)
         if event.tag is not None and event.tag != "!":
             self._flaw(event, f"YAML tags are refused, but this has {shown(event.tag)}", key=key)
@@ -285,7 +285,7 @@ class _Building:
         return key
 
     def _resolved(self, text: str, event: object) -> Json:
-        """What a scalar without quotes means; one that YAML readers disagree about is refused."""
+        """The value of a scalar without quotes; one that YAML readers disagree about is refused."""
         if text and text[0] not in _SUSPECT:
             if len(text) > MAX_KEY:
                 check_text(text, self._place())
@@ -295,7 +295,7 @@ class _Building:
         if text in _MAYBE:
             self._flaw(
                 event,
-                f"{text} is a text to some readers of YAML and true or false to others",
+                f"{text} is a string to some readers of YAML and true or false to others",
                 f"Write '{text}' in quotes, or true or false",
             )
             return text
@@ -304,7 +304,7 @@ class _Building:
         if _SOME_NUMBER.fullmatch(text):
             self._flaw(
                 event,
-                f"{shown(text)} is a text to some readers of YAML and a number to others",
+                f"{shown(text)} is a string to some readers of YAML and a number to others",
                 "Write it in quotes, or as a plain decimal number",
             )
         check_text(text, self._place())
@@ -327,7 +327,7 @@ class _Building:
         return at("", *self.way, *([] if key is _MISSING else [key]))
 
     def _flaw(self, event: Any, message: str, fix: str = "", *, key: str | None = None) -> None:
-        """Remember what is wrong here, at a value or at a `key`; the rest may be right."""
+        """Remember a problem here, at a value or at a `key`; the rest may be fine."""
         place = self._place() if key is None else at("", *self.way, key)
         line, column = event.start_mark.line + 1, event.start_mark.column + 1
         self.flaws.append(Problem(place, message, fix, line, column=column))
@@ -360,7 +360,7 @@ def _dumper() -> Any:
     import yaml
 
     base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    # Values are written out where PyYAML would refer to an equal one before.
+    # Values are written out where PyYAML would use an alias to an equal one.
     made: Any = type("Plain", (base,), {"ignore_aliases": _never_refer})
     made.add_representer(str, _text)
     return made
