@@ -318,7 +318,7 @@ _STOP = RecordReader(
 CASE_FIELDS = _CASE.names
 EXPECT_FIELDS = _EXPECT.names
 
-# How what other shapes say is written here, in a case or a turn, and inside `expect`.
+# How fields of other shapes are written here, in a case or a turn, and inside `expect`.
 _EXPECTED = tuple(name for name in EXPECT_FIELDS if name != "extra")
 _MEANS = {
     "says": "says",
