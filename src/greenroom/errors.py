@@ -42,7 +42,7 @@ GreenroomError
     ├── FailedBefore            an error from before the trial was interrupted, under its original name
     ├── InDoubt                 a live tool was interrupted between its call and its return
     ├── LoopLimit               a loop or an agent took more rounds than allowed
-    ├── TimeUp                  a live turn took longer than it was allowed to
+    ├── TimeUp                  a live turn took longer than allowed
     ├── MetricsHung             the metrics of a case did not finish
     ├── MiddlewareFailed        middleware raised, or gave an unusable answer
     ├── OverBudget              a trial has used what its budget allows

@@ -131,7 +131,7 @@ def test_uncommon_sequences_and_mappings_will_do_as_well() -> None:
         ({"tools": [("refund", {})]}, "use call"),
         ({"response": 21}, "`response` is 21, but should be a string"),
         ({"contains": 21}, "`contains` is 21, but should be a string or a list of strings"),
-        ({"contains": ["Paris", 21]}, "holds 21; write it as a text"),
+        ({"contains": ["Paris", 21]}, "holds 21; write it as a string"),
         ({"state": "done"}, "`state` is 'done', but should be a query by scope"),
         ({"state": {"done": True}}, r"'done': True; group by scope: \{\"session\""),
     ],

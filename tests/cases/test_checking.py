@@ -124,7 +124,7 @@ def test_the_id_of_the_set_is_looked_at_too() -> None:
         (
             Case("c", says="Hi", expect=Expect(tools=[]), metrics=[called("refund")]),
             "cases[0].metrics[0]",
-            "the metric wants 'refund' to be called, but every turn expects no calls at all",
+            "the metric expects 'refund' to be called, but every turn expects no calls at all",
         ),
         (
             Case(
@@ -134,7 +134,7 @@ def test_the_id_of_the_set_is_looked_at_too() -> None:
                 metrics=[Criterion("called", options={"tool": "refund"})],
             ),
             "cases[0].metrics[0]",
-            "the metric wants 'refund' to be called, but every turn expects no calls at all",
+            "the metric expects 'refund' to be called, but every turn expects no calls at all",
         ),
         (
             Case("c", says="Hi"),
@@ -237,7 +237,7 @@ def test_a_template_takes_what_is_known_already() -> None:
 
 
 def test_an_unknown_template_names_the_known_ones() -> None:
-    with pytest.raises(BadInput, match="there are single-turn, multi-turn, tool-test"):
+    with pytest.raises(BadInput, match="use one of: single-turn, multi-turn, tool-test"):
         from_template("triple-turn", "x")
 
 

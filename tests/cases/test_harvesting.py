@@ -325,7 +325,7 @@ async def test_a_broken_session_gives_its_script_but_no_expectations() -> None:
         agent,
     )
     assert end_of(ledger).reason == "error"
-    with pytest.raises(BadCase, match=r"cut short \(error\).*expect=False"):
+    with pytest.raises(BadCase, match=r"did not end by itself \(error\).*expect=False"):
         harvest(ledger, "again")
     case = harvest(ledger, "again", expect=False)
     assert list(case.turns) == [Turn("Hi"), Turn("Ho")]
@@ -337,7 +337,7 @@ async def test_a_session_that_was_cut_in_the_middle_is_refused() -> None:
     whole = await simulate(Case("c", says="Hi", mocks={"stock": 3}), agent)
     called = tool_calls(whole)[0]
     cut = next(e.seq for e in whole if getattr(e, "call_id", "") == called.id)
-    with pytest.raises(BadCase, match=r"cut short \(no end\)"):
+    with pytest.raises(BadCase, match=r"did not end by itself \(no end\)"):
         harvest(Ledger(whole[: cut + 1]), "again")
 
 

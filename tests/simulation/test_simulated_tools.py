@@ -374,7 +374,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "no world": ({"model": "openai:gpt-5-mini"}, r"simulated\.world"),
     "a field too many": ({"world": "A", "model": "m", "states": {}}, "states"),
     "a state that is none": ({"world": "A", "model": "m", "state": 3}, "state"),
-    "another tool": ("pay", "no tool of this case"),
+    "another tool": ("pay", "not a tool of this case"),
 }
 
 

@@ -67,7 +67,7 @@ class Event(
 class RunStarted(Event, frozen=True, kw_only=True):
     """A trial began: the case's data, the agent's graph and the initial state."""
 
-    # Whoever writes `case` and `agent` makes them of plain JSON, so they are not copied again.
+    # `case` and `agent` are already plain JSON when they are written, so they are not copied again.
     VALUES: ClassVar[tuple[str, ...]] = ("state",)
     run_id: str
     case: Json = None

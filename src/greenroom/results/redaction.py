@@ -69,7 +69,7 @@ def redacted_decision(decision: Decision | None) -> Decision | None:
 class _OpenLedgers:
     """The ledgers of a report that are kept open: the first ones, as many as there is room for, and the last.
 
-    A renderer asks several things of a case before it goes on to the next, and the cases that one
+    A renderer asks several things of a case before it moves on to the next, and the cases that one
     renderer shows because they failed another shows again.
     """
 

@@ -98,7 +98,7 @@ class CasePlace(Struct, frozen=True):
 
 @dataclass(slots=True)
 class _Counted:
-    """What was counted while results were read: a large run is read once for it."""
+    """Totals computed while results were read, so that a large run is read only once."""
 
     totals: "Totals | None" = None
     paid: "Paid | None" = None

@@ -43,7 +43,7 @@ def test_comments_that_would_be_lost_are_a_refusal(tmp_path):
     write_evalset(EvalSet("shop", [Case("one", "Hi")]), foreign, shape="adk")
     foreign.write_text(foreign.read_text() + "# mine\n")
     flow.write_text("version: 1\nid: flow\ncases: [{id: one, says: Hi}]  # mine\n")
-    for file, advice in ((foreign, "by hand"), (flow, "- id: two\n  says: Hi")):
+    for file, advice in ((foreign, "Add the cases yourself"), (flow, "- id: two\n  says: Hi")):
         before = file.read_text()
         with pytest.raises(BadFile, match=advice):
             add_cases(file, Case("two", "Hi"))

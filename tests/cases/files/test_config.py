@@ -124,7 +124,7 @@ def test_cases_given_as_a_config_are_refused(tmp_path: Path, cases: Any) -> None
         ({"criteria": {"x": {"match_type": True}}}, "true should be a name, such as EXACT"),
         ({"criteria": {}, "user_simulator_config": {"max_allowed_invocations": 0}}, "1 or more"),
         ({"criteria": {}, "fail_fast": "yes"}, "fail_fast: 'yes' should be true or false"),
-        ({"version": 2, "metrics": []}, "version: 2 is not read"),
+        ({"version": 2, "metrics": []}, "version: version 2 is not supported"),
         (
             {"version": 1, "metrik": [], "metrics": []},
             "'metrik' is unknown. Did you mean 'metrics'",

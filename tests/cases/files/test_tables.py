@@ -38,7 +38,7 @@ def test_columns_may_be_named_by_the_reader(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "column, fix",
     [
-        ("team", "is called 'metadata.team'"),
+        ("team", "Name your own column 'metadata.team'"),
         ("expected_tool", "Did you mean 'expected_tools'?"),
         ("expected_tool_calls", "'tools' fills `expect.tools` already"),
         ("expect.tool", "Did you mean 'expect.tools'?"),

@@ -125,7 +125,7 @@ def unquoted(text: str) -> str:
 
 
 def readings(coded: str, before: int = 3) -> Iterator[str]:
-    """What a run of base64 may say: up to so many letters `before` it may only look like it."""
+    """What a run of base64 may decode to: up to this many letters `before` it may only look like base64."""
     if _HEX.fullmatch(coded):
         return  # an id or a digest: base64 hardly ever looks like one
     letters = coded.rstrip("=").translate(_STANDARD)
@@ -169,11 +169,11 @@ def kept_secrets(
 
 @lru_cache(maxsize=1024)
 def kind_of(name: str, value: str) -> Kind:
-    """The kind of secret that is this very value, in all its disguises."""
+    """The kind of secret for exactly this value, in all its disguises."""
     forms = {form for form in _forms(value) if len(form) >= SHORTEST_NAMED}
     whole = sorted(forms, key=lambda form: (-len(form), form))
     heads = list(dict.fromkeys(map(_head, whole)))
-    # A text may have been cut inside a secret: its head gives it away, up to where a word ends.
+    # A text may have been shortened inside a secret: its first part still reveals it, up to the end of a word.
     looks = [*map(re.escape, whole), *(f"{re.escape(head)}[^\\s\"'<>,;]*" for head in heads)]
     return Kind(re.sub(r"[^\w.-]", "_", name), tuple(heads), re.compile("|".join(looks)))
 
@@ -195,7 +195,7 @@ def _forms(value: str) -> Iterator[str]:
 
 
 def _in_base64(data: bytes) -> Iterator[str]:
-    """What base64 makes of the secret wherever it stands, without the characters it shares."""
+    """The base64 of the secret at any offset, without the characters that depend on its neighbours."""
     for before, shared in ((0, 0), (1, 2), (2, 3)):
         coded = b64encode(b"\0" * before + data).decode()
         core = coded[shared : (before + len(data)) * 8 // 6]

@@ -56,7 +56,7 @@ def _behind(*words: str) -> str:
 
 
 def _ends(word: str, *befores: str) -> str:
-    """Behind `word` if one of these words stands right before it, as in `api_key` and `apiKey`."""
+    """Behind `word` if one of these words comes right before it, as in `api_key` and `apiKey`."""
     befores_of_it = _behind(*(f"{one}{gap}{word}" for one in befores for gap in ("[_-]", "")))
     # Most words come alone: then there is no need to look back for each of these.
     return rf"(?<=[\w-](?i:{word}))(?:{befores_of_it})"

@@ -120,8 +120,8 @@ class _Pass:
         before = text[: -len(known)]
         if not (0 < len(before) < _TAIL and before[-1].isspace() and text.endswith(known)):
             return self._clean(text, self.kinds)
-        # No word goes on beyond a space: what was found behind it is found again, and no more, unless
-        # a secret is in those few words or begins there, also once others are replaced.
+        # No word continues beyond a space: what was found behind it is found again, and no more, unless
+        # a secret is in those few words or begins there, even after others are replaced.
         quoting = before + self.text(known)
         if self._clean(before, self.kinds) != before or any(
             kind.look.match(whole, at)

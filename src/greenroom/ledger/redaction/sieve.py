@@ -101,8 +101,8 @@ class Sieve:
             return False
         if len(words) > _MANY_AT_ONCE:
             return True
-        # What is harmless next to one letter need not be so next to another; a name that announces
-        # nothing in the whole of a text does not do so later either.
+        # What is harmless next to one letter may not be next to another; a name that announces
+        # nothing in one whole text announces nothing later either.
         _remember(self._texts, texts - _holding(looks, doubted))
         _remember(self._words, words - _holding(doubts, words))
         return True
@@ -173,5 +173,5 @@ def _written(hint: str) -> bytes:
 
 def _is_spelt_out(texts: bytes) -> bool:
     """Whether signs are written as numbers, or as letters that may hide where a word begins."""
-    # Two backslashes are one that stands for itself.
+    # Two backslashes are one literal backslash.
     return b"\\" in texts and _SPELT_OUT.search(texts.replace(b"\\\\", b"")) is not None

@@ -1,6 +1,6 @@
 """The engine all judges share: a model is asked until it gives a usable answer.
 
-    question   the author's words, the evidence, and the form of the answer
+    question   the metric author's words, the evidence, and the form of the answer
     bench      which model is asked, and how: samples, retries, cache, breaker
     hearing    the questions of one metric about one trial, and what they cost
 

@@ -116,7 +116,7 @@ def of_changes(pairs: Sequence[tuple[Tally, Tally]]) -> Interval | None:
     """How much the mean pass rate rose from then to now, and its 95 % interval; None without cases.
 
     Bonett and Price's interval for paired shares: two more cases are seen with them, one that rose
-    and one that fell as far as chance moves a single case with so many trials.
+    and one that fell as far as chance moves a single case with this many trials.
     """
     if not pairs:
         return None

@@ -1,6 +1,6 @@
 """Whether a set of cases passes its bar, asked after every round and still right: a sequential test.
 
-A round is one trial of every case. The cases are these and no others, each with a chance of its own
+A round is one trial of every case. The cases are these and no others, each with its own chance
 to pass; the set's rate is the mean of those chances. Looking after each round and stopping
 when it looks good is wrong too often with an ordinary interval, so this one is a bet. Before a round each
 case's outcome is guessed from its own trials so far. Bettors then stake a part of their money on the
@@ -41,12 +41,12 @@ class _Alike(Struct, frozen=True):
 
     @property
     def mirrored(self) -> "_Alike":
-        """The same, if to fail were to pass."""
+        """These cases with passing and failing swapped."""
         return _Alike(1 - self.guess, self.count, self.count - self.passed)
 
 
 class _Bets(Struct):
-    """What bets on a rate above some share have come to, for any share one may ask about."""
+    """The gains of bets on a rate above some share, for any share that may be asked about."""
 
     cases: int
     gains: list[float] = field(default_factory=lambda: [0.0] * len(_STAKES))
@@ -55,7 +55,7 @@ class _Bets(Struct):
     """The mean guess of each round, on which its price depends."""
 
     def settle(self, groups: Iterable[_Alike]) -> None:
-        """A round is over."""
+        """Settle the bets of a finished round."""
         expected = 0.0
         for group in groups:
             expected += group.count * group.guess
@@ -116,7 +116,7 @@ class Sequential:
         self._missing = self._short()
 
     def add(self, case_id: str, passed: bool) -> None:
-        """Count a trial that was evaluated. One that broke is none: the case owes another."""
+        """Count a trial that was evaluated. One that broke does not count: the case needs another."""
         trials = self._known(case_id)
         trials.append(passed)
         if len(trials) == self.rounds + 1:
@@ -124,7 +124,7 @@ class Sequential:
             self._count_rounds()
 
     def leave_out(self, case_id: str) -> None:
-        """Go on without a case that cannot be measured: the rate is that of the others.
+        """Continue without a case that cannot be measured: the rate is that of the others.
 
         This may depend on what broke, never on what passed. Once decided, nothing changes.
         """
@@ -191,14 +191,14 @@ class Sequential:
             self._missing = self._short()
 
     def _groups(self) -> list[_Alike]:
-        """The round by how often its cases passed before; no guess uses what came later."""
+        """The cases of a round, grouped by how often they passed before; no guess uses later trials."""
         before = self.rounds
         counts, passed = [0] * (before + 1), [0] * (before + 1)
         for trials in self._trials.values():
             place = sum(trials[:before])
             counts[place] += 1
             passed[place] += trials[before]
-        # A case is guessed as the set so far, and more and more like itself.
+        # A case is guessed from the set so far, and more and more from its own trials.
         whole = (self.bar + self._passed) / (1 + before * len(self._trials))
         return [
             _Alike((place + whole) / (before + 1), count, passed[place])
@@ -210,7 +210,7 @@ class Sequential:
         share = self.share or 0.0
         if share >= self.bar and (self.bar == 0 or self._above.against(self.bar) >= self._enough):
             return "passes"
-        # Of cases that always pass none fails: one failure shows that a bar of 1 is missed.
+        # Cases that always pass never fail: one failure shows that a bar of 1 is missed.
         if share < self.bar and (
             self.bar == 1 or self._below.against(1 - self.bar) >= self._enough
         ):
@@ -219,7 +219,7 @@ class Sequential:
 
 
 def _end(bets: _Bets, share: float, bar: float, enough: float) -> float:
-    """The lower end of the interval around `share`; on which side of the bar is known already."""
+    """The lower end of the interval around `share`; the side of the bar is already known."""
     if share >= bar and bets.against(bar) >= enough:
         return bets.highest(enough, bar, share)
     return bets.highest(enough, 0.0, min(bar, share))

@@ -1,8 +1,8 @@
-"""Rates of a stream that is looked at all the time: intervals that hold at every look, and drift.
+"""Rates of a stream that is watched continuously: intervals that hold at every look, and drift.
 
-An ordinary interval is wrong too often if one looks again and again. This one is a bet against every rate: the money
-of who mixes all rates evenly, against who knows the rate. It grows 20-fold with a chance of at most
-1 in 20, whenever one looks (Ville's inequality), so the rates against which it did are ruled out.
+An ordinary interval is wrong too often if one looks again and again. This one is a bet against every rate:
+the money of a bettor who mixes all rates evenly, against one who knows the rate. It grows 20-fold with a
+chance of at most 1 in 20, whenever one looks (Ville's inequality), so rates against which it did are ruled out.
 """
 
 from dataclasses import dataclass, field
