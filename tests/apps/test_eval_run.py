@@ -137,7 +137,7 @@ def test_a_run_cut_at_its_limit_is_terminated_and_misses_the_gate(author, greenr
     result = greenroom("eval", "run", "shop.py")
     assert result.exit_code == 1
     assert "terminated" in result.stdout
-    assert "cut at its limit (max_turns) after 2 turns" in result.stdout
+    assert "stopped at its limit (max_turns) after 2 turns" in result.stdout
 
 
 def test_a_set_without_cases_is_bad_input(author, greenroom):

@@ -171,7 +171,7 @@ def test_a_transcript_tells_both_sides_in_order():
         ("tool", "hang() → never returned", ""),
         ("agent", "Done.", ""),
         ("refused", "wire(sum=9) was not run", "gate"),
-        ("end", "the run broke", ""),
+        ("end", "the trial broke", ""),
     ]
 
 

@@ -95,7 +95,7 @@ def test_without_an_output_they_go_to_this_folder(tmp_path, monkeypatch):
     "formats, why",
     [
         (["json="], "'json=' names no file; write json=PATH"),
-        ([], "no report format was named; known are adk"),
+        ([], "no report format was named; use one of: adk"),
         (["json=x", "junit=./x"], "the json and the junit report would both be written to"),
     ],
 )

@@ -127,7 +127,7 @@ def test_a_shape_that_is_wrong_fails(wrong: Shape, test: str) -> None:
 
 def test_a_file_that_two_shapes_take_for_their_own_fails() -> None:
     greedy = replace(DIALOGUES, recognises=lambda _: "it is a file")
-    with pytest.raises(AssertionError, match="also taken for greenroom"):
+    with pytest.raises(AssertionError, match="also recognised as greenroom"):
         contract(greedy, sample_of("greenroom")).test_it_recognises_its_own_files_and_says_why()
 
 

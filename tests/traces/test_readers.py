@@ -255,8 +255,8 @@ def span(id: str, parent: str = "", **more: Any) -> dict[str, Any]:
     "text, says",
     [
         ("", "it is empty"),
-        ("hello", "its format is not known"),
-        ('{"nothing": 1}', "its format is not known"),
+        ("hello", "its format is unknown"),
+        ('{"nothing": 1}', "its format is unknown"),
         ('{"data": [{"traceID": "t", "spans": [', "line 1, column"),
         ('[{"role": "user", "content": NaN}]', "NaN"),
         ('[{"role": "user", "content": "a"}, {"role": "ghost"}]', "message 1: it should be"),
@@ -270,14 +270,14 @@ def span(id: str, parent: str = "", **more: Any) -> dict[str, Any]:
         (json.dumps(jaeger(span("a", startTime="soon"))), "data[0].spans[0]: startTime"),
         (json.dumps(jaeger(span("a", startTime=10**400))), "startTime should be a number"),
         (json.dumps(jaeger(span("a", tags={"key": 1}))), "data[0].spans[0]: tags should be a list"),
-        (json.dumps(jaeger()), "there is nothing in it"),
+        (json.dumps(jaeger()), "it contains nothing"),
         (json.dumps(jaeger(span("a", operationName="GET /"))), "none of its 1 spans"),
         (
             '{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "zz"}]}]}]}',
             "traceId should be",
         ),
         ('{"resourceSpans": [{"scopeSpans": 7}]}', "scopeSpans should be a list"),
-        ('{"resourceSpans": []}', "there is nothing in it"),
+        ('{"resourceSpans": []}', "it contains nothing"),
         ('[{"task_id": 1, "traj": []}]', "there are no messages"),
         ('[{"task_id": 1, "traj": "x"}]', "the messages should be a list"),
         ('[{"task_id": 1, "trial": "x", "traj": []}]', "its trial should be a number"),
@@ -296,7 +296,7 @@ def test_a_cut_protobuf_is_named(rehearsal, tmp_path):
     found, _ = rehearsal
     path = tmp_path / "cut.pb"
     path.write_bytes(encode_spans(found).SerializeToString()[:-20])
-    assert "it is not an OTLP request, or it was cut" in flaws(path)
+    assert "it is not an OTLP request, or it is incomplete" in flaws(path)
 
 
 def test_a_bad_line_or_file_does_not_lose_the_others(tmp_path):

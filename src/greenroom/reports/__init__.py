@@ -1,1 +1,1 @@
-"""Results rendered for a reader; each reader's renderer is a file of its own."""
+"""Results rendered for a reader, one module per format."""

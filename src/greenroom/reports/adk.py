@@ -73,7 +73,7 @@ def evalset_result(report: Report, app: str) -> dict[str, Json]:
 def _case(result: CaseResult, evalset: str, app: str, at: float) -> dict[str, Json]:
     metrics: list[Json] = [_metric(name, outcome) for name, outcome in result.scores.items()]
     turns = _turns(result)
-    # A metric measures the whole case, which is the same as its turn only if there is a single one.
+    # A metric measures the whole case; that equals its turn only if there is a single one.
     alone: list[Json] = metrics if len(turns) == 1 else []
     return {
         "eval_set_id": evalset,

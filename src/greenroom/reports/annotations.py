@@ -1,6 +1,6 @@
-"""Annotations for GitHub: a line for each case that did not pass, which points at where the case stands.
+"""Annotations for GitHub: a line for each case that did not pass, pointing at where the case is defined.
 
-The lines count as commands where a step prints them. Nothing of a text from outside can end its line.
+GitHub treats these lines as commands if a step prints them. No text from outside can end its line.
 """
 
 from typing import ClassVar
@@ -50,7 +50,7 @@ def _line(result: CaseResult, place: CasePlace | None) -> str:
 
 
 def _text(text: str) -> str:
-    """A text that stays on its line."""
+    """Text escaped so that it stays on its line."""
     short = shortened(harmless(text), _LONGEST)
     return short.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 

@@ -86,7 +86,7 @@ class ConsoleReport:
         baseline: Report | None = None,
         decision: Decision | None = None,
     ) -> None:
-        """Print everything, without secrets; `baseline` adds what changed, `decision` what the gate said."""
+        """Print everything, without secrets; `baseline` adds what changed, `decision` the quality gate's verdict."""
         report = redacted(report)
         if self.detail != "little":
             part = report if self.detail == "all" else shown_part(report)
@@ -123,7 +123,7 @@ class ConsoleReport:
         names = [name.cell_len for name, words in lines if words]
         width = min(max(names, default=0), self.terminal.width // 2) + 2
         for name, words in lines:
-            # A name that is longer than its column has the line to itself.
+            # A name that is longer than its column gets its own line.
             if words and name.cell_len + 2 > width:
                 self.terminal.say(name)
                 name = Text()
@@ -133,7 +133,7 @@ class ConsoleReport:
         self._nodes(report)
 
     def _nodes(self, report: Report) -> None:
-        """What each node spent; that of the only one is what the whole spent."""
+        """Print what each node spent; a single node spent the whole, so it is not listed."""
         nodes = node_spending(report)
         if len(nodes) < 2:
             return
@@ -151,7 +151,7 @@ class ConsoleReport:
     # One case
 
     def _trials(self, trials: Trials) -> None:
-        """What is worth telling of a case: each trial with all details, else one of each kind that fell short."""
+        """Print a case's trials: with all details each of them, else one of each kind that fell short."""
         if len(trials) > 1 and (status_of(trials) == "flaky" or self.detail == "all"):
             self._flaky(trials)
         if self.detail == "all":
@@ -166,7 +166,7 @@ class ConsoleReport:
             self.terminal.print()
 
     def _flaky(self, trials: Trials) -> None:
-        """What differed between the trials of a case, and the event at which two of them part."""
+        """Print what differed between the trials of a case, and the event at which two of them part."""
         status = status_of(trials)
         name, passed = styled(on_one_line(trials[0].case_id), "bold"), f"  {passes(trials)} passed"
         self.terminal.say(styled(status, STYLES[status]), "  ", name, passed)
@@ -182,7 +182,7 @@ class ConsoleReport:
         self.terminal.print()
 
     def _case(self, group: Trials, of: int) -> None:
-        """One trial; the others of its group ended the same way."""
+        """Print one trial; the others of its group ended the same way."""
         result, *others = group
         title = f" ({result.name})" if result.name and result.name != result.case_id else ""
         if of > 1:
@@ -194,7 +194,7 @@ class ConsoleReport:
         )
         self._problem(result)
         self._scores(result)
-        # What was expected next to what came.
+        # What was expected next to what happened.
         for one in differences(result):
             self.terminal.say(styled(f"turn {one.turn}, {one.part}", "dim"), indent=2)
             for label, texts in (("expected", one.expected), ("got", one.actual)):
@@ -206,7 +206,7 @@ class ConsoleReport:
         if result.case_id in self.rerun:
             often = f" --trials {of}" if of > 1 else ""
             again = plain("  ", styled("again: ", "dim"), f"{self.rerun[result.case_id]}{often}")
-            # Only the terminal breaks the line, so that it can be copied in one piece.
+            # Only the terminal wraps the line, so that it can be copied in one piece.
             self.terminal.print(again, soft_wrap=True)
         self.terminal.print()
 
@@ -217,7 +217,7 @@ class ConsoleReport:
             self.terminal.say(label, result.error.message, indent=2)
         if result.status == "terminated":
             turns = number_of(result.turns, "turn")
-            limit = f"cut at its limit ({result.ended}) after {turns}"
+            limit = f"stopped at its limit ({result.ended}) after {turns}"
             self.terminal.say(styled(limit, STYLES["terminated"]), indent=2)
         for note in result.notes:
             self.terminal.say(note, indent=2)
@@ -234,7 +234,7 @@ class ConsoleReport:
             label = shown_outcome(outcome, self.terminal)
             why = f"{_why(outcome)}{mark(result, names[0])}"
             if result.broke and isinstance(outcome, Unmeasured):
-                why = "the trial broke"  # how was said above
+                why = "the trial broke"  # printed above
             reason = plain(styled(", ".join(names), "bold"), ": ", why)
             self.terminal.hang(label, reason, indent=2, width=label.cell_len + 2)
 
@@ -251,7 +251,7 @@ class ConsoleReport:
 
 
 class ConsoleText:
-    """The same as plain text, for a file."""
+    """The console report as plain text, for a file."""
 
     name: ClassVar[str] = "console"
     file: ClassVar[str] = "eval_report.txt"

@@ -1,4 +1,4 @@
-"""Why a case did not pass: what it expected and what came instead, and all of it as plain text."""
+"""Why a case did not pass: what it expected and what happened instead, as data and as plain text."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,11 +30,11 @@ CHECKED_BY = {
 def failure_text(result: CaseResult, *, again: str = "", whole: bool = False) -> str:
     """Why a case did not pass; `again` is the command that runs it again.
 
-    Long conversations are cut in the middle and long lines at their end, unless `whole` is set. Secrets
+    Long conversations are shortened in the middle and long lines at their end, unless `whole` is set. Secrets
     and control characters are replaced.
     """
-    # Before anything is cut: half a secret is not recognised. The case itself is needed to see what was
-    # expected, and a case with secrets is left out of a redacted result.
+    # Redact before shortening: half a secret is not recognised. The case itself is needed to show what was
+    # expected, but a redacted result leaves out a case with secrets.
     unmet = redactor().value(differences(result))
     [result] = redacted(Report([result]))
     lines = [f"case {result.label!r}: {result.status}"]
@@ -58,7 +58,7 @@ def _difference_lines(found: "Sequence[Difference]", whole: bool) -> Iterator[st
         for mark, said in (("-", one.expected), ("+", one.actual)):
             for text in said:
                 kept = text if whole else shortened(text, LONGEST)
-                # Further lines of a text start below its first.
+                # Further lines of the text are aligned with its first.
                 kept = kept.replace("\n", f"\n{' ' * (len(label) + 8)}")
                 yield f"  {label}  {mark} {kept}"
                 label = " " * len(label)
@@ -69,7 +69,7 @@ def _difference_lines(found: "Sequence[Difference]", whole: bool) -> Iterator[st
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One part of one turn's expectation, and what came instead; empty if that was not seen."""
+    """One part of one turn's expectation, and what happened instead; empty if that is unknown."""
 
     turn: int
     part: str
@@ -126,6 +126,6 @@ def _expected(expect: Expect, part: str) -> list[str] | None:
 
 
 def _calls(tools: Sequence[ToolCall | str]) -> list[str]:
-    """Calls as the evidence of metrics has them; a bare name takes any arguments."""
+    """Calls as in the evidence of metrics; a bare name matches any arguments."""
     shown = [f"{t}(…)" if isinstance(t, str) else call_text(t.tool, t.args) for t in tools]
     return shown or ["no calls"]

@@ -31,7 +31,7 @@ class JsonReport:
         baseline: Report | None = None,  # noqa: ARG002
         decision: Decision | None = None,
     ) -> Iterator[str]:
-        """The same in parts, which together are the whole text."""
+        """The JSON text in parts, so that a large report is never held as a whole."""
         options: dict[str, Any] = {"failures_only": self.failures_only, "indent": self.indent}
         return report_parts(report, decision=decision, **options)
 
@@ -42,5 +42,5 @@ class JsonReport:
         baseline: Report | None = None,  # noqa: ARG002
         decision: Decision | None = None,
     ) -> str:
-        """The same; a comparison with the baseline goes to a file of its own."""
+        """The report as JSON text; a comparison with the baseline goes to its own file."""
         return self.text(report, decision)

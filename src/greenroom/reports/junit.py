@@ -1,8 +1,8 @@
 """A report as JUnit XML, which every CI server reads.
 
-The shape is that of the Jenkins and Ant schemas: one suite, a test case for each trial. What these
-have no element for (scores, cost, tokens, tags, models of a case) stands in front of its transcript
-as `[[PROPERTY|name=value]]`, the usual way to write it.
+It follows the Jenkins and Ant schemas: one suite, a test case for each trial. What these have no element
+for (scores, cost, tokens, tags, models of a case) is written before its transcript as
+`[[PROPERTY|name=value]]`, a common convention.
 """
 
 import re
@@ -29,7 +29,7 @@ from greenroom.results.totals import by_case
 _LONGEST_ATTRIBUTE = 500
 _LONGEST_TEXT = 20_000
 _LEVEL = 2
-"""How deep a case stands in the file."""
+"""The indentation of a case in the file."""
 _BETWEEN = f"\n{'  ' * _LEVEL}"
 # Some servers act on text between double brackets, and fetch the file it names.
 _DOUBLE = re.compile(r"\[(?=\[)")
@@ -48,7 +48,7 @@ class JunitReport:
         baseline: Report | None = None,
         decision: Decision | None = None,
     ) -> str:
-        """All cases in one suite; among its properties is what changed, and what the gate said."""
+        """All cases in one suite; its properties include what changed, and the quality gate's verdict."""
         return "".join(self.parts(report, baseline=baseline, decision=decision))
 
     def parts(
@@ -58,14 +58,14 @@ class JunitReport:
         baseline: Report | None = None,
         decision: Decision | None = None,
     ) -> Iterator[str]:
-        """The same in parts, one for each trial, so that it is never held as a whole."""
+        """The XML in parts, one for each trial, so that it is never held as a whole."""
         clean = redacted(report)
         earlier = None if baseline is None else redacted(baseline)
         said = redacted_decision(decision)
         root = Xml.Element("testsuites", _totals(clean))
         suite = Xml.SubElement(root, "testsuite", _totals(clean) | _suite(clean))
         _properties(suite, _suite_facts(clean, earlier, said))
-        # The cases are put where this stands, which nothing else can be.
+        # A unique placeholder that marks where the cases go.
         gap = f"case-{urandom(16).hex()}"
         if len(clean):
             Xml.SubElement(suite, gap)
@@ -234,12 +234,12 @@ def _case_facts(result: CaseResult) -> Iterator[tuple[str, str]]:
 
 
 def _plain(text: str) -> str:
-    """Text from outside that no server takes for a command."""
+    """Text from outside, escaped so that no server treats it as a command."""
     return _DOUBLE.sub("[ ", text)
 
 
 def _inside(text: str) -> str:
-    """Text from outside within double brackets, which it cannot end."""
+    """Text from outside for use in double brackets, escaped so that it cannot close them."""
     return " ".join(re.sub(r"[\[\]|=]", "_", text).split())
 
 
@@ -249,4 +249,6 @@ def _attribute(text: str) -> str:
 
 
 def _cut(text: str) -> str:
-    return harmless(text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}\n… cut here")
+    return harmless(
+        text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}\n… shortened here"
+    )

@@ -28,7 +28,7 @@ from greenroom.results.totals import by_case
 from greenroom.results.trials import has_repeats, parting, passes, status_of, varied
 
 LIMIT = 65_536
-"""The longest comment that GitHub takes, counted in bytes, which are never fewer than characters."""
+"""The longest comment that GitHub accepts, in bytes, which are never fewer than characters."""
 
 _ROOM_FOR_NOTE = 200
 _MOST_MODELS = 5
@@ -50,7 +50,7 @@ class MarkdownReport:
     ) -> str:
         """Short first, details folded; `baseline` adds what changed since.
 
-        The mark in the heading is the gate's: without a `decision` there is none.
+        The mark in the heading is the quality gate's: without a `decision` there is none.
         """
         clean, said = redacted(report), redacted_decision(decision)
         changes = held_against(clean, None if baseline is None else redacted(baseline), said)
@@ -61,7 +61,7 @@ class MarkdownReport:
 
 
 def render_comparison(changes: Comparison, decision: Decision | None = None) -> str:
-    """A comparison alone as Markdown, without secrets; `decision` is what the gate said of it."""
+    """Only a comparison as Markdown, without secrets; `decision` is the quality gate's verdict on it."""
     clean = compare(
         redacted(changes.baseline),
         redacted(changes.current),
@@ -112,13 +112,13 @@ def _mark(decision: Decision) -> str:
 
 
 def _reasons(decision: Decision | None) -> str:
-    """Why the gate stayed shut, where it did."""
+    """Why the quality gate failed, if it did."""
     missed = [] if decision is None else [[inline(one.why, 400)] for one in decision.missed]
-    return table(["the gate stayed shut"], missed, "reasons") if missed else ""
+    return table(["the gate failed"], missed, "reasons") if missed else ""
 
 
 def _verdict(report: Report) -> str:
-    """How many passed, which says nothing about the gate."""
+    """How many passed; this says nothing about the gate."""
     counts = report.summary
     name = inline(report.name or report.evalset_id)
     verdict = f"{counts.passed} of {counts.evaluated} passed"
@@ -142,11 +142,11 @@ def _counts(report: Report) -> str:
 
 
 def _against(changes: Comparison, decision: Decision | None = None) -> str:
-    """The first line, which is read alone: whether it is worse than the baseline, and the gate shut."""
+    """The first line, which must make sense alone: whether it is worse than the baseline, and the gate's verdict."""
     mark, verdict = _compared(changes)
     if decision is None:
         return f"### {mark} {verdict}"
-    # The gate may be shut for something that a comparison does not look at.
+    # The gate may fail for a reason that a comparison does not cover.
     if decision.missed and mark not in "❌⛔":
         verdict = f"Gate missed. {verdict}"
     if decision.passed and mark != "✅":
@@ -155,7 +155,7 @@ def _against(changes: Comparison, decision: Decision | None = None) -> str:
 
 
 def _compared(changes: Comparison) -> tuple[str, str]:
-    """What the comparison alone comes to: its mark, and its words."""
+    """The mark and the words for the result of the comparison alone."""
     name = _name(changes)
     if why := changes.incomparable:
         return "⛔", f"Could not be compared: {why}"
@@ -174,7 +174,7 @@ def _name(changes: Comparison) -> str:
 
 
 def _worse(changes: Comparison) -> str:
-    """What got worse, without names, which follow below."""
+    """What got worse, without names, because those follow below."""
     found: list[str] = []
     rate, cases = changes.pass_rate, len(changes.regressed)
     if rate is not None and changes.trend == "worse":
@@ -211,7 +211,7 @@ def _rate_rows(changes: Comparison) -> Iterator[list[str]]:
 
 
 def _signed(value: float) -> str:
-    """A difference with a minus sign that is as wide as a plus."""
+    """A difference with its sign; the minus is as wide as the plus."""
     return f"{round(value):+d}".replace("-", "−") if round(value) else "0"
 
 
@@ -245,14 +245,14 @@ def _passes(*sides: Summary | None) -> str:
 
 def _small_print(changes: Comparison) -> str:
     lines = [f"{line.removesuffix('.')}." for line in remarks(changes)]
-    # What a report says of itself is text from outside.
+    # A report's own notes are text from outside.
     lines = [inline(line, 300) if line.startswith("note on the") else line for line in lines]
     if not changes.incomparable:
         lines.append("A run without any change is called worse at most 1 time in 20.")
     return f"<sub>{' '.join(lines)}</sub>" if lines else ""
 
 
-# What it took
+# What it used
 
 
 def _spent(report: Report, changes: Comparison | None) -> str:
@@ -282,7 +282,7 @@ def _named(models: Mapping[str, int]) -> str:
 
 
 def _flaky(report: Report) -> str:
-    """The cases that sometimes passed: how often, what differed, and where two trials part."""
+    """The flaky cases: how often they passed, what differed, and where two trials part."""
     if not has_repeats(report):
         return ""
     rows: list[list[str]] = []
@@ -298,7 +298,7 @@ def _flaky(report: Report) -> str:
 
 
 def _metrics(report: Report, changes: Comparison | None) -> str:
-    """A row for each metric; below it those of its arguments that found something, the worst first."""
+    """A row for each metric; below it its variants by argument that found something, the worst first."""
     moved = changes.metrics if changes is not None else {}
     rows: list[list[str]] = []
     for found in sorted(families(report.metrics).values(), key=lambda one: _urgency(one.whole)):

@@ -1,8 +1,8 @@
-"""Tables, folds and text from outside, as Markdown.
+"""Tables, folded sections and text from outside, as Markdown.
 
-Text from outside can neither act nor pass for ours. Inside a `<code>` element, with every special
-character written as an entity, it makes no links, images, mentions, references, headings or tables, and
-cannot leave its cell. Several lines stand in a fenced block whose fence is longer than any in the text.
+Text from outside can neither act nor look like ours. It is inside a `<code>` element, with every special
+character written as an entity, so it makes no links, images, mentions, references, headings or tables, and
+cannot leave its cell. Several lines go into a fenced block whose fence is longer than any in the text.
 """
 
 import re
@@ -18,12 +18,12 @@ _TICKS = re.compile(r"`+")
 
 
 def folded(summary: str, body: str) -> str:
-    """What a reader opens by its summary."""
+    """A section that is folded under its summary."""
     return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], noun: str) -> str:
-    """The rows as a table; of too many the first ones, and how many more there are."""
+    """The rows as a table; if there are too many, the first ones and how many more there are."""
     lines = [_line(columns), _line(["---"] * len(columns))]
     room = _MOST_BYTES
     for number, row in enumerate(rows):
@@ -40,14 +40,14 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def inline(text: str, longest: int = 120) -> str:
-    """A text on one line."""
+    """Text from outside on one line."""
     line = " ".join(harmless(text).split())
     said = _SPECIAL.sub(lambda found: f"&#{ord(found[0])};", shortened(line, longest))
     return f"<code>{said}</code>" if said else ""
 
 
 def block(text: str) -> str:
-    """A text of several lines."""
+    """Text from outside of several lines."""
     said = harmless(text)
     longest = max((len(ticks) for ticks in _TICKS.findall(said)), default=0)
     fence = "`" * max(3, longest + 1)

@@ -1,4 +1,4 @@
-"""A report as a notebook shows it: a heading and a table, as HTML that brings nothing else along."""
+"""A report as a notebook shows it: a heading and a table, as self-contained HTML."""
 
 from collections.abc import Iterator
 from html import escape
@@ -19,14 +19,14 @@ _COLOURS = {"passed": "#1a7f37", "failed": "#cf222e", "error": "#9a6700"}
 
 
 class NotebookReport:
-    """Renders a report as a fragment of HTML, without scripts or styles of its own."""
+    """Renders a report as a fragment of HTML, without scripts or style sheets."""
 
     name: ClassVar[str] = "notebook"
     file: ClassVar[str] = "eval_report.fragment.html"
 
     def render(self, report: Report, *, baseline: Report | None = None) -> str:
         """The counts, and a row for each trial; of very many, those that did not pass come first."""
-        del baseline  # a table of one run; `compare` says what changed
+        del baseline  # this is a table of one run; `compare` shows what changed
         report = redacted(report)
         rows = list(report.results)
         if len(rows) > _MOST_ROWS:

@@ -33,9 +33,9 @@ def write_reports(
 ) -> list[Path]:
     """Write a report in several formats, each file whole or not at all, and say where they are.
 
-    A format without a path of its own goes to `output`: a folder, or the file itself if there is
-    only one such format. One that fails keeps no other from being written; BadFile names it.
-    `decision` is what the gate said of the run, and so what every file says of it.
+    A format without its own path goes to `output`: a folder, or the file itself if there is only one
+    such format. If one fails, the others are still written; BadFile names it. `decision` is the quality
+    gate's verdict on the run, which every file shows.
     """
     places = destinations(formats, output)
     shown = RenderedParts.of(report, baseline, decision)
@@ -70,7 +70,7 @@ def destinations(formats: Formats, output: str | Path = ".") -> list[Destination
     """Which reporter writes where; two that would write to one file are an error."""
     asked = [(load_reporter(name), path) for name, path in _pairs(formats)]
     if not asked:
-        raise BadInput(f"no report format was named; known are {', '.join(reporter_names())}.")
+        raise BadInput(f"no report format was named; use one of: {', '.join(reporter_names())}.")
     together = sum(path is None for _, path in asked)
     found = [
         Destination(reporter, _shared(reporter, output, together) if path is None else Path(path))
@@ -99,7 +99,7 @@ def _pairs(formats: Formats) -> Iterator[tuple[str, str | Path | None]]:
 
 
 def _shared(reporter: Reporter, output: str | Path, together: int) -> Path:
-    """What `--output` means to one of so many formats."""
+    """The path that `--output` means for one of several formats."""
     place = Path(output)
     if together > 1 and place.is_file():
         raise BadInput(

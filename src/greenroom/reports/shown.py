@@ -1,4 +1,4 @@
-"""Which cases of a report a reader is shown where there are very many."""
+"""Which cases of a report are shown if there are very many."""
 
 from dataclasses import replace
 from heapq import heappop, heappush
@@ -10,13 +10,13 @@ from greenroom.results.totals import by_case
 from greenroom.results.trials import status_of
 
 MOST_TRIALS = 10_000
-"""So many can be looked through; a page of so many opens in seconds."""
+"""At most this many trials are shown: a reader can look through them, and the page opens in seconds."""
 
 _RANK = {status: -rank for rank, status in enumerate(WORST)}
 
 
 class WorstCases:
-    """Of the cases that are added one after the other all, or of very many trials those that ended worst."""
+    """Collects cases: all of them, or if there are very many trials, those that ended worst."""
 
     def __init__(self, most: int = 0) -> None:
         self._most = most or MOST_TRIALS
@@ -25,7 +25,7 @@ class WorstCases:
         self.added = 0
 
     def add(self, case_id: str, status: str, trials: int) -> None:
-        """One more case, with so many trials. The worst is kept, however many it has."""
+        """Add a case with its number of trials. The worst case is kept, however many trials it has."""
         heappush(self._kept, (_RANK.get(status, 0), -self.added, case_id, trials))
         self.added += 1
         self._trials += trials

@@ -1,4 +1,4 @@
-"""The table of a report: a row for each case, a column for each metric as long as there is room.
+"""The table of a report: a row for each case, a column for each metric if there is room.
 
 Where cases ran several times, a row says how many of the trials passed and what differed between them.
 """
@@ -37,7 +37,7 @@ _HEADERS = (18, 10)
 """How wide a metric's name may be, tried in this order."""
 _WIDEST = 200
 _MANY = 500
-"""A table of more rows is not left to rich, which takes a millisecond for each."""
+"""Longer tables are laid out without rich, which takes a millisecond per row."""
 _NARROWEST_COLUMN = 8
 _LONGEST_LIST = 40
 _MOST_MEMBERS = 10
@@ -49,7 +49,7 @@ _RULE = "─-"
 
 Metrics = Mapping[str, Family]
 Cell = tuple[str, str]
-"""A text and its style."""
+"""A string and its style."""
 Brush = Callable[[str], tuple[str, str]]
 
 
@@ -74,7 +74,7 @@ def summary_table(report: Report, metrics: Metrics, terminal: Terminal) -> Table
 
 
 def _table(report: Report, terminal: Terminal, metrics: Mapping[str, Text] | None) -> Table:
-    """With a column for each of `metrics`, or with one that counts them when there are too many."""
+    """The table with a column for each of `metrics`, or with one that counts them if there are too many."""
     table = _empty_table()
     for name in ("case", "status"):
         table.add_column(name, overflow="fold", vertical="bottom")
@@ -98,7 +98,7 @@ def _empty_table() -> Table:
 
 
 def quick_table(report: Report, metrics: Metrics, terminal: Terminal) -> Iterator[str]:
-    """The same as lines, laid out without rich; the first column shrinks where there is no room."""
+    """The table as lines, laid out without rich; the first column shrinks if there is no room."""
     room = min(terminal.width, _WIDEST)
     for header in _HEADERS if len(metrics) * _NARROWEST_COLUMN < room else ():
         columns = {name: _header(name, header) for name in metrics}
@@ -147,7 +147,7 @@ def shown_outcome(outcome: Outcome, terminal: Terminal) -> Text:
 
 
 def _cell(outcomes: Mapping[str, Outcome], terminal: Terminal) -> Text:
-    """What the metrics of one name came to; several with other arguments are counted."""
+    """The outcome of the metrics of one name; several with different arguments are counted."""
     if not outcomes:
         return Text()
     if len(outcomes) == 1:
@@ -172,7 +172,7 @@ def _mark(good: bool, terminal: Terminal) -> str:
 
 
 def _header(name: str, widest: int) -> Text:
-    """A metric's name, broken where its words end rather than where the column does."""
+    """A metric's name, wrapped between its words instead of at the column's edge."""
     lines = [""]
     for piece in re.findall(r"[^\s_.,(-]*[\s_.,(-]?", harmless(name)):
         for start in range(0, len(piece), widest):
@@ -184,9 +184,9 @@ def _header(name: str, widest: int) -> Text:
 
 
 def metric_summaries(metrics: Metrics, *, whole: bool = False) -> Iterator[tuple[Text, Text]]:
-    """A line for each metric over all cases, and for those of its arguments that found something.
+    """A line for each metric over all cases, and for its variants by argument that found something.
 
-    Of very many metrics, only those that found something are listed. `whole` lists all arguments.
+    If there are very many metrics, only those that found something are listed. `whole` lists all variants.
     """
     shown = metrics
     if len(metrics) > _LONGEST_LIST:
@@ -283,7 +283,7 @@ class Rows:
         self._right = len(titles) - right
 
     def add(self, row: Sequence[Cell]) -> None:
-        """One row more."""
+        """Add a row."""
         self._rows.append(row)
         for place, (text, _) in enumerate(row):
             if (width := _length(text)) > self._widths[place]:
@@ -295,7 +295,7 @@ class Rows:
         return sum(self._widths) + len(_BETWEEN) * (len(self._widths) - 1)
 
     def lines(self, terminal: Terminal) -> Iterator[str]:
-        """The table, painted for a terminal; what its first column has no room for goes on below."""
+        """The table, coloured for a terminal; the first column wraps if it is too narrow."""
         widths, brush = list(self._widths), lru_cache(terminal.brush)
         if (over := self.width - terminal.width) > 0:
             widths[0] = min(widths[0], max(widths[0] - over, _NARROWEST))

@@ -28,7 +28,7 @@ class Terminal(Console):
         super().__init__(
             file=file,
             width=fixed,
-            # Without a height too, the terminal would be measured again for every line.
+            # A height is given too, or the terminal would be measured again for every line.
             height=_HEIGHT if fixed else None,
             markup=False,
             emoji=False,
@@ -41,7 +41,7 @@ class Terminal(Console):
         return self.options.ascii_only
 
     def on_broken_pipe(self) -> None:
-        """A closed pipe ends the printing and leaves the exit code as it is."""
+        """Stop printing when the pipe is closed, without changing the exit code."""
         self.quiet = True
         os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
@@ -50,20 +50,20 @@ class Terminal(Console):
         return self.measure(table, options=self.options.update(width=_UNWRAPPED)).maximum
 
     def say(self, *parts: str | Text, indent: int = 0) -> None:
-        """Print a line without control characters; what does not fit goes on below with the same indent."""
+        """Print a line without control characters; it wraps with the same indent."""
         self.hang(Text(), plain(*parts), indent)
 
     def say_lines(self, text: str) -> None:
-        """Print lines that may be indented; what does not fit stands below with the same indent."""
+        """Print lines that may be indented; each wraps with its own indent."""
         for line in text.splitlines():
             words = line.lstrip(" ")
             self.say(words, indent=len(line) - len(words))
 
     def hang(self, label: Text, body: Text, indent: int = 0, width: int = 0) -> None:
-        """Print `body` next to `label`, in a column of its own."""
+        """Print `body` next to `label`, in its own column."""
         column = indent + width
         room = max(self.width - column, 20)
-        # Most lines fit, and wrapping one takes longer than all the rest.
+        # Most lines fit, and wrapping takes longer than everything else here.
         fits = "\n" not in body.plain and body.cell_len <= room
         for number, line in enumerate([body] if fits else body.wrap(self, room) or [Text()]):
             left = label if number == 0 else Text()
@@ -77,7 +77,7 @@ class Terminal(Console):
         self.print(Segments([Segment(f"{line}\n") for line in lines]), soft_wrap=True, end="")
 
     def brush(self, style: str) -> tuple[str, str]:
-        """The codes before and after a text that give it a style on this terminal."""
+        """The codes before and after text that give it a style on this terminal."""
         with self.capture() as painted:
             self.print(Text("|", style), end="")
         before, _, behind = painted.get().partition("|")
@@ -85,7 +85,7 @@ class Terminal(Console):
 
 
 def plain(*parts: str | Text) -> Text:
-    """One text from several, with control characters escaped and no markup read."""
+    """One text made of several, with control characters escaped and markup ignored."""
     whole = Text()
     for part in parts:
         whole.append(part if isinstance(part, Text) else harmless(part))
@@ -93,5 +93,5 @@ def plain(*parts: str | Text) -> Text:
 
 
 def styled(text: str, style: str) -> Text:
-    """A text in a style, with control characters escaped."""
+    """Text in a style, with control characters escaped."""
     return Text(harmless(text), style)

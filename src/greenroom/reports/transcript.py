@@ -1,4 +1,4 @@
-"""A run as a conversation, line by line."""
+"""A trial as a conversation, line by line."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -30,18 +30,18 @@ ENDS: dict[EndReason, str] = {
     "state_matches": "the state that the case waits for was reached",
     "max_turns": "the turn limit was reached",
     "max_seconds": "the time limit was reached",
-    "error": "the run broke",
+    "error": "the trial broke",
 }
 
 LONGEST = 240
-"""How many characters of a text are usually shown."""
+"""How many characters of a line are usually shown."""
 
 Who = Literal["user", "agent", "tool", "user's tool", "refused", "end"]
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Who speaks or acts, what came of it, and the source of an answer."""
+    """Who speaks or acts, the result, and the source of an answer."""
 
     who: Who
     text: str
@@ -64,7 +64,7 @@ def transcript(ledger: Ledger) -> list[Line]:
 
 
 def conversation(result: CaseResult) -> list[Line]:
-    """A result's run as a conversation, from its ledger or from the steps that were kept without one."""
+    """A result's trial as a conversation, from its ledger or from the steps that were kept without one."""
     if (ledger := result.ledger_or_none) is not None:
         return transcript(ledger)
     return [line for step in result.trajectory for line in _kept(step)]
@@ -87,7 +87,7 @@ def abridged(
     last: int = 18,
     longest: int = LONGEST,
 ) -> Iterator[Line | Omitted]:
-    """The lines; unless `whole`, long conversations are cut in the middle and long lines at their end."""
+    """The lines; unless `whole`, long conversations are shortened in the middle and long lines at their end."""
     left_out = len(lines) - first - last
     for number, line in enumerate(lines):
         if whole:
@@ -105,7 +105,7 @@ def retold(lines: Sequence[Line], *, hint: str = "", **cut: Any) -> Iterator[str
             yield f"{line}{hint}"
             continue
         source = f"  ({line.source})" if line.source else ""
-        # Only the speaker stands at the beginning of a line.
+        # Only the speaker is at the beginning of a line, so continuation lines are indented.
         text = line.text.replace("\n", f"\n{' ' * 13}")
         yield f"{line.who:<11}  {text}{source}"
 
@@ -132,7 +132,7 @@ def _lines(event: Event, index: VoiceIndex) -> Iterator[Line]:
 
 def _call(called: ToolCalled, end: ToolReturned | ToolFailed | None) -> Line:
     shown = as_called(called.tool, called.args)
-    # The source of an answer matters for the agent's tools only.
+    # The source of an answer matters only for the agent's tools.
     ours = called.voice == "agent"
     who: Who = "tool" if ours else "user's tool"
     match end:
@@ -146,7 +146,7 @@ def _call(called: ToolCalled, end: ToolReturned | ToolFailed | None) -> Line:
 
 
 def _answers(event: Answered) -> Iterator[Line]:
-    """Where several questions are answered at once, each answer names its question."""
+    """The lines of an answer; if several questions are answered at once, each names its question."""
     several = len(event.answers) > 1
     for answer in event.answers:
         yield Line("user", _said(answer.value), f"answers {answer.tool}" if several else "")

@@ -46,7 +46,7 @@ def dollars(cost: float) -> str:
 
 
 class Priced(Protocol):
-    """What something cost if that is known, and the least that it was."""
+    """What something cost if that is known, and the known minimum."""
 
     @property
     def cost(self) -> float | None: ...
@@ -56,7 +56,7 @@ class Priced(Protocol):
 
 
 def at_least(spent: Priced) -> str:
-    """What was spent, or that this is unknown, with the least that it was."""
+    """What was spent; if that is unknown, the known minimum."""
     if spent.cost is not None:
         return dollars(spent.cost)
     return f"unknown, at least {dollars(spent.known_cost)}" if spent.known_cost else "unknown"

@@ -1,4 +1,4 @@
-"""Runs as OpenTelemetry spans and metrics, while they go. Needs the extra `otel`."""
+"""Exports runs live as OpenTelemetry spans and metrics. Needs the extra `otel`."""
 
 from greenroom.errors import MissingExtra
 from greenroom.installation import how_to_install

@@ -1,4 +1,4 @@
-"""What spans say of a run, an agent and a model: the conventions' names first, ours for the rest."""
+"""Attributes of spans for a trial, an agent and a model: by the conventions, with our own for the rest."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from greenroom.ledger.snapshots import called_in
 from greenroom.world.middleware.current import Run
 
 Attributes = dict[str, str | int | float]
-"""What a span says, by the names of the conventions."""
+"""The attributes of a span, by their names in the conventions."""
 
 _PROVIDERS: Final = {
     **{name: name for name in ("openai", "anthropic", "cohere", "deepseek", "groq", "perplexity")},
@@ -23,7 +23,7 @@ _PROVIDERS: Final = {
     "mistral": "mistral_ai",
     "grok": "x_ai",
 }
-"""What stands before a colon in a model's name, and how the conventions call it."""
+"""The prefixes of model names before the colon, and the provider names of the conventions."""
 
 
 def about_run(run: Run) -> Attributes:
@@ -40,13 +40,13 @@ def about_run(run: Run) -> Attributes:
     if first is not None and is_object(first.case):
         found["greenroom.case.id"] = str(first.case.get("id", ""))
         found["greenroom.trial"] = first.trial
-        # Trials of a case, and those of later runs, are conversations of their own.
+        # Each trial of a case, in each run, is a separate conversation.
         found["gen_ai.conversation.id"] = f"{run_id}#{first.trial}@{first.at:.6f}"
     return found
 
 
 def about_agent(run: Run) -> Attributes:
-    """Which agent is at work; a flow is called by its parts."""
+    """Which agent is running; a flow is named by its parts."""
     first = started(run.ledger)
     name = called_in(first.agent) if first is not None and is_object(first.agent) else ""
     found = {"gen_ai.operation.name": "invoke_agent", **about_run(run)}
@@ -54,7 +54,7 @@ def about_agent(run: Run) -> Attributes:
 
 
 def about_model(model: str) -> dict[str, str]:
-    """A model by its provider, where its name says that."""
+    """A model and its provider, if its name contains that."""
     provider, _, name = model.partition(":")
     if not name or provider not in _PROVIDERS:  # "llama3:8b" names no provider
         return {"gen_ai.request.model": model}

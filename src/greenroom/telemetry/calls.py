@@ -1,4 +1,4 @@
-"""One question to a model or call of a tool, and the span that stands for it."""
+"""One model request or tool call, and its span."""
 
 from contextvars import ContextVar
 from time import perf_counter
@@ -24,7 +24,7 @@ from greenroom.world.world import ToolRequest
 
 
 class Call:
-    """A call under way. Its events say what came of it."""
+    """A call in progress. Its events say how it ends."""
 
     def __init__(self, asked: ModelRequest | ToolRequest, content_chars: int, run: Run) -> None:
         self._chars = content_chars
@@ -75,12 +75,12 @@ class Call:
         return found
 
     def write(self, attributes: Attributes) -> None:
-        """Add to the span; what a framework wrote itself stays."""
+        """Add attributes to the span, but keep what a framework wrote itself."""
         known: Any = (getattr(self.span, "attributes", None) or {}) if not self.is_own else {}
         self.span.set_attributes({key: v for key, v in attributes.items() if key not in known})
 
     def happened(self, event: Event) -> None:
-        """Write down what an event says of this call."""
+        """Record what an event says about this call."""
         match event:
             case ModelReplied():
                 self._replied = event
@@ -114,7 +114,7 @@ class Call:
         return found
 
     def fail(self, error_type: str, error: str) -> None:
-        """The call failed; what the error says is written only where content is."""
+        """The call failed; the error's message is written only if content is."""
         if self._failed:
             return
         self._failed = error_type or "_OTHER"
@@ -136,4 +136,4 @@ class Call:
 
 
 CALL: Final = ContextVar["Call | None"]("greenroom_call_span", default=None)
-"""The call that is being made."""
+"""The current call."""

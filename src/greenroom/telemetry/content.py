@@ -1,4 +1,4 @@
-"""Messages as the conventions write them: JSON texts of roles and parts."""
+"""Messages in the format of the conventions: JSON strings of roles and parts."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,7 +8,7 @@ from greenroom.ledger.messages import Message, ToolCall
 from greenroom.models.model import ModelRequest
 
 CUT = "…[cut]"
-"""Ends a text that was too long to be written whole."""
+"""The end of a string that was too long and was shortened."""
 
 
 def messages_of(messages: Iterable[Message]) -> Iterator[dict[str, object]]:
@@ -34,7 +34,7 @@ def tools_of(request: ModelRequest) -> list[dict[str, object]]:
 
 
 def written(value: object, most: int) -> str:
-    """A value as JSON; what is longer than `most` characters is cut, and says so."""
+    """A value as JSON, shortened with a mark if it is longer than `most` characters."""
     if isinstance(value, str):
         text = value
     elif isinstance(value, Iterator):
@@ -45,7 +45,7 @@ def written(value: object, most: int) -> str:
 
 
 def _listed(values: Iterator[object], most: int) -> str:
-    """As much of a list as will be kept: a conversation grows with every question."""
+    """A list as JSON, encoded only as far as it will be kept: a conversation grows with every request."""
     parts: list[str] = []
     for value in values:
         parts.append(json.dumps(value, default=repr, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""Exporters that reach their endpoint while a rehearsal is open, which nothing else does, and send no secrets."""
+"""Exporters that may reach their endpoint through the fence of a rehearsal, and send no secrets."""
 
 import json
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ class _Said(TypedDict):
 
 
 class FencedExporter(SpanExporter):
-    """Another exporter, let through the fence of a rehearsal while it exports, and given no secrets.
+    """Wraps another exporter: lets it through the fence of a rehearsal while it exports, without secrets.
 
-    Without it, what an exporter sends while a case runs is refused and lost. The fence opens for this
-    exporter's own work only, and only to its endpoint if it has one. Secrets in spans, also in those of
-    frameworks, are replaced as in everything that leaves: `[redacted:NAME]`.
+    Without it, what an exporter sends while a case runs is refused and lost. The fence opens only for this
+    exporter's own work, and only to its endpoint if it has one. Secrets in spans, including those of
+    frameworks, are replaced as in all output: `[redacted:NAME]`.
     """
 
     def __init__(self, inner: SpanExporter) -> None:
@@ -59,7 +59,7 @@ class FencedExporter(SpanExporter):
 
 
 class FencedMetricExporter(MetricExporter):
-    """The same for metrics."""
+    """Wraps another metric exporter: lets it through the fence of a rehearsal while it exports."""
 
     def __init__(self, inner: MetricExporter) -> None:
         self.inner: Any = inner
@@ -85,7 +85,7 @@ class FencedMetricExporter(MetricExporter):
 
 
 def _without_secrets(spans: Sequence[ReadableSpan]) -> Sequence[ReadableSpan]:
-    """The spans as they may leave; one that holds no secret is handed on as it is."""
+    """The spans without secrets; a span that holds none is passed on as it is."""
     said = [_said(span) for span in spans]
     clean = redactor().value(_encodable(said))
     if clean is said:
@@ -97,7 +97,7 @@ def _without_secrets(spans: Sequence[ReadableSpan]) -> Sequence[ReadableSpan]:
 
 
 def _encodable(said: list[_Said]) -> list[_Said]:
-    """The same without halves of surrogate pairs: a model may write one, and a whole batch would be lost."""
+    """The words without unpaired surrogates: a model may write one, and the whole batch would be lost."""
     text = json.dumps(said, ensure_ascii=False, default=str)
     try:
         text.encode()
@@ -107,7 +107,7 @@ def _encodable(said: list[_Said]) -> list[_Said]:
 
 
 def _said(span: ReadableSpan) -> _Said:
-    """Whatever of a span may hold words."""
+    """All parts of a span that may hold text."""
     return {
         "name": span.name,
         "attributes": dict(span.attributes or {}),
@@ -117,7 +117,7 @@ def _said(span: ReadableSpan) -> _Said:
 
 
 def _saying(span: ReadableSpan, said: _Said) -> ReadableSpan:
-    """The same span with other words."""
+    """A copy of the span with other text."""
     return ReadableSpan(
         said["name"],
         span.context,
@@ -138,7 +138,7 @@ def _saying(span: ReadableSpan, said: _Said) -> ReadableSpan:
 
 
 def hosts_of(exporter: object) -> tuple[str, ...] | None:
-    """Where an exporter sends to, as `host:port`; None where it does not say."""
+    """Where an exporter sends to, as `host:port`; None if it does not say."""
     endpoint = getattr(exporter, "_endpoint", None)
     if not isinstance(endpoint, str):
         return None

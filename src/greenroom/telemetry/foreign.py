@@ -1,4 +1,4 @@
-"""The spans of frameworks: which of them stands for the call that is being made."""
+"""The spans of frameworks: finds the one that represents the current call."""
 
 import sys
 from typing import Any, Final, Literal
@@ -17,31 +17,31 @@ _NAMES: Final = {
 }
 _KINDS: Final = {"chat": "LLM", "execute_tool": "TOOL"}
 COUNTS_TOKENS: Final = frozenset(("gcp.vertex.agent", "pydantic-ai"))
-"""Who records the tokens of a call as a metric, by the scope of its spans."""
+"""Scopes of frameworks that record the tokens of a call as a metric themselves."""
 TAKES_TIMES: Final = frozenset(("gcp.vertex.agent",))
-"""Who records how long a call took."""
+"""Scopes of frameworks that record the duration of a call themselves."""
 MAY_TRACE: Final = frozenset(("google-adk", "pydantic-ai", "langgraph"))
-"""Backends whose frameworks may write spans of their own."""
+"""Backends whose frameworks may write their own spans."""
 ALWAYS_TRACES: Final = frozenset(("google-adk",))
-"""Those that do so whenever the process has a provider."""
+"""Backends whose frameworks write spans whenever the process has a provider."""
 
 
 def scope_of(span: Span) -> str:
-    """Who wrote a span."""
+    """The instrumentation scope of a span."""
     return str(getattr(getattr(span, "instrumentation_scope", None), "name", ""))
 
 
 def is_foreign(span: Span) -> bool:
-    """Whether a span was opened by another tracer, and is being written."""
+    """Whether a span was opened by another tracer, and is being recorded."""
     return span.is_recording() and scope_of(span) != OURS
 
 
 def span_for(operation: Operation, name: str) -> Span | None:
-    """The framework's own span of the call that is being made; None if it has none."""
+    """The framework's own span of the current call; None if it has none."""
     current = trace.get_current_span()
     if is_foreign(current) and _stands_for(current, operation, name):
         return current
-    # What OpenInference writes for LangChain, which never makes a span the current one.
+    # OpenInference's spans for LangChain, which are never made the current span.
     module = sys.modules.get("openinference.instrumentation.langchain")
     get_current_span: Any = getattr(module, "get_current_span", None)
     found = None if get_current_span is None else get_current_span()
@@ -56,6 +56,6 @@ def _stands_for(span: Span, operation: Operation, name: str) -> bool:
         if said not in _NAMES[operation]:
             return False
     elif first not in _NAMES[operation]:
-        # google-adk says what a tool's span is only when it ends; till then its name does.
+        # google-adk writes the kind of a tool's span only at its end; until then its name shows it.
         return attributes.get("openinference.span.kind") == _KINDS[operation]
     return operation != "execute_tool" or rest in ("", name)

@@ -1,4 +1,4 @@
-"""What is counted over all runs: money, tokens, times, errors, refusals, broken contracts."""
+"""Metrics over all runs: cost, tokens, durations, errors, refusals, broken contracts."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -53,7 +53,7 @@ class Meters:
         )
 
     def happened(self, event: Event, voice: str) -> None:
-        """Count what an event tells of the agent, its user or a judge."""
+        """Count what an event says about the agent, its user or a judge."""
         match event:
             case ModelReplied(paid=float() as cost) if cost > 0:
                 labels = {"gen_ai.agent.name": event.agent, "gen_ai.request.model": event.model}

@@ -1,4 +1,4 @@
-"""Where spans and metrics go: what was given, what the process has, or what the environment says."""
+"""Where spans and metrics go: to the given provider, that of the process, or one from the environment."""
 
 import asyncio
 import os
@@ -32,16 +32,16 @@ _ENDPOINTS: Final = {
 Kind = Literal["otlp", "console", "none"]
 _KINDS: Final = get_args(Kind)
 _SECONDS: Final = 3.0
-"""How long a batch may take if the environment does not say: the end of a run waits for its last one."""
+"""Seconds that a batch may take by default: the end of a run waits for its last one."""
 _PATIENCE: Final = 0.5
 _SLOW: Final = WeakSet[Any]()
-"""Providers that have made the end of a run wait."""
+"""Providers that have already delayed the end of a run."""
 
 
 def tracer_provider(given: TracerProvider | None, kind: str | None = None) -> TracerProvider:
-    """The provider that was given, the one of the process, or one made as the environment says.
+    """The provider that was given, the one of the process, or a new one as the environment says.
 
-    One that is made becomes the one of the process, so that frameworks write into the same traces.
+    A new one becomes that of the process, so that frameworks write into the same traces.
     """
     if given is not None:
         _warn_of_unfenced(given)
@@ -61,7 +61,7 @@ def tracer_provider(given: TracerProvider | None, kind: str | None = None) -> Tr
     if kind == "otlp":
         made.add_span_processor(BatchSpanProcessor(FencedExporter(_otlp("trace"))))
     elif kind == "console":
-        # Not among what a command prints for other programs.
+        # Not on standard output, which other programs may read.
         exporter = FencedExporter(ConsoleSpanExporter(out=sys.stderr))
         made.add_span_processor(SimpleSpanProcessor(exporter))
     trace.set_tracer_provider(made)
@@ -69,7 +69,7 @@ def tracer_provider(given: TracerProvider | None, kind: str | None = None) -> Tr
 
 
 def meter_provider(given: MeterProvider | None, kind: str | None = None) -> MeterProvider:
-    """The same for metrics; where there is nowhere to send them, they are not kept."""
+    """The meter provider, found in the same way; without a destination, metrics are dropped."""
     known = metrics.get_meter_provider()
     if given is not None:
         return given
@@ -87,10 +87,10 @@ def meter_provider(given: MeterProvider | None, kind: str | None = None) -> Mete
 
 
 async def flush(*providers: object) -> None:
-    """Send what providers still hold.
+    """Send what providers still have buffered.
 
-    One that was slow once, such as one whose collector is down, is not waited for again: it sends in a
-    thread of its own, at the latest when the process ends.
+    A provider that was slow once, for example because its collector is down, is not waited for again: it
+    sends in its own thread, at the latest when the process ends.
     """
 
     async def send(provider: Any) -> None:
@@ -106,18 +106,18 @@ async def flush(*providers: object) -> None:
 
 
 def _wanted(signal: str, given: str | None) -> str | None:
-    """The kind of exporter that the caller or the environment asks for; None if they do not."""
+    """The kind of exporter that the caller or the environment asks for; None if neither does."""
     variable = f"OTEL_{signal.upper()}_EXPORTER"
     kind = os.environ.get(variable, "").strip().lower()
     if given is not None:
-        # The environment may still switch off one of the two.
+        # The environment may still switch off spans or metrics.
         variable, kind = "spans(exporter=...)", kind if kind == "none" else given
     if not kind:
         return "otlp" if any(map(os.environ.get, _ENDPOINTS[signal])) else None
     if kind not in _KINDS:
         raise BadInput(
-            f"{variable}={kind!r} is not known here; set one of {', '.join(_KINDS)}, or give "
-            f"spans(provider=...) with an exporter of your own."
+            f"{variable}={kind!r} is not known here; set one of {', '.join(_KINDS)}, or pass "
+            f"spans(provider=...) with your own exporter."
         )
     return kind
 
@@ -130,8 +130,8 @@ def _otlp(signal: str) -> Any:
             break
     if protocol not in ("", "http/protobuf"):
         raise BadInput(
-            f"{variable}={protocol!r} is not built in. Set it to http/protobuf, which collectors take at "
-            f"port 4318, or give spans(provider=...) with an exporter of your own in a FencedExporter."
+            f"{variable}={protocol!r} is not built in. Set it to http/protobuf, which collectors accept at "
+            f"port 4318, or pass spans(provider=...) with your own exporter in a FencedExporter."
         )
     variables = ("OTEL_EXPORTER_OTLP_TIMEOUT", f"OTEL_EXPORTER_OTLP_{signal.upper()}S_TIMEOUT")
     seconds = None if any(map(os.environ.get, variables)) else _SECONDS
@@ -151,7 +151,7 @@ def _otlp(signal: str) -> Any:
 
 
 def _warn_of_unfenced(provider: object) -> None:
-    """Say which exporters of a provider would be refused while a case runs."""
+    """Warn about exporters of a provider that would be refused while a case runs."""
     processors: Any = getattr(provider, "_active_span_processor", None)
     for processor in cast("tuple[Any, ...]", getattr(processors, "_span_processors", ())):
         exporter = getattr(processor, "span_exporter", None)

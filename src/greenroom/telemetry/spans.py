@@ -1,7 +1,7 @@
-"""A run as spans while it goes, by the conventions for generative AI.
+"""Writes a running trial as spans, by the conventions for generative AI.
 
-Where a framework writes spans of its own, those are given more attributes; a span is opened only
-where there is none. Nothing of ours stands inside a framework's own tree.
+If a framework writes its own spans, those get more attributes; a span is opened only where there is none.
+None of our spans is inside a framework's own tree.
 """
 
 import os
@@ -54,14 +54,14 @@ def spans(
     link: str | None = None,
     exporter: Kind | None = None,
 ) -> "Spans":
-    """Writes runs as OpenTelemetry spans and metrics: give it in `middleware=[...]`.
+    """Writes runs as OpenTelemetry spans and metrics: pass it in `middleware=[...]`.
 
     Spans go to `provider`, else to that of the process, else where `exporter` ("otlp", "console" or "none")
     or the environment says: OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT and the like.
     What is said, asked and returned is written only with `content=True`, or if
-    OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks for it; texts are cut at `content_chars`.
+    OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks for it; strings are shortened to `content_chars`.
     `case_span=False` leaves out the span around each conversation, and with it the verdicts. `link`, or
-    GREENROOM_TRACE_LINK, is where a trace can be looked at, with {trace_id} in it: reports lead there.
+    GREENROOM_TRACE_LINK, is the URL of a trace, with {trace_id} in it: reports link to it.
     """
     link = os.environ.get("GREENROOM_TRACE_LINK", "") if link is None else link
     if type(content_chars) is not int or content_chars < 1:
@@ -76,13 +76,13 @@ def spans(
 def otlp() -> "Spans":
     """`spans()` to an OTLP collector: the one that OTEL_EXPORTER_OTLP_ENDPOINT names, else one on this machine.
 
-    The same as `--telemetry otlp` on the command line.
+    On the command line: `--telemetry otlp`.
     """
     return spans(exporter="otlp")
 
 
 def console() -> "Spans":
-    """`spans()` printed on the terminal as JSON; the same as `--telemetry console`."""
+    """`spans()` printed on the terminal as JSON; on the command line: `--telemetry console`."""
     return spans(exporter="console")
 
 
@@ -95,7 +95,7 @@ def _asked_for_content() -> bool:
 
 
 def _within(run: Run) -> Context | None:
-    """The trial whose judges are at work, as a parent: its own span is over."""
+    """The trial whose judges are running, as a parent: its own span has ended."""
     known = [] if run.judged is None else traces(run.judged)
     if not known:
         return None
@@ -126,7 +126,7 @@ class Spans(Middleware):
 
     @contextmanager
     def around_run(self) -> Generator[None]:
-        """A span for the conversation, which stands for something that no framework has."""
+        """A span for the conversation, which no framework has."""
         run, begun = current_run(), perf_counter()
         try:
             if not self._case_span:
@@ -164,10 +164,10 @@ class Spans(Middleware):
 
     @contextmanager
     def around_call(self, call: ModelRequest | ToolRequest) -> Generator[None]:
-        """A span for a question or a call: the framework's own, else one of ours."""
+        """A span for a model request or tool call: the framework's own, else one of ours."""
         run, turn = current_run(), TURN.get()
         if run.voice != "agent" and not self._case_span:
-            yield  # there is no span of ours that it could stand under
+            yield  # there is no span of ours that could be its parent
             return
         made = Call(call, self._chars, run)
         if turn is not None:
@@ -203,7 +203,7 @@ class Spans(Middleware):
                 turn.release(made.span)
 
     async def on_event(self, event: Event) -> None:
-        """What an event tells of the call that is being made, or of the agent that makes it."""
+        """Record what an event says about the current call, or about its agent."""
         voice = event.voice if current_run().judged is None else "judge"
         self._meters.happened(event, voice)
         turn, call = TURN.get(), CALL.get()
@@ -215,7 +215,7 @@ class Spans(Middleware):
             call.happened(event)
 
     async def close(self) -> None:
-        """Send what is still held."""
+        """Send what is still buffered."""
         await flush(*self._providers)
 
     @contextmanager
@@ -229,7 +229,7 @@ class Spans(Middleware):
     ) -> Generator[Span]:
         span = self._tracer.start_span(name, within, kind, attributes, links)
         try:
-            # An error's words may hold what was said: its type is written, and no more.
+            # An error's message may contain what was said, so only its type is written.
             with trace.use_span(span, False, False, False):
                 yield span
         except BaseException as error:
@@ -240,7 +240,7 @@ class Spans(Middleware):
             span.end()
 
     def _note(self, run: Run, span: Span) -> None:
-        """Write into the ledger where the run can be looked at; once for each trace of it."""
+        """Record the link to the trace in the ledger, once for each trace."""
         context = span.get_span_context()
         trace_id = trace.format_trace_id(context.trace_id)
         known = traces(run.ledger)

@@ -14,7 +14,7 @@ _ASKER: Final = ("gen_ai.agent.name", "greenroom.node")
 
 
 class Turn:
-    """Whether a framework writes spans in this turn is known when it first asks for something."""
+    """A turn's spans; whether a framework writes its own is known only at its first request."""
 
     def __init__(self, tracer: Tracer, attributes: Attributes, begun: int, outer: Span) -> None:
         self.attributes = attributes
@@ -33,7 +33,7 @@ class Turn:
         self._askers: dict[str, Attributes] = {}
 
     def enter(self, path: str, name: str) -> None:
-        """An agent inside a flow asks its model; the turn itself stands for an agent that is all there is."""
+        """An agent inside a flow asks its model; a single agent needs no span besides the turn's."""
         alone = path.count("/") == 1 and name == self._agent
         if self.span is None or alone or not name or path in self._agents:
             return
@@ -44,12 +44,12 @@ class Turn:
         )
 
     def leave(self, path: str, failed: str = "") -> None:
-        """The agent at this place, or what is left of one, has ended."""
+        """The agent at this place has ended."""
         if (span := self._agents.pop(path, None)) is not None:
             _end(span, failed)
 
     def asker(self, path: str, known: Attributes) -> Attributes:
-        """Who makes a call: agent and node of the model that was last asked at its place, if it does not say so."""
+        """The caller's attributes: if unknown, agent and node of the last model request at its place."""
         said = {key: known[key] for key in _ASKER if key in known}
         if said:
             self._askers[path] = said
@@ -78,13 +78,13 @@ class Turn:
         return self.span
 
     def context(self, current: Span, path: str) -> Context | None:
-        """Where a call of this turn belongs; None: where it is made."""
+        """The parent for a call of this turn; None for the current span."""
         if self.span is None or (current is not self.outer and current is not self.span):
             return None
         return trace.set_span_in_context(self._innermost(path) or self.span)
 
     def claim(self, span: Span) -> bool:
-        """Take a framework's span for a call; False if it stands for another one."""
+        """Use a framework's span for a call; False if it already represents another one."""
         key = span.get_span_context().span_id
         if key in self._claimed:
             return False
@@ -92,14 +92,16 @@ class Turn:
         return True
 
     def release(self, span: Span) -> None:
-        """The call that this span stood for is over."""
+        """The call that this span represents is over."""
         self._claimed.discard(span.get_span_context().span_id)
 
     def end(self, opens: bool) -> None:
-        """The turn is over; one in which nothing was asked for has a span too, if `opens`."""
+        """The turn is over; one without any request gets a span too, if `opens`."""
         if self.span is None and not self._is_traced and opens:
             self._open()
-        for span in [*self._agents.values()][::-1]:  # those that wait for the user, or were cut
+        for span in [*self._agents.values()][
+            ::-1
+        ]:  # agents that wait for the user, or were interrupted
             _end(span, self.failed)
         if self.span is not None:
             _end(self.span, self.failed)
@@ -113,4 +115,4 @@ def _end(span: Span, failed: str) -> None:
 
 
 TURN: Final = ContextVar["Turn | None"]("greenroom_turn_span", default=None)
-"""The turn that is being worked on."""
+"""The current turn."""

@@ -1,6 +1,6 @@
 """Verdicts on trials: a span after the conversation, with an event for each metric.
 
-A verdict comes when the conversation's own span is over, and with workers in another process.
+A verdict comes after the conversation's own span has ended and, with workers, in another process.
 """
 
 from opentelemetry import trace
@@ -16,7 +16,7 @@ _CONTRACTS = ("kept_contract",)
 
 
 class Verdicts:
-    """Hears of each result."""
+    """Writes a span for each result."""
 
     def __init__(self, tracer: Tracer | None, meters: Meters, content: bool) -> None:
         self._tracer = tracer
@@ -24,7 +24,7 @@ class Verdicts:
         self._content = content
 
     def on_case_complete(self, result: CaseResult) -> None:
-        """Write a verdict down."""
+        """Write the span of a verdict."""
         for name, outcome in result.scores.items():
             if name in _CONTRACTS and isinstance(outcome, Score) and not outcome.passed:
                 self._meters.violated(name)

@@ -1,16 +1,16 @@
-"""For authors of backends, middleware, metrics and file shapes: the suites that ours pass, and yours can.
+"""Test suites for authors of backends, middleware, metrics and file shapes; Greenroom's own pass them too.
 
     from greenroom.testing import BackendConformance
 
     class TestMine(BackendConformance):
         harness = MyHarness()
 
-`greenroom.testing.blueprints` says what a harness is. It needs pytest and nothing else.
+`greenroom.testing.blueprints` says what a harness is. It needs only pytest.
 """
 
 import pytest
 
-# A failure here should show as much as one in your own tests.
+# A failing assertion here should show as much as one in your own tests.
 pytest.register_assert_rewrite(
     "greenroom.testing.backends",
     "greenroom.testing.conformance",

@@ -13,8 +13,8 @@
     class TestMine(BackendConformance):
         harness = MyHarness()
 
-What a backend declares (`models`, `tool_calls`, `resumes`, `supports`) decides what is tested: a
-test of something undeclared is skipped and says so, a declared thing that does not hold fails.
+What a backend declares (`models`, `tool_calls`, `resumes`, `supports`) decides what is tested: a test of
+something undeclared is skipped and says so; a declaration that is not true fails.
 The tests are plain functions, so no plug-in for async tests is needed.
 """
 

@@ -1,8 +1,8 @@
-"""Agents as the suite wants them built, described independently of any framework.
+"""The agents that the suite needs, described independently of any framework.
 
 A harness turns a `Blueprint` into an agent of its framework, with a model that answers from the
-blueprint's lines. Such a model keeps no position of its own: the n-th line answers a request whose
-history already holds n replies, so that one agent object serves many runs at once.
+blueprint's lines. Such a model keeps no position: the n-th line answers a request whose history already
+has n replies, so that one agent object serves many trials at once.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,19 +14,19 @@ from greenroom.ledger.messages import ToolCall, Usage
 from greenroom.ledger.plain import Json
 
 USAGE = Usage(7, 3)
-"""What every scripted reply says it has used."""
+"""The usage that every scripted reply reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """A reply that hands the conversation over to a helper, in the framework's own way."""
+    """A reply that hands the conversation to a helper, in the framework's own way."""
 
     to: str
 
 
 @dataclass(frozen=True, slots=True)
 class Structured:
-    """A reply in the blueprint's output type, in the way the framework's models give one."""
+    """A reply in the blueprint's output type, in the way the framework's models return one."""
 
     value: Mapping[str, Json]
 
@@ -37,9 +37,9 @@ class Hang:
 
 
 Line = str | ToolCall | Sequence[ToolCall] | HandOver | Structured | Hang | Exception
-"""One reply: a text, one or several calls, or one of the above; an exception is raised.
+"""One reply: a string, one or several calls, or one of the above; an exception is raised.
 
-A call's `id` is to be kept: providers give ids, and the suite looks for them in the ledger.
+A call's `id` must be kept: providers give ids, and the suite looks for them in the ledger.
 """
 
 ToolKind = Literal["plain", "approval", "question"]
@@ -49,8 +49,8 @@ ToolKind = Literal["plain", "approval", "question"]
 class ToolPlan:
     """A tool around a plain function, sync or async.
 
-    An `approval` tool asks the user before it runs; of a `question` the user's answer is the
-    result, and its function never runs.
+    An `approval` tool asks the user before it runs. The result of a `question` tool is the user's answer, and
+    its function never runs.
     """
 
     fn: Callable[..., Any]
@@ -71,7 +71,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blueprint:
-    """An agent to be built."""
+    """An agent to build."""
 
     lines: Sequence[Line]
     tools: Sequence[ToolPlan] = ()
@@ -82,12 +82,12 @@ class Blueprint:
     output: type | None = None
     """The type of its answer: `Verdict` (`structured_output`)."""
     streams: bool = False
-    """Whether its model gives texts in pieces, see `pieces` (`streaming`)."""
+    """Whether its model streams text in pieces, see `pieces` (`streaming`)."""
     swallows: bool = False
     """Whether the author's own handler turns every tool's failure into "all fine"
     (`error_handlers`)."""
     writes: str = ""
-    """The key of the session's state that its answer is put under (`state`)."""
+    """The key of the session's state under which its answer is stored (`state`)."""
     awaits_input: bool = False
     """Whether it waits for the next message inside its run, after its first answer
     (`message_waits`)."""
@@ -95,10 +95,10 @@ class Blueprint:
 
 @dataclass(frozen=True, slots=True)
 class Bypass:
-    """A way around the gate that a framework offers.
+    """A way around the tool gate that a framework offers.
 
-    `build` makes an agent that would run a body of the desk when it hears its first message. The
-    rest is what its case brings along, so that the way is open but for the gate.
+    `build` makes an agent that would run a body of the desk when it gets its first message. The other fields
+    belong to its case, so that only the tool gate prevents the call.
     """
 
     build: Callable[["Desk"], Any]
@@ -107,15 +107,15 @@ class Bypass:
 
 
 class Harness(Protocol):
-    """What the suite needs to know of a framework.
+    """What the suite needs to know about a framework.
 
-    One whose innermost calls have a seam also has `seam`, a tuple of places of it, each as
+    If the framework's innermost calls have a seam, also set `seam`, a tuple of its places, each as
     `module:Class.method`.
     """
 
     @property
     def backend(self) -> Any:
-        """The class of the backend under test; what it declares decides what is tested. A plain attribute does."""
+        """The class of the backend under test; what it declares decides what is tested. May be a plain attribute."""
         ...
 
     def build(self, plan: Blueprint) -> Any:
@@ -123,27 +123,27 @@ class Harness(Protocol):
         ...
 
     async def run_bare(self, agent: Any, says: str) -> None:
-        """Let the framework run the agent on one message by itself, with no World at all."""
+        """Let the framework itself run the agent on one message, without a World."""
         ...
 
     def bypasses(self) -> Mapping[str, Bypass]:
-        """Every way around the gate one can think of, by name."""
+        """Every way around the tool gate that you can think of, by name."""
         ...
 
 
 class Desk:
-    """Tools whose bodies leave a mark in a file, and so betray that they ran."""
+    """Tools whose bodies leave a mark in a file when they run."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "canary"
 
     @property
     def marks(self) -> list[str]:
-        """What was really done, in order."""
+        """The marks of bodies that ran, in order."""
         return self._file.read_text(encoding="utf-8").splitlines() if self._file.exists() else []
 
     def mark(self, text: str) -> str:
-        """Do something that cannot be undone."""
+        """Leave a mark, as a side effect would."""
         with self._file.open("a", encoding="utf-8") as file:
             file.write(f"{text}\n")
         return f"really {text}"
@@ -170,7 +170,7 @@ class Desk:
 
     @property
     def pay(self) -> Callable[..., Any]:
-        """A tool worth an approval."""
+        """A tool that should need an approval."""
 
         def pay(amount: int) -> str:
             """Pay."""
@@ -180,7 +180,7 @@ class Desk:
 
     @property
     def ask_boss(self) -> Callable[..., Any]:
-        """A tool whose answer is the user's to give."""
+        """A tool that the user answers."""
 
         def ask_boss(question: str) -> str:
             """Ask the boss."""
@@ -200,6 +200,6 @@ class Desk:
 
 
 def pieces(text: str) -> list[str]:
-    """A text as a streaming model gives it: word by word."""
+    """Text as a streaming model returns it: word by word."""
     words = text.split(" ")
     return [*(f"{word} " for word in words[:-1]), words[-1]]

@@ -1,4 +1,4 @@
-"""Ledgers made comparable: two runs of one case differ only in times and random names."""
+"""Makes ledgers comparable: two trials of one case differ only in times and random names."""
 
 import json
 from typing import Any, cast
@@ -15,8 +15,8 @@ _IDS = ("id", "call_id", "yield_id")
 def timeless(ledger: Ledger) -> list[dict[str, Any]]:
     """The events as JSON, without times and a framework's private memory; ids become numbers.
 
-    Frameworks make up ids of their own. Each is replaced by its order of appearance, so that two
-    ledgers of the same events are equal.
+    Frameworks make up their own ids. Each is replaced by its order of appearance, so that two ledgers of the
+    same events are equal.
     """
     ids: dict[str, str] = {}
     kept = Ledger()

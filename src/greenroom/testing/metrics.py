@@ -1,4 +1,4 @@
-"""The suite for authors of metrics: what passes it can be trusted with a verdict.
+"""The suite for authors of metrics: a metric that passes it can be trusted with a verdict.
 
     from greenroom.testing import MetricContract, rehearsed
 
@@ -38,27 +38,27 @@ from greenroom.world.live import LiveWorld
 _AT_ONCE = 16
 
 Sample = tuple[Case, Ledger]
-"""A case and a run of it."""
+"""A case and the ledger of a trial of it."""
 
 
 def rehearsed(case: Case, agent: Any) -> Sample:
-    """A case and what came of it with an agent; a scripted one does."""
+    """A case and its trial with an agent; a scripted agent is enough."""
     return case, asyncio.run(simulate(case, agent))
 
 
 class MetricContract:
-    """Subclass it with a `metric`, a `good` and a `bad` run, and pytest collects the suite for it."""
+    """Subclass it with a `metric`, a `good` and a `bad` trial, and pytest collects the suite for it."""
 
     def metric(self) -> Any:
-        """A fresh one: whatever can stand in `metrics=[...]`."""
+        """A new metric: anything that `metrics=[...]` accepts."""
         raise NotImplementedError("give the metric to test")
 
     def good(self) -> Sample:
-        """A case and a run of it that the metric passes."""
+        """A case and a trial of it that the metric passes."""
         raise NotImplementedError("give a case and a run that passes")
 
     def bad(self) -> Sample:
-        """A case and a run of it that the metric does not pass."""
+        """A case and a trial of it that the metric does not pass."""
         raise NotImplementedError("give a case and a run that does not pass")
 
     def test_it_passes_a_good_run_and_fails_a_bad_one(self) -> None:
@@ -76,17 +76,17 @@ class MetricContract:
         assert first.name == second.name, "the name must not differ from one to the next"
 
     def test_the_same_run_has_the_same_outcome(self) -> None:
-        """Also when it is measured again, by another one, or from a file."""
+        """Even if it is measured again, by another metric object, or from a file."""
         for case, ledger in (self.good(), self.bad()):
             metric = as_metric(self.metric())
             first = self._outcome(case, ledger, metric)
             assert self._outcome(case, ledger, metric) == first, "it was measured twice"
-            assert self._outcome(case, ledger) == first, "it was measured by a fresh one"
+            assert self._outcome(case, ledger) == first, "it was measured by a new metric object"
             again = Ledger.loads(ledger.dumps())
             assert self._outcome(case, again) == first, "it was written down and read again"
 
     def test_runs_measured_at_once_do_not_disturb_each_other(self) -> None:
-        """One object serves many runs."""
+        """One metric object measures many trials."""
         metric, samples = as_metric(self.metric()), [self.good(), self.bad()] * (_AT_ONCE // 2)
         alone = [self._outcome(*sample) for sample in samples]
 
@@ -96,14 +96,14 @@ class MetricContract:
         assert asyncio.run(at_once()) == alone
 
     def test_it_leaves_the_case_and_the_run_as_they_were(self) -> None:
-        """Others measure the same run."""
+        """Other metrics measure the same trial."""
         for case, ledger in (self.good(), self.bad()):
             before = case_data(case), ledger.dumps()
             self._outcome(case, ledger)
             assert (case_data(case), ledger.dumps()) == before
 
     def test_a_run_that_lacks_something_is_no_error_of_its_own(self) -> None:
-        """Whatever is missing, it says a score or why there is none."""
+        """Whatever is missing, it returns a score or says why there is none."""
         case, ledger = self.good()
         for cut in range(1, len(ledger)):
             for part in (ledger.events[:cut], _without(ledger, cut)):
@@ -117,9 +117,9 @@ class MetricContract:
                     plain(found.details, "details")
 
     def test_what_could_not_be_seen_changes_no_verdict(self) -> None:
-        """Without it the outcome is the same, or none.
+        """Without unseen parts the outcome is the same, or there is none.
 
-        A metric says by `needs = {"tools", "words"}` what it reads; one that does not say needs everything.
+        A metric declares what it reads with `needs = {"tools", "words"}`; without that it needs everything.
         """
         for case, ledger in (self.good(), self.bad()):
             for name in get_args(Unseen):
@@ -130,7 +130,7 @@ class MetricContract:
                 if isinstance(unseen, Score):
                     assert isinstance(seen, Score), f"a score comes only of unseen {name}"
                     assert (unseen.value, unseen.passed) == (seen.value, seen.passed), (
-                        f"{name} could not be seen, and it measures all the same"
+                        f"{name} could not be seen, but it measures anyway"
                     )
 
     def _outcome(self, case: Case, ledger: Ledger, metric: Metric | None = None) -> Outcome:
@@ -138,7 +138,7 @@ class MetricContract:
 
 
 async def _measured(metric: Metric, case: Case, ledger: Ledger) -> Outcome:
-    """The outcome as an evaluation comes to it."""
+    """The outcome, measured as in an evaluation."""
     world = LiveWorld(Ledger())
     return (
         await measure_trial(

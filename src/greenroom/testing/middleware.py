@@ -1,4 +1,4 @@
-"""The suite for authors of middleware: what passes it can be put around any run.
+"""The suite for authors of middleware: middleware that passes it can be put around any trial.
 
     from greenroom.testing import MiddlewareContract
 
@@ -6,8 +6,8 @@
         def middleware(self):
             return Audit()
 
-Where the middleware is there to answer or change something, say `passes_through = False`. What it is made
-for is not in the agent of this suite: give your own `agent` and `case` too.
+If the middleware is meant to answer or change something, set `passes_through = False`. The suite's agent may
+not contain what it is made for: then give your own `agent` and `case` too.
 The tests are plain functions, so no plug-in for async tests is needed.
 """
 
@@ -45,13 +45,13 @@ def look_up(order: int) -> str:
 
 
 class MiddlewareContract:
-    """Subclass it with a `middleware`, and pytest collects the suite for that."""
+    """Subclass it with a `middleware`, and pytest collects the suite for it."""
 
     passes_through = True
-    """Whether a run that does not concern it has the same ledger with it as without."""
+    """Whether a trial that does not concern it has the same ledger with and without it."""
 
     def middleware(self) -> Any:
-        """A fresh one; a list, if several belong together."""
+        """A new middleware object; a list, if several belong together."""
         raise NotImplementedError("give the middleware to test")
 
     def agent(self) -> Any:
@@ -68,19 +68,21 @@ class MiddlewareContract:
     def test_a_run_that_does_not_concern_it_is_left_unchanged(self) -> None:
         """The ledger is the same with it as without."""
         if not self.passes_through:
-            pytest.skip("it says that it changes runs: passes_through = False")
+            pytest.skip("it declares that it changes trials: passes_through = False")
         with_it, without = self._run(self._made()), self._run(())
         assert timeless(with_it) == timeless(without)
 
     def test_a_run_that_is_cut_anywhere_comes_to_the_same_end(self) -> None:
-        """What it must know of a run it has from the ledger."""
+        """Whatever it must remember about a trial, it reads from the ledger."""
         whole = self._run(self._made())
         for cut in range(1, len(whole)):
             resumed = self._run(self._made(), Ledger(whole.events[:cut]))
-            assert _said_and_done(resumed) == _said_and_done(whole), f"cut behind event {cut - 1}"
+            assert _said_and_done(resumed) == _said_and_done(whole), (
+                f"interrupted after event {cut - 1}"
+            )
 
     def test_sixteen_runs_at_once_do_not_disturb_each_other(self) -> None:
-        """One object serves many runs."""
+        """One middleware object serves many trials."""
         alone, shared = self._run(self._made()), self._made()
 
         async def at_once() -> list[Ledger]:
@@ -97,7 +99,7 @@ class MiddlewareContract:
         _acted.clear()
         named = Case("named", says="Refund 1.", allow_tools=["refund"])
         asyncio.run(simulate(named, clerk))
-        assert _acted == [1], "the body tells when it runs"
+        assert _acted == [1], "the body records that it ran"
         _acted.clear()
         mocked = Case("mocked", says="Refund 1.", mocks={"refund": "ok"})
         asyncio.run(simulate(mocked, clerk, middleware=self._made()))
@@ -108,13 +110,13 @@ class MiddlewareContract:
         return [*cast("Sequence[Any]", made)] if isinstance(made, list | tuple) else [made]
 
     def _run(self, middleware: Sequence[object], ledger: Ledger | None = None) -> Ledger:
-        """A run to its end, or on from a ledger."""
+        """A trial from its beginning, or continued from a ledger."""
         run = simulate(self.case(), self.agent(), ledger=ledger, middleware=middleware)
         return asyncio.run(run)
 
 
 def _said_and_done(ledger: Ledger) -> list[object]:
-    """What came of a run: what was said, what tools returned, the state, and why it ended."""
+    """The outcome of a trial: what was said, what tools returned, the state, and why it ended."""
     found: list[Any] = [ledger.fold()]
     for event in ledger:
         match event:

@@ -1,4 +1,4 @@
-"""The suite for authors of file shapes: what passes it can be read and written next to all others.
+"""The suite for authors of file shapes: a shape that passes it works alongside all others.
 
     from greenroom.testing import ShapeContract
 
@@ -23,9 +23,9 @@ from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json, plain
 
 _FOREIGN: Final[Sequence[Json]] = (None, True, 7, 0.5, "", "text", [], {}, [None], [[]], {"": None})
-"""What no shape may take for its own."""
+"""Data that no shape may recognise."""
 _ODD: Final[Sequence[Json]] = (None, True, -1, "odd", [], {}, [None], {"odd": [1]})
-"""What may stand in a file where something else is expected."""
+"""Values that may be in a file where something else is expected."""
 _MOST = 400
 
 
@@ -33,7 +33,7 @@ class ShapeContract:
     """Subclass it with a `shape` and `samples`, and pytest collects the suite for it."""
 
     def shape(self) -> Shape:
-        """The shape that is to be tested."""
+        """The shape to test."""
         raise NotImplementedError("give the shape to test")
 
     def samples(self) -> Sequence[Json]:
@@ -41,16 +41,16 @@ class ShapeContract:
         raise NotImplementedError("give the data of a file or two")
 
     def test_it_recognises_its_own_files_and_says_why(self) -> None:
-        """And no other shape takes them for its own: exactly one has to fit."""
+        """And no other shape recognises them: exactly one must match."""
         shape = self.shape()
         others = [shape_named(name) for name in shape_names() if name not in (shape.name, TABLE)]
         assert self.samples(), "give at least one sample"
         for sample in self.samples():
             why = shape.recognises(sample)
             assert isinstance(why, str), "a file of it is not recognised"
-            assert why.strip(), "it says in words by what it recognised the file"
+            assert why.strip(), "it must say in words how it recognised the file"
             taken = [other.name for other in others if other.recognises(sample)]
-            assert not taken, f"the file is also taken for {', '.join(taken)}"
+            assert not taken, f"the file is also recognised as {', '.join(taken)}"
         assert shape.looks_for.strip(), "`looks_for` says in words what it looks for"
 
     def test_it_recognises_nothing_else(self) -> None:
@@ -83,7 +83,7 @@ class ShapeContract:
             assert evalset_data(again) == evalset_data(found)
 
     def test_a_broken_file_is_read_or_refused_by_name(self) -> None:
-        """With anything in the place of anything, it gives an eval set or raises BadInput."""
+        """With any value replaced by any other, it returns an eval set or raises BadInput."""
         shape = self.shape()
         for sample in self.samples():
             for broken in _broken(sample):
@@ -105,7 +105,7 @@ def _asked(shape: Shape, data: Json) -> str | None:
 
 
 def _broken(sample: Json) -> Iterator[Json]:
-    """The sample with one value in it replaced, again and again."""
+    """Copies of the sample, each with one value replaced."""
     places = list(_places(sample))
     step = max(1, len(places) * len(_ODD) // _MOST)
     for place in places[::step]:
@@ -143,4 +143,4 @@ _OTHERS: Final[dict[str, Json]] = {
     },
     "adk-flat": [{"query": "Hi", "reference": "Hello"}],
 }
-"""A small file of other shapes."""
+"""Small files of other shapes."""

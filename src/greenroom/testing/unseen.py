@@ -1,4 +1,4 @@
-"""Ledgers that lack something: as the run would have been recorded by who could not see it."""
+"""Ledgers with parts removed, as a recorder that could not see those parts would have written them."""
 
 from collections.abc import Collection
 from typing import get_args
@@ -42,14 +42,14 @@ _GONE: dict[Unseen, tuple[type[Event], ...]] = {
 
 
 def unseen_in(ledger: Ledger, unseen: Collection[Unseen]) -> Ledger:
-    """The run as it would be recorded if this could not be seen."""
+    """The ledger without the parts that could not be seen."""
     lacks = set(unseen)
     gone = tuple(kind for name in lacks for kind in _GONE.get(name, ()))
     found: list[Event] = []
     for event in ledger:
         kept = event
         if isinstance(event, gone):
-            # Who does not see the part that changed the state may still see the state.
+            # A recorder that does not see the part that changed the state may still see the state.
             changes = changes_by(event)
             if not changes or "state" in lacks:
                 continue
@@ -60,7 +60,7 @@ def unseen_in(ledger: Ledger, unseen: Collection[Unseen]) -> Ledger:
 
 
 def _without(event: Event, lacks: set[Unseen]) -> Event:
-    """An event without what could not be seen of it."""
+    """An event without the parts that could not be seen."""
     match event:
         case RunStarted():
             known = tuple(name for name in get_args(Unseen) if name in lacks)

@@ -1,11 +1,11 @@
-"""Traces and logs of other tools, read as ledgers: what happened elsewhere can be measured here.
+"""Traces and logs of other tools, read as ledgers, so that they can be measured here.
 
     from greenroom.traces import read_traces
 
     for found in read_traces("traces/helm.json"):
         print(found.conversation, found.ledger)
 
-What a source does not hold is unknown, and no metric takes it for nothing.
+What a source does not contain is unknown, and no metric treats it as absent.
 """
 
 from greenroom.traces.files import Document, TraceFile

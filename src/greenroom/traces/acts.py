@@ -1,6 +1,6 @@
-"""What a span stands for, in whichever dialect it was written.
+"""What a span represents, in whichever dialect it was written.
 
-Known are OpenTelemetry's conventions for generative AI (google-adk, pydantic-ai, Greenroom), those of
+Known dialects: OpenTelemetry's conventions for generative AI (google-adk, pydantic-ai, Greenroom), those of
 OpenInference, those of OpenLLMetry before it followed the conventions, and google-adk's own.
 """
 
@@ -57,7 +57,7 @@ _CONVERSATIONS = (
 )
 _NOTHING = ("", "<not specified>", "<not serializable>", "{}")
 _HIDDEN = "__REDACTED__"
-"""What OpenInference writes in place of content that is to be kept to itself."""
+"""What OpenInference writes in place of hidden content."""
 _CONTENT: Mapping[str, Unseen] = {
     "gen_ai.input.messages": "user",
     "gen_ai.output.messages": "words",
@@ -71,7 +71,7 @@ _CONTENT: Mapping[str, Unseen] = {
 
 
 def kind_of(span: Span) -> Kind:
-    """Whether a span is the work of an agent, a question to a model, a call of a tool, or none of these."""
+    """Whether a span is an agent's work, a model request, a tool call, or none of these."""
     attributes = span.attributes
     operation = attributes.get("gen_ai.operation.name")
     if (
@@ -99,7 +99,7 @@ def as_shown(span: Span) -> Span:
 
 
 def left_out(span: Span) -> Iterator[Unseen]:
-    """What of a span is not read because it is not text: pictures, sound, files."""
+    """The parts of a span that are not read because they are not text: pictures, sound, files."""
     for name, value in span.attributes.items():
         if name.endswith(".message_content.type") and value != "text":
             yield "user" if name.startswith("llm.input_messages.") else "words"
@@ -121,7 +121,7 @@ def conversation_of(span: Span) -> str:
 
 
 class ModelAct(Struct, kw_only=True):
-    """A question to a model: what it heard and said, as far as that was recorded (None: it was not)."""
+    """A model request: what the model heard and said; None for what was not recorded."""
 
     span: Span
     model: str = ""
@@ -134,7 +134,7 @@ class ModelAct(Struct, kw_only=True):
 
 
 class ToolAct(Struct, kw_only=True):
-    """A call of a tool; a result that is not recorded is not `has_result`."""
+    """A tool call; `has_result` is False if its result was not recorded."""
 
     span: Span
     tool: str
@@ -145,7 +145,7 @@ class ToolAct(Struct, kw_only=True):
 
 
 def model_act(span: Span) -> ModelAct:
-    """What a span of a model tells."""
+    """The model request that a span describes."""
     had = span.attributes
     heard, said, instructions = _conventions(had)
     if heard is None and said is None:
@@ -169,7 +169,7 @@ def model_act(span: Span) -> ModelAct:
 
 
 def tool_act(span: Span) -> ToolAct:
-    """What a span of a tool tells."""
+    """The tool call that a span describes."""
     had = span.attributes
     named = ("gen_ai.tool.name", "tool.name", "traceloop.entity.name")
     name = next((str(had[key]) for key in named if had.get(key)), "")
@@ -179,7 +179,7 @@ def tool_act(span: Span) -> ToolAct:
         given = _first(had, "tool.parameters", "input.value", "traceloop.entity.input")
     args = parsed(given) if given is not None else None
     if is_object(args) and args.keys() <= {"inputs", "input", "tags", "metadata", "kwargs"}:
-        # OpenLLMetry writes down how LangChain was called.
+        # OpenLLMetry records how LangChain was called.
         inner = args.get("inputs")
         args = inner if is_object(inner) else args
     returned = ("gen_ai.tool.call.result", "gcp.vertex.agent.tool_response", "output.value")
@@ -196,11 +196,11 @@ def tool_act(span: Span) -> ToolAct:
 
 
 def _first(had: Mapping[str, Json], *names: str) -> Json:
-    """What stands under the first of these names; a placeholder is nothing."""
+    """The value of the first of these names that has one; placeholders do not count."""
     for name in names:
         value = had.get(name)
         if value is not None and value not in _NOTHING[:3]:
-            # google-adk writes {} where it was told to keep content to itself.
+            # google-adk writes {} if it was configured to hide content.
             if value == "{}" and name.startswith("gcp.vertex.agent."):
                 continue
             return value
@@ -208,7 +208,7 @@ def _first(had: Mapping[str, Json], *names: str) -> Json:
 
 
 def _unwrapped(result: Json) -> Json:
-    """A tool's result out of the message that LangChain wraps it in."""
+    """A tool's result, without the message that LangChain wraps it in."""
     if is_object(result):
         kwargs = result.get("kwargs")
         is_wrapped = is_array(result.get("id")) and is_object(kwargs)
@@ -267,7 +267,7 @@ def _listed(had: Mapping[str, Json], prefix: str, inner: str) -> list[Message] |
 
 
 def _number(key: str) -> tuple[int, str]:
-    """Puts numbers in order, however long: the longer is the greater."""
+    """A sort key for numbers of any length: the longer one is the greater."""
     return len(key), key
 
 
@@ -285,7 +285,7 @@ def _message(entry: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _tree(flat: Mapping[str, Json]) -> dict[str, Json]:
-    """Attributes with dots in their names as objects in objects."""
+    """Attributes with dots in their names as nested objects."""
     tree: dict[str, Json] = {}
     for name, value in flat.items():
         at = tree
@@ -301,7 +301,7 @@ def _tree(flat: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _completion(value: Json) -> list[Message] | None:
-    """A reply in one of the shapes of LangChain and LangSmith, or as a bare text."""
+    """A reply in one of the formats of LangChain and LangSmith, or as a bare string."""
     value = parsed(value)
     if is_object(value):
         generations = value.get("generations")
@@ -318,7 +318,7 @@ def _completion(value: Json) -> list[Message] | None:
 
 
 def _reply(messages: list[Message] | None) -> Message | None:
-    """What a model said, where it was written as several messages."""
+    """What a model said, if it was written as several messages."""
     own = [one for one in messages or () if one.role == "assistant"]
     if not own:
         return None
@@ -327,7 +327,7 @@ def _reply(messages: list[Message] | None) -> Message | None:
 
 
 def reply_of(messages: list[Message] | None) -> Message | None:
-    """What a model or agent said, among messages that it gave."""
+    """What a model or agent said in these messages, joined into one."""
     return _reply(messages)
 
 

@@ -1,4 +1,4 @@
-"""Spans put together to conversations, whichever tool wrote them and in whichever order they came."""
+"""Assembles spans into conversations, whichever tool wrote them and in whichever order they came."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final, cast, get_args
@@ -27,15 +27,15 @@ from greenroom.traces.writer import LedgerWriter
 
 SOURCE: Final = "greenroom.source"
 SILENT = ""
-"""What an agent says that ends its turn without words."""
+"""The last words of an agent that ends its turn without saying anything."""
 
 
 def assembled(
     spans: Iterable[Span], format: str, source: str, refused: Iterable[str] = ()
 ) -> Iterator[Imported | Flaw]:
-    """The conversations that these spans tell of; those of `refused` traces are left out.
+    """The conversations in these spans; those of `refused` traces are left out.
 
-    Spans without an agent, a model or a tool in their trace are not a conversation, and are not mentioned.
+    Traces without an agent, a model or a tool are not conversations, and are ignored.
     """
     out = set(refused)
     traces: dict[str, list[Span]] = {}
@@ -117,7 +117,7 @@ def _tops(
 ) -> dict[str, Span]:
     """The span of the turn that each act belongs to.
 
-    Where the spans around acts were not recorded, all of them belong to the one turn of the trace.
+    If the spans around acts were not recorded, all of them belong to the one turn of the trace.
     """
     tops: dict[str, Span] = {}
     agents: dict[str, Span] = {}
@@ -135,8 +135,8 @@ def _tops(
     if len(agents) > 1:
         names = ", ".join(f"{one.name!r} ({one.place})" for one in lost.values())
         raise BadTrace(
-            f"the spans around {names} are missing, so it is not known to which of {len(agents)} agents "
-            f"they belong."
+            f"the spans around {names} are missing, so it is unknown which of {len(agents)} agents "
+            f"they belong to."
         )
     common = next(iter((*agents.values(), *lost.values())))
     if not agents and len(lost) > 1:
@@ -148,12 +148,12 @@ def _tops(
 
 
 def _is_same(act: ToolAct, outer: Span) -> bool:
-    """Whether a span around a call tells of the same call, written by another instrumentation."""
+    """Whether a span around a call describes the same call, written by another instrumentation."""
     return tool_act(outer).tool == act.tool
 
 
 def _add_model(turn: Turn, span: Span, above: list[Span], kinds: dict[str, Kind]) -> None:
-    """Add a question; where two instrumentations tell of one, the inner is the call, the outer fills gaps."""
+    """Add a model request; if two instrumentations describe it, the inner one counts and the outer fills gaps."""
     act = model_act(span)
     agents = (one.attributes.get("gen_ai.agent.name") for one in (span, *above))
     act.agent = next((name for name in agents if isinstance(name, str) and name), "")
@@ -204,7 +204,7 @@ def _conversation(name: str, turns: list[Turn], format: str, source: str) -> Imp
 
 
 def _write(writer: LedgerWriter, turn: Turn) -> None:
-    """One turn: what the user said, what was asked and called in the order of time, the last words."""
+    """Write one turn: what the user said, requests and calls in order of time, the last words."""
     turn.models.sort(key=lambda act: act.span.start)
     turn.tools.sort(key=lambda act: act.span.start)
     writer.user(_user(turn), turn.top.start)
@@ -242,7 +242,7 @@ def _write(writer: LedgerWriter, turn: Turn) -> None:
 
 
 def _tells_no_calls(turn: Turn) -> bool:
-    """Whether calls of tools would only stand in what models said, and that was not recorded."""
+    """Whether tool calls would appear only in what models said, and that was not recorded."""
     return not turn.is_agent and any(act.said is None for act in turn.models)
 
 
@@ -296,13 +296,13 @@ def _write_tool(
 
 
 def _source(span: Span) -> Source:
-    """Who answered: spans of a rehearsal say so, those of others tell of what really happened."""
+    """Who answered: spans of a rehearsal say so; for other spans it was the real tool."""
     said = span.attributes.get(SOURCE)
     return cast("Source", said) if said in get_args(Source) else "live"
 
 
 def _reply_time(act: ModelAct, tools: list[ToolAct]) -> float:
-    """When a reply was there: before the first call that it asked for, whatever its span's end says."""
+    """When a reply was complete: before the first call that it asked for, whatever its span's end says."""
     end = end_of(act.span)
     wanted = {call.id for call in act.said.calls} - {""} if act.said is not None else set[str]()
     for tool in tools:
@@ -337,7 +337,7 @@ def _user(turn: Turn) -> str | None:
 def _last_words(turn: Turn) -> str | None:
     """What the agent said at the end of its turn; None if that was not recorded."""
     last = max(turn.models, key=lambda act: end_of(act.span), default=None)
-    has_failed = last is not None and last.span.failed  # then what it said is half an answer
+    has_failed = last is not None and last.span.failed  # then its words are only half an answer
     if last is not None and last.said is not None and last.said.text and not has_failed:
         return last.said.text
     if (said := spoken_at_top(turn)) is not None:

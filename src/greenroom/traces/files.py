@@ -18,7 +18,7 @@ _GZIP = b"\x1f\x8b"
 
 
 class Document(Struct, frozen=True):
-    """One JSON value of a file, and where it stands: "" if it is the whole file, else "line 3"."""
+    """One JSON value of a file, and its place: "" if it is the whole file, else "line 3"."""
 
     data: Json
     place: str = ""
@@ -29,17 +29,17 @@ class Document(Struct, frozen=True):
 
 
 class TraceFile:
-    """A file whose format is found by looking at it."""
+    """A file whose format is detected from its content."""
 
     def __init__(self, path: Path, raw: bytes) -> None:
         self.path = path
         self.raw = raw
         self.flaws: list[Flaw] = []
-        """The lines that are not JSON, where the others are."""
+        """The lines that are not JSON, if other lines are."""
 
     @classmethod
     def open(cls, path: str | Path) -> "TraceFile":
-        """The file at this path, unpacked if gzip packed it; BadFile if it is missing or too large."""
+        """The file at this path, unpacked if it is gzipped; BadFile if it is missing or too large."""
         raw = read_regular(Path(path), MAX_KEPT, "split it")
         try:
             raw = unpacked(raw, MAX_KEPT) if raw.startswith(_GZIP) else raw
@@ -54,15 +54,15 @@ class TraceFile:
 
     @property
     def is_text(self) -> bool:
-        """Whether it may be JSON: it begins like that."""
+        """Whether it begins like JSON."""
         return self.raw.lstrip()[:1] in (b"{", b"[")
 
     @cached_property
     def documents(self) -> tuple[Document, ...]:
-        """Its JSON: one value, one on each line, or several as they are printed, each from a line that
-        begins with a bracket; none if it is not JSON at all.
+        """Its JSON values: one for the file, one per line, or several pretty-printed ones, each starting on
+        a line that begins with a bracket; none if it is not JSON at all.
 
-        BadTrace says where it is cut or broken. Of several values, those that can be read are read,
+        BadTrace says where it is incomplete or broken. Of several values, those that can be read are read,
         and the others are `flaws`.
         """
         if not self.is_text:
@@ -109,7 +109,7 @@ class TraceFile:
 
 
 def _printed(text: str) -> list[tuple[int, str]]:
-    """The text cut where a line begins with a bracket, each piece with the number of its first line."""
+    """The text split where a line begins with a bracket, each piece with the number of its first line."""
     pieces: list[tuple[int, list[str]]] = []
     for number, line in enumerate(text.split("\n"), start=1):
         if line.startswith(("{", "[")) or not pieces:
@@ -133,10 +133,10 @@ def _place_of(error: Unreadable) -> str:
 
 
 def unpacked(raw: bytes, most: int) -> bytes:
-    """What gzip packed; ValueError if it was cut, is broken, or holds more than so many bytes."""
+    """The gunzipped bytes; ValueError if they are incomplete, broken, or more than `most`."""
     found: list[bytes] = []
     room = most
-    while raw.startswith(_GZIP) or not found:  # several where files were appended to each other
+    while raw.startswith(_GZIP) or not found:  # several if files were appended to each other
         unpacking = zlib.decompressobj(31)
         try:
             found.append(unpacking.decompress(raw, room + 1))
@@ -146,6 +146,6 @@ def unpacked(raw: bytes, most: int) -> bytes:
         if room < 0:
             raise ValueError(f"it is larger than {most >> 20} MB once unpacked; split it.")
         if not unpacking.eof:
-            raise ValueError("it cannot be unpacked: it was cut.")
+            raise ValueError("it cannot be unpacked: it is incomplete.")
         raw = unpacking.unused_data
     return b"".join(found)

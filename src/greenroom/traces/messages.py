@@ -1,7 +1,7 @@
-"""Messages as other tools write them: one look at each shape, and Greenroom's messages come out.
+"""Converts the messages of other tools to Greenroom's.
 
-Known are those of OpenAI (also of LangSmith and Langfuse), of OpenTelemetry's conventions, of
-google-adk, and of LangChain as it writes its objects.
+Known formats: OpenAI's (also used by LangSmith and Langfuse), OpenTelemetry's conventions, google-adk's, and
+LangChain's serialised objects.
 """
 
 import json
@@ -13,7 +13,7 @@ from greenroom.ledger.messages import Message, Role, ToolCall
 from greenroom.ledger.plain import Json, as_text, is_array, is_object
 
 CUT = "…[cut]"
-"""Ends a text that was too long to be written whole, as Greenroom's own spans have it."""
+"""The end of a string that Greenroom's own spans have shortened."""
 _ROLES: Mapping[str, Role] = {
     "system": "system",
     "developer": "system",
@@ -47,7 +47,7 @@ _READ_FIELDS = frozenset(
 
 
 def messages_in(value: Json) -> list[Message] | None:
-    """The messages that a value holds, in whatever shape; None if it holds none or was cut."""
+    """The messages in a value, in whatever format; None if it has none or was shortened."""
     value = parsed(value)
     if is_object(value):
         for name in ("messages", "contents", "input", "choices"):
@@ -102,7 +102,7 @@ def _role(value: Mapping[str, Json]) -> Role | None:
 
 
 def text_in(content: Json) -> str:
-    """What a message says: a text, or the texts among its parts."""
+    """What a message says: a string, or the strings among its parts."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -123,7 +123,7 @@ def _part_text(part: Json) -> str:
 
 
 def has_other_parts(value: Json) -> bool:
-    """Whether messages hold what is not read: pictures, sound, files, or parts of an unknown type."""
+    """Whether messages have parts that are not read: pictures, sound, files, or parts of an unknown type."""
     value = parsed(value)
     if is_object(value):
         inner = [value.get(name) for name in ("messages", "contents", "choices", "message")]
@@ -144,7 +144,7 @@ def _is_read(part: Mapping[str, Json]) -> bool:
 
 
 def parsed(value: Json) -> Json:
-    """What a text of JSON says; anything else as it is. A text that was cut is None."""
+    """A JSON string parsed; anything else as it is. A shortened string is None."""
     if not isinstance(value, str):
         return value
     if value.endswith(CUT):
@@ -162,7 +162,7 @@ def _text(value: Json) -> str:
 
 
 def _by_parts(role: Role, parts: list[Json]) -> list[Message]:
-    """A message of the conventions or of google-adk, which come in parts."""
+    """A message of the conventions or of google-adk, which consists of parts."""
     said: list[str] = []
     calls: list[ToolCall] = []
     results: list[Message] = []
@@ -190,7 +190,7 @@ def _by_parts(role: Role, parts: list[Json]) -> list[Message]:
 
 
 def is_hollow(value: Json) -> bool:
-    """Whether messages were written without what they say, as `{"type": "text"}`."""
+    """Whether messages were written without their content, as `{"type": "text"}`."""
     value = parsed(value)
     messages = value if is_array(value) else []
     parts = [
@@ -223,7 +223,7 @@ def _calls_in_blocks(content: Json) -> list[ToolCall]:
 
 
 def _results_in_blocks(content: Json) -> list[Message]:
-    """The results among the parts of a message, as Anthropic has its user give them."""
+    """The tool results among the parts of a message, which Anthropic puts into user messages."""
     parts = content if is_array(content) else []
     return [
         Message("tool", text_in(one.get("content")), (), _text(one.get("tool_use_id")))
@@ -243,7 +243,7 @@ def _call(value: Mapping[str, Json]) -> ToolCall:
 
 
 def arguments_of(value: Json, tool: str) -> dict[str, Json]:
-    """The arguments of a call, as an object or as a text of one."""
+    """The arguments of a call, as an object or as its JSON string."""
     value = parsed(value)
     if value is None or value == "":
         return {}

@@ -1,6 +1,6 @@
-"""Personal data taken out of a ledger, with the same stand-in for the same value everywhere.
+"""Removes personal data from a ledger, with the same stand-in for the same value everywhere.
 
-What tools answered is chosen by their arguments, so both must change alike or a case made of it would not run.
+Mocks choose a tool's answer by its arguments, so both must change alike, or a case made from it would not run.
 """
 
 import re
@@ -14,7 +14,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_array, is_object
 
 _RULES: Final = {
-    # It begins where a word does, or a long word would be read again from each of its letters.
+    # It begins at a word boundary, or a long word would be scanned again from each of its letters.
     "email": r"(?<![\w.+-])[\w.+-]+@(?:(?:[\w-]+\.)+[^\W\d_][\w-]*|\d+(?:\.\d+){3})",
     "iban": r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b",
     "phone": r"(?<![\w./-])(?:"
@@ -40,7 +40,7 @@ _STAND_INS: Final[dict[str, Callable[[int], str]]] = {
 _NEVER: Final = ("kind", "path", "voice", "call_id", "tool", "node", "model", "run_id", "source")
 """Fields by which events refer to each other, or that name parts of the agent."""
 _CONTENT: Final = ("args", "value", "values", "data", "input", "output", "state", "items")
-"""Fields that hold what was said or done: whatever is called inside them like a field is none."""
+"""Fields that hold what was said or done; names inside them are data, not fields of the event."""
 
 
 class StandIns:
@@ -69,7 +69,7 @@ class StandIns:
         return Ledger(events)
 
     def text(self, text: str) -> str:
-        """A text without personal data."""
+        """Text without personal data."""
         for kind, rule in self._rules.items():
             text = rule.sub(lambda found, kind=kind: self._stand_in(kind, found[0]), text)
         return text
@@ -108,7 +108,7 @@ def _is_card(found: str) -> bool:
 
 
 def _is_phone(found: str) -> bool:
-    """Whether there are as many digits as a number has; a date or an offset from UTC has fewer."""
+    """Whether there are enough digits for a telephone number; a date or a UTC offset has fewer."""
     return sum(one.isdigit() for one in found) >= (8 if found.startswith("+") else 9)
 
 
@@ -127,4 +127,4 @@ _CHECKS: Final[dict[str, Callable[[str], bool]]] = {
     "phone": _is_phone,
     "ipv6": _is_ipv6,
 }
-"""What must hold of a find, beyond its form."""
+"""Further checks of a match, by kind."""

@@ -1,7 +1,7 @@
-"""Files of traces and logs, read by whichever reader knows their format.
+"""Reads files of traces and logs with the reader that knows their format.
 
-A reader is one object with `name`, `recognises` and `read`, offered by the entry-point group
-`greenroom.traces`; Greenroom's own come in by the same door.
+A reader is an object with `name`, `recognises` and `read`, registered in the entry-point group
+`greenroom.traces`; Greenroom's own readers are registered in the same way.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,15 +22,15 @@ class TraceReader(Protocol):
 
     @property
     def name(self) -> str:
-        """What `--reader` calls it."""
+        """Its name for `--reader`."""
         ...
 
     def recognises(self, file: TraceFile) -> bool:
-        """Whether a file is of this format, by a look at how it begins."""
+        """Whether a file has this format, judged by its beginning."""
         ...
 
     def read(self, file: TraceFile) -> Iterable[Found]:
-        """What is in it: spans, which are put together to conversations, or whole conversations.
+        """Its content: spans, which are assembled into conversations, or whole conversations.
 
         What cannot be read is a `Flaw`, so that the rest is not lost.
         """
@@ -53,9 +53,9 @@ READERS = Plugins(
 
 
 def read_traces(*paths: str | Path, format: str = "") -> Iterator[Imported]:
-    """The conversations in these files and folders; their formats are found by looking.
+    """The conversations in these files and folders; their formats are detected.
 
-    BadTrace says at the end what could not be read, after everything else was given.
+    BadTrace is raised at the end, after everything readable was yielded, and says what could not be read.
     """
     flaws: list[Flaw] = []
     for found in conversations(paths, format):
@@ -68,14 +68,14 @@ def read_traces(*paths: str | Path, format: str = "") -> Iterator[Imported]:
 
 
 def describe_flaws(flaws: Iterable[Flaw]) -> str:
-    """What could not be read, a line each."""
+    """What could not be read, one line each."""
     lines = list(dict.fromkeys(map(str, flaws)))
     more = f"\nand {len(lines) - 20} more" if len(lines) > 20 else ""
     return "\n".join(lines[:20]) + more
 
 
 class FileContent(Struct, frozen=True):
-    """What is in a file, still to be put together with what is in others."""
+    """The content of a file, still to be assembled with that of others."""
 
     source: str
     reader: str
@@ -88,7 +88,7 @@ def conversations(paths: Iterable[str | Path], format: str = "") -> Iterator[Imp
 
 
 def content_of(path: Path, format: str = "") -> FileContent:
-    """What is in a file, what could not be read among it."""
+    """The content of a file, including what could not be read."""
     try:
         file = TraceFile.open(path)
         reader = reader_of(file, format)
@@ -96,13 +96,13 @@ def content_of(path: Path, format: str = "") -> FileContent:
     except BadInput as error:
         return FileContent(str(path), "", [_flaw_of(error)])
     if not found:
-        why = f"there is nothing in it that the reader {reader.name!r} knows."
+        why = f"it contains nothing that the reader {reader.name!r} knows."
         found = [Flaw(place="", why=why, source=file.source)]
     return FileContent(file.source, reader.name, found)
 
 
 def put_together(contents: Iterable[FileContent]) -> Iterator[Imported | Flaw]:
-    """The conversations in files: spans of one may stand in several, so they come at the end."""
+    """The conversations in files; those made of spans come last, because several files may share one."""
     spans: dict[str, list[Span]] = {}
     refused: set[str] = set()
     files: list[str] = []
@@ -136,7 +136,7 @@ def put_together(contents: Iterable[FileContent]) -> Iterator[Imported | Flaw]:
 
 
 def _checked(reader: TraceReader, file: TraceFile) -> list[Found]:
-    """What a reader finds, read to the end: an error in the middle keeps what came before it."""
+    """What a reader finds; an error in the middle keeps what came before it."""
     found: list[Found] = []
     try:
         found.extend(reader.read(file))
@@ -150,7 +150,7 @@ def _checked(reader: TraceReader, file: TraceFile) -> list[Found]:
         LookupError,
         AttributeError,
     ) as error:
-        # A shape that a reader did not think of is the file's fault as well, and no crash.
+        # Data that a reader does not expect is a fault of the file, not a crash.
         why = (
             f"the reader {reader.name!r} cannot make sense of it ({type(error).__name__}: {error})."
         )
@@ -159,7 +159,7 @@ def _checked(reader: TraceReader, file: TraceFile) -> list[Found]:
 
 
 def _flaw_of(error: BadInput, source: str = "") -> Flaw:
-    """What an error says is wrong; one that is about a whole file names it itself."""
+    """An error as a flaw; an error about a whole file already names it."""
     known = error.flaw if isinstance(error, BadTrace) else None
     return known or Flaw(place="", why=str(error), source=source)
 
@@ -176,14 +176,14 @@ def reader_of(file: TraceFile, format: str = "") -> TraceReader:
         return fitting[0]
     names = ", ".join(reader.name for reader in fitting or readers)
     begins = file.raw.lstrip()[:60].decode(errors="replace")
-    why = f"its format is not known. It begins with {begins!r}; known formats are {names}."
+    why = f"its format is unknown. It begins with {begins!r}; known formats: {names}."
     if fitting:
         why = f"it may be read as {names}. Say which is meant: --reader {fitting[0].name}."
     raise Flaw(place="", why=why, source=file.source).error()
 
 
 def _files(paths: Iterable[str | Path]) -> Iterator[Path]:
-    """The files, those of folders among them, in order of their names."""
+    """The files, including those in folders, sorted by name."""
     for given in paths:
         path = Path(given)
         if path.is_dir():

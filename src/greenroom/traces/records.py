@@ -1,4 +1,4 @@
-"""What readers of traces and logs give: spans that are still to be put together, and whole conversations."""
+"""What readers of traces and logs return: spans, which are still to be assembled, and whole conversations."""
 
 from msgspec import Struct, field
 
@@ -10,8 +10,8 @@ from greenroom.ledger.plain import Json
 class Span(Struct, frozen=True, kw_only=True):
     """A span as another tool wrote it; attributes are those of OpenTelemetry's conventions or alike.
 
-    Times are seconds since the epoch. `place` is where in its file it stands, for errors. `lacks` says
-    that attributes were left out, because there were too many or on purpose.
+    Times are seconds since the epoch. `place` is its place in the file, for errors. `lacks` says that
+    attributes were left out, because there were too many or on purpose.
     """
 
     trace: str
@@ -31,7 +31,7 @@ class Span(Struct, frozen=True, kw_only=True):
 class Imported(Struct, frozen=True, kw_only=True):
     """A conversation that was recorded elsewhere, as a ledger.
 
-    `verdicts` are what the other tool said of it, by name: kept, and never taken for a measurement.
+    `verdicts` are the other tool's verdicts on it, by name: kept, but never treated as measurements.
     """
 
     conversation: str
@@ -48,7 +48,7 @@ class Imported(Struct, frozen=True, kw_only=True):
 class Flaw(Struct, frozen=True, kw_only=True):
     """Something in a file that cannot be read, and where; what belongs to `trace` is left out with it.
 
-    Without a trace it takes along all spans of its file; whole conversations are read all the same.
+    Without a trace, all spans of its file are left out; whole conversations are still read.
     """
 
     place: str
@@ -61,7 +61,7 @@ class Flaw(Struct, frozen=True, kw_only=True):
         return f"{where}: {self.why}" if where else self.why
 
     def error(self) -> BadTrace:
-        """The same as an error."""
+        """The flaw as an error to raise."""
         return BadTrace(str(self), self)
 
 

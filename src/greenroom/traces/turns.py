@@ -1,4 +1,4 @@
-"""One turn of an agent as spans tell it, and the calls of tools in it."""
+"""One turn of an agent as described by spans, and its tool calls."""
 
 from msgspec import Struct, field, structs
 
@@ -10,7 +10,7 @@ from greenroom.traces.records import Span
 
 
 class Turn(Struct, kw_only=True):
-    """One invocation of an agent: the span that stands for it, and what was asked and called below it."""
+    """One invocation of an agent: its span, and the requests and calls below it."""
 
     top: Span
     is_agent: bool
@@ -20,7 +20,7 @@ class Turn(Struct, kw_only=True):
 
 
 def spans_of(turn: Turn) -> list[Span]:
-    """Its span, and those of its questions and calls."""
+    """Its span, and those of its requests and calls."""
     return [turn.top, *(act.span for act in turn.models), *(act.span for act in turn.tools)]
 
 
@@ -30,10 +30,10 @@ def end_of(span: Span) -> float:
 
 
 def calls_of(turn: Turn) -> tuple[list[ToolAct], bool]:
-    """The calls of a turn, with what their spans lack taken from what models said and heard.
+    """The calls of a turn, with gaps filled from what models said and heard; and whether all are known.
 
-    A call that only a model's reply tells of is one as well, if its result was heard or tools have no
-    spans at all; if neither, it may have been made or not: then the calls are not all known.
+    A call that only a model's reply mentions counts too, if a model heard its result or tools have no spans at
+    all. Otherwise it is unknown whether it was made: then the calls are not all known.
     """
     results = {
         one.call_id: one
@@ -53,7 +53,9 @@ def calls_of(turn: Turn) -> tuple[list[ToolAct], bool]:
             elif call.id in results or not has_spans:
                 made.append(_unrecorded_call(act, call, results, turn))
             elif act is not turn.models[-1] or spoken_at_top(turn) is None:
-                is_known = False  # after the last reply it may be how the agent gave its answer
+                is_known = (
+                    False  # after the last reply, the call may be how the agent gave its answer
+                )
     made += [_filled(tool, None, results) for tool in left]
     return sorted(made, key=lambda tool: tool.span.start), is_known
 
@@ -83,7 +85,7 @@ def _filled(tool: ToolAct, call: ToolCall | None, results: dict[str, Message]) -
 def _unrecorded_call(
     act: ModelAct, call: ToolCall, results: dict[str, Message], turn: Turn
 ) -> ToolAct:
-    """A call that was only mentioned: it was made once the model had answered."""
+    """A call that was only mentioned: it was made after the model had answered."""
     after = [other.span.start for other in turn.models if other.span.start >= end_of(act.span)]
     begun, over = end_of(act.span), min(after, default=end_of(turn.top))
     heard = results.get(call.id)
@@ -100,7 +102,7 @@ def _unrecorded_call(
 
 
 def spoken_at_top(turn: Turn) -> str | None:
-    """What the agent said, as the span around its turn has it; None if that has nothing of it."""
+    """What the agent said, from the span around its turn; None if that does not say."""
     had = turn.top.attributes
     for name in ("gen_ai.output.messages", "output.value", "traceloop.entity.output"):
         if (value := had.get(name)) is None:

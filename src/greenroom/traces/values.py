@@ -16,7 +16,7 @@ def obj(value: Json, what: str) -> dict[str, Json]:
 
 
 def array(value: Json, what: str) -> list[Json]:
-    """The value, if it is a list; nothing is an empty one."""
+    """The value, if it is a list; None counts as an empty one."""
     if value is None:
         return []
     if is_array(value):
@@ -25,16 +25,16 @@ def array(value: Json, what: str) -> list[Json]:
 
 
 def text(value: Json, what: str, *, empty: bool = False) -> str:
-    """The value, if it is a text; with `empty` it may be missing."""
+    """The value, if it is a string; with `empty` it may be missing."""
     if isinstance(value, str) and (value or empty):
         return value
     if empty and value is None:
         return ""
-    raise BadTrace(f"{what} should be a text, not {shown(value)}.")
+    raise BadTrace(f"{what} should be a string, not {shown(value)}.")
 
 
 def number(value: Json, what: str) -> float:
-    """The value, if it is a finite number or a text of one."""
+    """The value, if it is a finite number or a string of one."""
     if isinstance(value, str):
         try:
             value = float(value)
@@ -67,11 +67,11 @@ def moment(value: Json, what: str) -> float:
 
 
 def first(held: Mapping[str, Json], names: Iterable[str]) -> Json:
-    """What stands under the first of these names that has a value."""
+    """The value of the first of these names that has one."""
     return next((held[name] for name in names if held.get(name) is not None), None)
 
 
 def shown(value: object) -> str:
-    """A value in a message."""
+    """A value as shown in a message."""
     written = repr(value)
     return written if len(written) <= 60 else f"{written[:59]}…"

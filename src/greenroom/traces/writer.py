@@ -1,4 +1,4 @@
-"""Writes a ledger of what another tool recorded: the one place where both logs and spans become events."""
+"""Writes a ledger from what another tool recorded; both logs and spans become events here."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
@@ -32,15 +32,15 @@ from greenroom.ledger.plain import Json, plain
 from greenroom.traces.records import Imported
 
 VERDICTS = "greenroom:recorded-verdicts"
-"""The note of what another tool said of a conversation."""
+"""The note with another tool's verdicts on a conversation."""
 ORIGIN = "greenroom:imported"
-"""The note of where a ledger was read from."""
+"""The note that says where a ledger was read from."""
 ALWAYS_UNSEEN: tuple[Unseen, ...] = ("state", "nodes")
-"""What no format records as a ledger does."""
+"""What no other format records."""
 
 
 class LedgerWriter:
-    """Takes what happened in order. A message of the user begins a turn; the rest belongs to it.
+    """Takes events in order. A message of the user begins a turn; the rest belongs to it.
 
     Ids of calls that repeat are made unique: `id~2`.
     """
@@ -59,11 +59,11 @@ class LedgerWriter:
         self._failed: tuple[str, str] | None = None
 
     def miss(self, *what: Unseen) -> None:
-        """Say that the source does not hold this."""
+        """Record that the source does not contain this."""
         self._unseen.update(what)
 
     def user(self, text: str | None, at: float = 0.0) -> None:
-        """The user said something, which begins a turn; None if it is not known what."""
+        """The user said something, which begins a turn; None if it is unknown what."""
         self._close(at)
         if text is None:
             self.miss("user")
@@ -73,7 +73,7 @@ class LedgerWriter:
     def asked(
         self, at: float = 0.0, *, model: str = "", agent: str = "", question: Question | None = None
     ) -> int:
-        """A model is asked; the number is that of its reply."""
+        """A model is asked; returns the number of its reply."""
         self._begin(at)
         number = len(self._questions)
         made = ModelCalled(
@@ -136,7 +136,7 @@ class LedgerWriter:
     def called(
         self, tool: str, args: Mapping[str, Json] | None, call_id: str = "", at: float = 0.0
     ) -> ToolCalled:
-        """A tool is called; without arguments they are not known."""
+        """A tool is called; None as arguments means that they are unknown."""
         self._begin(at)
         if args is None:
             self.miss("args")
@@ -162,7 +162,7 @@ class LedgerWriter:
         known: bool = True,
         source: Source = "live",
     ) -> None:
-        """A call ended with a value, or with one that is not `known`."""
+        """A call ended with a value; it is unknown if not `known`."""
         if not known:
             self.miss("results")
         seconds = max(at - call.at, 0.0)
@@ -208,14 +208,14 @@ class LedgerWriter:
         self._events.append(event)
 
     def open_call(self, call_id: str, tool: str = "") -> ToolCalled | None:
-        """The oldest call without an end that is meant: by its id; without one by its name, or any."""
+        """The oldest matching call without an end: by its id; without an id by its name, or any."""
         for known, one in self._open:
             if known == call_id if call_id else tool in ("", one.tool):
                 return one
         return None
 
     def said(self, text: str | None, at: float = 0.0) -> None:
-        """The agent said something to its user; None if it is not known what."""
+        """The agent said something to its user; None if it is unknown what."""
         self._begin(at)
         if text is None:
             self.miss("words")
@@ -242,10 +242,10 @@ class LedgerWriter:
         verdicts: Mapping[str, Json] | None = None,
         notes: Sequence[str] = (),
     ) -> Imported:
-        """The whole conversation, ended at `at`; one that is not over has no `reason`.
+        """The whole conversation, ended at `at`; an unfinished one has no `reason`.
 
-        One that ends with a call which has not returned is not over either, nor is one in which the agent
-        has not done anything yet.
+        A conversation that ends with an open call is unfinished too, and so is one in which the agent has not
+        done anything yet.
         """
         has_begun = any(
             isinstance(one, AgentSaid | ModelCalled | ToolCalled) for one in self._events
@@ -325,13 +325,13 @@ def _plain(value: object, where: str) -> Any:
 
 
 def usage_of(input: object, output: object) -> Usage | None:
-    """Tokens, if both directions are known as numbers or as texts of them."""
+    """Tokens, if both directions are known as numbers or as strings of them."""
     read, wrote = whole_number(input), whole_number(output)
     return None if read is None or wrote is None else Usage(read, wrote)
 
 
 def whole_number(given: object) -> int | None:
-    """A count; None if it is none."""
+    """A count; None if the value is not one."""
     if isinstance(given, bool):
         return None
     if isinstance(given, str) and given.strip().isdecimal():

@@ -203,9 +203,7 @@ def _section(file: Path) -> tuple[dict[str, object], dict[str, str]]:
     """The plug-in's own settings in a project's file, and where each is written."""
     if not file.is_file() or b"greenroom" not in file.read_bytes():
         return {}, {}
-    from greenroom.errors import (
-        BadFile,
-    )  # imported here, so that projects that do not rehearse load nothing
+    from greenroom.errors import BadFile  # here: projects that do not rehearse load nothing
     from greenroom.project import project_in
 
     try:

@@ -83,9 +83,7 @@ class Server:
                 if len(body) > LARGEST:
                     return PlainTextResponse(f"the request has more than {LARGEST} bytes", 413)
         except ClientDisconnect:
-            return PlainTextResponse(
-                "the request broke off", 400
-            )  # the client is gone, so this reaches no one
+            return PlainTextResponse("the request broke off", 400)  # the client is gone
         call = Call(None, "", {})
         try:
             call = read_call(bytes(body))

@@ -171,7 +171,7 @@ class ServedAgent:
             if work.is_canceled:
                 self._give_up(work.ledger, "CANCELED", "")
             raise
-        except Exception as error:  # noqa: BLE001 - an agent may raise anything, and the server goes on
+        except Exception as error:  # noqa: BLE001 - an agent may raise anything, and the server continues
             self._report(f"task {work.task}: {type(error).__name__}: {error}")
             if not self._task(work.ledger, work.task).is_over:
                 self._give_up(work.ledger, "FAILED", "")

@@ -100,9 +100,7 @@ def serve(store: "Store", settings: "Settings", address: Address, *, browser: bo
         _say(link, address)
         if browser and address.is_local:
             webbrowser.open(link)
-        with suppress(
-            KeyboardInterrupt
-        ):  # uvicorn raises it again after all connections are closed
+        with suppress(KeyboardInterrupt):  # uvicorn raises it again when all is closed
             uvicorn.Server(config).run(sockets=[listening])
 
 

@@ -1,8 +1,8 @@
 """Two timelines next to each other: which rows belong together, and where they first differ.
 
-What an agent does must be the same on both sides to stand side by side: a call with its arguments, a
-decision, a pause, a refusal, an error, the end. What is said only pairs up, and its words are compared
-inside the pair. Each branch of a graph is aligned by itself, so that their order does not matter.
+Actions are paired only if they are the same on both sides: a call with its arguments, a decision, a pause,
+a refusal, an error, the end. What is said is always paired, and its words are compared inside the pair. Each
+branch of a graph is aligned separately, so that their order does not matter.
 """
 
 import json
@@ -45,7 +45,7 @@ def _paired(
         if kind == "equal":
             pairs.update(zip(left[i1:i2], right[j1:j2], strict=True))
         elif kind == "replace":
-            # The same tool with other arguments stands next to it.
+            # A call of the same tool with other arguments is placed next to it.
             free = list(right[j1:j2])
             for n in left[i1:i2]:
                 like = [m for m in free if _name(b[m]) == _name(a[n])]
@@ -56,7 +56,7 @@ def _paired(
 
 
 def _in_order(a: Sequence[Line], b: Sequence[Line], pairs: Mapping[int, int]) -> list[BesideRow]:
-    """All rows as the left side has them; what only the right side has follows what it follows there."""
+    """All rows in the left side's order; rows of the right side alone keep their predecessor there."""
     partner = {right: left for left, right in pairs.items()}
     after: dict[int, list[int]] = {}
     anchor = -1

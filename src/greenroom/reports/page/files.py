@@ -1,6 +1,6 @@
-"""What was attached, as a page shows it: its name, type and size, and a small picture itself.
+"""Attachments as a page shows them: name, type and size, and small pictures themselves.
 
-Only what a browser draws and nothing else is shown: an SVG, a page or a document is named, never opened.
+Only plain images are shown: an SVG, a page or a document is named, never opened.
 """
 
 from base64 import b64encode
@@ -32,7 +32,7 @@ def _picture(attachment: Attachment, trimmer: Trimmer) -> str:
     try:
         data = attachment.data
         described(data, attachment.media_type, attachment.name, attachment.name)
-    except BadAttachment:  # it is not here any more, or is not a picture
+    except BadAttachment:  # the bytes are gone, or it is not a picture
         return ""
     coded = b64encode(data).decode()
     return f"data:{attachment.media_type};base64,{coded}" if trimmer.takes(len(coded)) else ""

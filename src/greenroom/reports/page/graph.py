@@ -1,4 +1,4 @@
-"""The agent's graph as a picture of nested parts, and the way that one trial took through it."""
+"""The agent's graph as a picture of nested parts, and the path that one trial took through it."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ _LONGEST = 120
 
 
 def graph_of(snapshot: Json, trial: Ledger | None = None) -> Part | None:
-    """The picture of what a backend's `snapshot` describes; None where it says nothing worth a picture."""
+    """The picture of what a backend's `snapshot` describes; None if there is nothing worth drawing."""
     facts = as_facts(snapshot)
     way = None if trial is None else RecordedWay(trial, set(members_in(facts)))
     root = _Picture(way).part(facts)
@@ -28,7 +28,7 @@ def graph_of(snapshot: Json, trial: Ledger | None = None) -> Part | None:
 
 
 class _Picture:
-    """Parts made one after the other, until there are too many to look at."""
+    """Builds parts one after another, until there are too many to look at."""
 
     def __init__(self, way: RecordedWay | None) -> None:
         self._way = way
@@ -61,7 +61,7 @@ class _Picture:
 
 
 def _reached(kind: str, facts: Facts, below: dict[str, Facts]) -> Iterator[tuple[str, Facts]]:
-    """Each part with the word by which it is reached."""
+    """Each part with the label of the edge that leads to it."""
     for number, (key, part) in enumerate(below.items()):
         match kind:
             case "route":

@@ -1,4 +1,4 @@
-"""A report as the head of its page: counts, rates, what it took, and what is worth a look first."""
+"""A report as the head of its page: counts, rates, costs, and what to look at first."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -37,7 +37,7 @@ _BINS = 10
 
 @dataclass(slots=True)
 class CaseCounts:
-    """What a head counts next to the totals of its report, case by case."""
+    """Counts of a head that go beyond the totals of its report, collected case by case."""
 
     cases: int = 0
     statuses: Counter[CaseStatus] = field(default_factory=Counter[CaseStatus])
@@ -48,13 +48,13 @@ class CaseCounts:
     """How many trials fell short for each reason, and of how many cases."""
     sharing: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     bins: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
-    """How many scores of each metric lie in each tenth from 0 to 1."""
+    """How many scores of each metric fall into each tenth from 0 to 1."""
 
     def add_row(self, row: Row) -> None:
-        """A case as the list has it."""
+        """Count a row of the list."""
         self.cases += 1
         self.statuses[row.status] += 1
-        for tag in row.tags:  # Counter.update takes longer than all the rest
+        for tag in row.tags:  # Counter.update would take longer than all the rest
             self.tags[tag] += 1
         for name in row.missed:
             self.missed[name] += 1
@@ -62,7 +62,7 @@ class CaseCounts:
             self.changes[row.change] += 1
 
     def add_trials(self, trials: Iterable[Facts]) -> None:
-        """The trials of a case."""
+        """Count the trials of a case."""
         whys: list[tuple[str, str]] = []
         for trial in trials:
             if trial.fell_short:
@@ -79,18 +79,18 @@ class CaseCounts:
 
     @property
     def by_status(self) -> dict[CaseStatus, int]:
-        """How many cases ended how; those that none did are left out."""
+        """The number of cases by status, without those that do not occur."""
         return {status: count for status in reversed(WORST) if (count := self.statuses[status])}
 
     @property
     def choices(self) -> dict[str, dict[str, int]]:
-        """What the list can be narrowed to besides a status, and how many cases each lists."""
+        """The filters of the list besides status, and how many cases each value lists."""
         counts = {"tag": self.tags, "metric": self.missed, "change": self.changes}
         return {kind: dict(found.most_common()) for kind, found in counts.items() if found}
 
     @property
     def why(self) -> list[Reason]:
-        """Equal reasons together, where several cases share one; the most frequent first."""
+        """Reasons that several cases share, the most frequent first."""
         frequent = [why for why in self.reasons.most_common() if self.sharing[why[0]] > 1]
         return [Reason(text=t, status=s, count=n) for (t, s), n in frequent[:_MOST_REASONS] if t]
 
@@ -161,7 +161,7 @@ def spent_data(whose: Report | CaseResult) -> list[Spent]:
 
 
 def gate_line(decision: Decision | None) -> GateLine | None:
-    """What the gate said; None where there was none."""
+    """The quality gate's verdict; None if there was no gate."""
     if decision is None:
         return None
     missed = [one.why for one in decision.missed]
@@ -172,7 +172,7 @@ def gate_line(decision: Decision | None) -> GateLine | None:
 
 
 def _metric_lines(report: Report, bins: Mapping[str, list[int]]) -> list[MetricLine]:
-    """A line for each metric without its arguments, the worst first; those that measured nothing last."""
+    """A line for each metric, grouped over its arguments, the worst first; those without measurements last."""
     found = families(report.metrics).values()
     ranked = sorted(found, key=lambda one: _rank(one.whole))[:_MOST_LINES]
     lines: list[MetricLine] = []
@@ -239,7 +239,7 @@ def _left_out(report: Report) -> dict[str, int]:
 
 
 def _first_reason(result: Facts) -> str:
-    """Why it fell short, without what only this trial has to say."""
+    """Why it fell short, without details that are specific to this trial."""
     if result.error is not None:
         return next((line for line in reasons(result)), "")[:_LONGEST_REASON]
     for name, outcome in result.scores.items():

@@ -46,7 +46,7 @@ def case_row(results: Sequence[Facts], place: int = 0, *, change: str = "") -> R
 
 
 def _together(trials: Sequence[Trial]) -> Trial:
-    """What all trials of a case come to; why is told by the first of those that ended worst."""
+    """All trials of a case as one entry; its reason is that of the first trial that ended worst."""
     worst = min(trials, key=lambda trial: _RANK[trial.status])
     return Trial(
         n=worst.n,
@@ -80,11 +80,11 @@ def trial_entry(result: Facts) -> Trial:
 
 
 def _mean(known: list[float]) -> float | None:
-    """The mean of the scores that are known."""
+    """The mean of the known scores."""
     return round(sum(known) / len(known), 4) if known else None
 
 
 def _total(numbers: list[float | None]) -> float | None:
-    """All of it, or nothing if some of it is unknown."""
+    """The sum, or None if a part of it is unknown."""
     known = [number for number in numbers if number is not None]
     return sum(known) if len(known) == len(numbers) else None

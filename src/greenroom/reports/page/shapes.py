@@ -15,19 +15,19 @@ A source is an object with these functions, each of which may answer with a prom
     follow(heard)               → calls heard(change) for every change of the run; never called in a file
 
 `query` has the fields of `Query`; a field that is empty narrows nothing. Of one field any value, of different
-fields all must fit. The route of each function is in its shape's docstring.
+fields all must match. The route of each function is in its shape's docstring.
 
 A server answers `find` with lines of JSON, `{"done": share}`, and follows by `GET /api/stream?since=&run=&play=`:
 server-sent events whose `id` is the store's position, with `event` and `data`
 
     trial   {run, case, trial, status}          a trial has ended
-    going   {run, case, trial, events}          a trial under way has so many events by now
+    going   {run, case, trial, events}          a running trial has this many events by now
     run     {run, status}                       a run was begun, ended or deleted
     file    {set, digest}                       an eval set changed on disk
-    play    {play: Play}                        a conversation in Play went on
-    again   {}                                  the listener is too far behind, and asks for everything again
+    play    {play: Play}                        a conversation in Play continued
+    again   {}                                  the listener is too far behind, and must load everything again
 
-An error is `{"error": what is wrong, "next": what to do}`. `rows` gets `sort` with a minus for the other way.
+An error is `{"error": what is wrong, "next": what to do}`. A `sort` with a minus in front reverses `rows`.
 
 A field that has its default is left out of the JSON. Numbers that are not known are left out or null, never 0.
 """
@@ -47,7 +47,7 @@ WORST: tuple[CaseStatus, ...] = ("error", "failed", "flaky", "terminated", "skip
 
 
 class Shape(Struct, kw_only=True, omit_defaults=True):
-    """A JSON object; what has its default is left out."""
+    """A JSON object; fields with their default value are left out."""
 
 
 # The head of a run
@@ -73,7 +73,7 @@ class Spent(Shape):
 
 
 class MetricLine(Shape):
-    """A metric over all trials; `members` are the same with each of its arguments, if there are several."""
+    """A metric over all trials; `members` has a line for each set of arguments, if there are several."""
 
     name: str
     passed: int = 0
@@ -84,7 +84,7 @@ class MetricLine(Shape):
     low: float | None = None
     high: float | None = None
     bins: list[int] = []
-    """How many scores lie in each tenth from 0 to 1; the last one holds the 1."""
+    """How many scores fall into each tenth from 0 to 1; the last one includes 1."""
     members: list["MetricLine"] = []
 
 
@@ -108,7 +108,7 @@ class NodeLine(Shape):
     tokens: tuple[int, int] | None = None
     cost: float | None = None
     known_cost: float = 0.0
-    """The least that it was, where the cost is unknown."""
+    """The minimum cost, if the exact cost is unknown."""
 
 
 class Reason(Shape):
@@ -120,7 +120,7 @@ class Reason(Shape):
 
 
 class GateLine(Shape):
-    """What the gate said of the run."""
+    """The quality gate's verdict on the run."""
 
     passed: bool
     exit_code: int
@@ -135,9 +135,9 @@ class Steady(Shape):
 
 
 class Head(Shape):
-    """Everything about a run but its cases: `GET /api/runs/{run}`.
+    """Everything about a run except its cases: `GET /api/runs/{run}`.
 
-    While a run is under way the head is made again from the trials that are done.
+    While a run is in progress, the head is rebuilt from the finished trials.
     """
 
     title: str
@@ -154,7 +154,7 @@ class Head(Shape):
     trials: int = 0
     """How many trials are done."""
     planned: int = 0
-    """How many trials the run set out to make, while it is not finished."""
+    """How many trials the run should make, while it is not finished."""
     counts: dict[CaseStatus, int] = {}
     """Cases by how they ended: what the header shows, and what each choice of status lists."""
     passed: int = 0
@@ -178,7 +178,7 @@ class Head(Shape):
     choices: dict[str, dict[str, int]] = {}
     """For `tag`, `metric` and `change`: each value and how many cases it lists."""
     at: int | None = None
-    """The store's position that this was true at; None in a file."""
+    """The store's position at which this was read; None in a file."""
 
 
 # The list of cases
@@ -196,11 +196,11 @@ class Query(Shape):
     change: list[str] = []
     """Verdicts of the comparison."""
     min_s: float | None = None
-    """Cases whose trials took at least so many seconds together."""
+    """Cases whose trials together took at least this many seconds."""
     min_cost: float | None = None
     sort: Sort = "status"
     down: bool = False
-    """The other way round; what is unknown comes last either way, and what is equal by its order."""
+    """Reverse order; unknown values come last either way, and equal ones keep the run's order."""
 
 
 class Trial(Shape, gc=False):
@@ -226,7 +226,7 @@ class Row(Shape, gc=False):  # a list may have a hundred thousand, which hold no
     status: CaseStatus
     trials: tuple[Trial, ...]
     place: int = 0
-    """Where it stands in the run."""
+    """Its position in the run."""
     name: str = ""
     tags: tuple[str, ...] = ()
     missed: tuple[str, ...] = ()
@@ -244,16 +244,16 @@ class Row(Shape, gc=False):  # a list may have a hundred thousand, which hold no
 class Rows(Shape):
     """Some rows of a list: `GET /api/runs/{run}/rows?…&from=&count=&around=` (count at most 500).
 
-    With `around` they begin at the multiple of `count` in which that case stands, if it is listed.
+    With `around` they begin at the multiple of `count` that contains that case, if it is listed.
     """
 
     total: int
-    """How many cases fit the query in all."""
+    """How many cases match the query in total."""
     rows: list[Row]
     first: int = 0
     """The place of the first of them."""
     place: int = -1
-    """Where the case asked for stands; -1 if it is not listed, or none was asked for."""
+    """The position of the requested case; -1 if it is not listed, or none was requested."""
     at: int | None = None
 
 
@@ -277,7 +277,7 @@ class Part(Shape):
     label: str = ""
     """What a structure does, in words: `route on intent`, `until done, at most 3 rounds`."""
     key: str = ""
-    """By what it is reached from the part around it: the choice of a route, `yes`, `if that fails`."""
+    """The label of the edge that leads to it: the choice of a route, `yes`, `if that fails`."""
     model: str = ""
     tools: list[tuple[str, int]] = []
     """Each tool, and how often it was called."""
@@ -319,7 +319,7 @@ class Earlier(Shape):
 class Story(Shape):
     """Everything about one trial: `GET /api/runs/{run}/story?case=&trial=`.
 
-    A trial under way has a story as well: `going`, without scores. `timeline` is described in
+    A running trial has a story as well: `going`, without scores. `timeline` is described in
     `greenroom.reports.page.timeline`.
     """
 
@@ -348,7 +348,7 @@ class Story(Shape):
     graph: Part | None = None
     case: Json = None
     cuts: int = 0
-    """How many long values were cut."""
+    """How many long values were shortened."""
 
 
 class EventDetails(Shape):
@@ -479,7 +479,7 @@ class SetLine(Shape):
     name: str
     cases: int
     evalset: str = ""
-    """What the set calls itself: its runs have this name."""
+    """The set's own id: its runs have this name."""
     problems: int = 0
     writable: bool = True
     why: str = ""
@@ -513,7 +513,7 @@ class Here(Shape):
     store: str
     read_only: bool = False
     user: str = ""
-    """Who looks at it, where a proxy says so."""
+    """The user, if a proxy names them."""
     agents: list[AgentLine] = []
     sets: list[SetLine] = []
     children: list[Child] = []
@@ -579,7 +579,7 @@ class Estimated(Shape):
     cost_high: float | None = None
     seconds: float | None = None
     based_on: int = 0
-    """How many earlier trials the estimate rests on."""
+    """How many earlier trials the estimate is based on."""
     warnings: list[str] = []
     code: list[str] = []
     """Python code that the set names and the run would import; `POST /api/runs` must name it too."""
@@ -606,7 +606,7 @@ class Play(Shape):
     """A conversation in rehearsal: `GET /api/plays/{id}`; the answer of every action on it.
 
     `POST /api/plays` with `{"agent": n, "state": {}, "mocks": {}, "user": {}}`, or with `{"from": {"run",
-    "case", "trial", "at"}}` to go on from a recorded trial; then to `/api/plays/{id}/`: `say` `{"text"}`, `answer` `{"answers": {id: value}}`, `mocks` `{"mocks"}`,
+    "case", "trial", "at"}}` to continue a recorded trial; then to `/api/plays/{id}/`: `say` `{"text"}`, `answer` `{"answers": {id: value}}`, `mocks` `{"mocks"}`,
     `simulate` `{}` (let the simulated user answer once), `fork` `{"at": seq, "mocks"}` (a new play),
     `case` `{"id", "set"}` (save it as a case of a set).
     """
@@ -624,7 +624,7 @@ class Play(Shape):
     asking: list[str] = []
     """Those of them that leave their answer to the user."""
     missing: dict[str, Json] = {}
-    """Tools that were refused for want of a mock, each with one that would do."""
+    """Tools that were refused because they have no mock, each with a mock that would work."""
     error: str = ""
     cost: float | None = None
     events: int = 0
@@ -646,7 +646,7 @@ class AgentDetails(Shape):
     """Data that goes from node to node: who writes, who reads, which place of the state."""
     estimate: str = ""
     why: str = ""
-    """Why something of it is missing."""
+    """Why a part of it is missing."""
 
 
 class LabelLine(Shape):
@@ -677,7 +677,7 @@ class LabelItem(Shape):
     last: str = ""
     """What this person graded last, to be taken back."""
     command: str = ""
-    """The line to type for the same in a terminal."""
+    """The command to type for the same in a terminal."""
 
 
 class AgreementLine(Shape):

@@ -24,11 +24,11 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
-"""What a page of the web may do: run the server's own scripts, ask that server, and nothing else."""
+"""The web page's content security policy: only the server's own scripts, and requests only to that server."""
 
 
 def asset(name: str) -> str:
-    """A script or style as it stands in its file."""
+    """The text of a script or style file."""
     return (files("greenroom.reports.page") / "assets" / name).read_text(encoding="utf-8")
 
 
@@ -98,7 +98,7 @@ def assets() -> dict[str, str]:
 
 @cache
 def assets_digest() -> str:
-    """Changes with any of them."""
+    """A digest of all assets."""
     whole = "\0".join(text for named in assets().items() for text in named)
     return sha256(whole.encode()).hexdigest()[:16]
 
@@ -110,7 +110,8 @@ def web_page() -> str:
     style = tag("link", rel="stylesheet", href=f"{place}/{STYLE}")
     script = tag("script", type="module", src=f"{place}/web.js")
     unscripted = tag(
-        "noscript", tag("p", "This page needs scripts. `greenroom eval report` writes a file.")
+        "noscript",
+        tag("p", "This page needs scripts. `greenroom runs show RUN -f html` writes a report."),
     )
     head = page_head("Greenroom", style, script)
     return f'<!doctype html>\n<html lang="en">{head}{page_body(unscripted)}</html>\n'

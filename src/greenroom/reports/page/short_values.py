@@ -1,4 +1,4 @@
-"""Values cut where they are too long for a page."""
+"""Values shortened if they are too long for a page."""
 
 from collections.abc import Collection
 
@@ -12,9 +12,9 @@ _LEFT_OUT = "… left out"
 
 
 class Trimmer:
-    """Cuts the values of one result so that all of them together stay within bounds.
+    """Shortens the values of one result so that all of them together stay within bounds.
 
-    `cuts` counts what was shortened; without a cut the report shows everything there is.
+    `cuts` counts the shortened values; if it is 0, the report shows everything.
     """
 
     def __init__(self, room: int = 400_000) -> None:
@@ -23,7 +23,7 @@ class Trimmer:
         self._pictures = room
 
     def takes(self, size: int) -> bool:
-        """Whether a picture of so many characters may be shown too."""
+        """Whether there is room for a picture of this many characters."""
         self._pictures -= size
         return self._pictures >= 0
 

@@ -1,4 +1,4 @@
-"""Everything about one trial that is worth opening it for."""
+"""Everything that a page shows about one trial."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -38,13 +38,13 @@ def story_of(
 ) -> Story:
     """The story of one trial; `before` are the trials of the baseline, and `parted` where its own trials part.
 
-    With `beside_baseline` one of them is shown next to it, where their runs were kept: the `chosen` one, or the
-    one that says most.
+    With `beside_baseline` one of them is shown next to it, if its ledger was kept: the `chosen` one, or the most
+    informative one.
     """
     trimmer = Trimmer()
     ledger = result.ledger_or_none
     if ledger is not None:
-        result = replace(result, kept=ledger)  # read once from where it is kept
+        result = replace(result, kept=ledger)  # the ledger is read only once
     blame = result.blame
     # The metrics that need a look come first.
     ranked = sorted(result.scores.items(), key=lambda named: _RANK[_mark(named[1])[0]])
@@ -121,7 +121,7 @@ def _differences(result: CaseResult, trimmer: Trimmer) -> list[dict[str, Json]]:
 
 
 def _before(earlier: CaseResult, trimmer: Trimmer) -> dict[str, Json]:
-    """A trial of the baseline: its verdicts, without its run."""
+    """A trial of the baseline: its verdicts, without its ledger."""
     scores = {name: _mark(outcome) for name, outcome in earlier.scores.items()}
     return {
         "n": earlier.trial,
@@ -134,17 +134,17 @@ def _before(earlier: CaseResult, trimmer: Trimmer) -> dict[str, Json]:
 def _earlier(
     result: CaseResult, before: Sequence[CaseResult], rows: Sequence[Row], chosen: int | None
 ) -> Earlier | None:
-    """The chosen trial of the baseline next to this one, or the one that says most: it ended otherwise."""
+    """The chosen trial of the baseline next to this one, or the most informative: one that ended differently."""
     ranked = sorted(before, key=lambda one: (one.trial != chosen, one.passed == result.passed))
     for earlier in ranked:
-        told, _ = _rows(earlier, Trimmer())
-        if told:
+        before, _ = _rows(earlier, Trimmer())
+        if before:
             return Earlier(
                 n=earlier.trial,
                 status=earlier.status,
                 why=shortened("; ".join(reasons(earlier)), _LONGEST_WHY),
-                timeline=told,
-                beside=beside(told, rows),
+                timeline=before,
+                beside=beside(before, rows),
             )
     return None
 
@@ -161,5 +161,5 @@ def _case(result: CaseResult, trimmer: Trimmer) -> Json:
     try:
         return trimmer.json(result.case)
     except BadInput:
-        # A case that is not JSON was not run either; its error says why.
+        # A case that is not JSON never ran; its error says why.
         return None

@@ -1,4 +1,4 @@
-"""A run as the rows of a timeline: who did what, when, for how long, and what it changed.
+"""A trial as the rows of a timeline: who did what, when, for how long, and what it changed.
 
 A row is a JSON object with the keys that apply to it:
 
@@ -61,7 +61,7 @@ _FIRST, _LAST = 150, 350
 
 
 def timeline(ledger: Ledger, trimmer: Trimmer) -> list[Row]:
-    """The rows of a run, oldest first; of a very long one its beginning and its end."""
+    """The rows of a trial, oldest first; of a very long one only its beginning and its end."""
     if not len(ledger):
         return []
     renderer = _EventRenderer(ledger, trimmer)
@@ -77,7 +77,7 @@ def timeline(ledger: Ledger, trimmer: Trimmer) -> list[Row]:
 
 
 def step_rows(steps: Iterable[Step], trimmer: Trimmer) -> list[Row]:
-    """The rows of a run of which only the trajectory was kept."""
+    """The rows of a trial of which only the trajectory was kept."""
     kept = list(steps)
     begin = min((step.at for step in kept), default=0.0)
     shown = kept[: _FIRST + _LAST]
@@ -116,7 +116,7 @@ def _clock(ledger: Ledger) -> list[float]:
 
 
 class _EventRenderer:
-    """Renders the events of one ledger, each with what belongs to it elsewhere in the ledger."""
+    """Renders the events of one ledger, each together with related events."""
 
     def __init__(self, ledger: Ledger, trimmer: Trimmer) -> None:
         self.trimmer = trimmer
@@ -257,7 +257,7 @@ class _EventRenderer:
         }
 
     def changed(self, event: Event) -> Row:
-        """What an event changed; in a parallel branch what it was before is not known here."""
+        """What an event changed; in a parallel branch the previous value is unknown here."""
         known, cut = self.leaves.get(event.seq), self.trimmer.json
         if known is not None:
             shown = [[f"{c.scope}.{c.key}", cut(c.old), cut(c.new)] for c in known]
@@ -283,7 +283,7 @@ class _EventRenderer:
 
     def forked(self, event: Forked) -> Iterator[Row]:
         changed = f", with another {', '.join(event.changed)}" if event.changed else ""
-        who = f"recorded up to here in {event.from_run}; run again from here on{changed}"
+        who = f"recorded up to here in {event.from_run}; run again from here{changed}"
         yield {"kind": "pause", "who": self.trimmer.text(who)}
 
     def run_ended(self, event: RunEnded) -> Iterator[Row]:

@@ -1,1 +1,1 @@
-"""The parts of the suite for backends, one class for each thing a backend owes."""
+"""The parts of the suite for backends, one class for each requirement."""

@@ -28,7 +28,7 @@ Test = TypeVar("Test", bound=Callable[..., object])
 
 @dataclass(frozen=True)
 class Needs:
-    """What a backend must declare for a test to be about it."""
+    """What a backend must declare for a test to apply to it."""
 
     features: tuple[Feature, ...]
     models: bool
@@ -68,14 +68,14 @@ class Conformance:
 
     @pytest.fixture(autouse=True)
     def declared(self, request: pytest.FixtureRequest) -> None:
-        """Leave out what the backend does not claim to do."""
+        """Skip tests of what the backend does not declare."""
         wanted: Needs | None = getattr(request.function, "needs", None)
         if wanted is not None and (why := wanted.lacking(self.harness.backend)):
             pytest.skip(why)
 
     @pytest.fixture
     def desk(self, tmp_path: Path) -> Desk:
-        """Fresh canaries."""
+        """Fresh tools that leave a mark when they run."""
         return Desk(tmp_path)
 
     @property
@@ -97,11 +97,11 @@ class Conformance:
         return backend_for(self.agent(*lines, **options))
 
     def result(self, agent: Any, case: Case) -> CaseResult:
-        """What came of one case."""
+        """The result of one case."""
         return self.results(agent, [case])[0]
 
     def results(self, agent: Any, cases: list[Case], **options: Any) -> list[CaseResult]:
-        """What came of several cases."""
+        """The results of several cases."""
         opaque = self.harness.backend.tool_calls == "opaque"
         report = rehearse(agent, cases, allow_opaque=opaque, **options)
         return list(report)
@@ -114,7 +114,7 @@ def case(id: str = "one", **options: Any) -> Case:
 
 
 def ledger_of(result: CaseResult) -> Ledger:
-    """The ledger a result rests on."""
+    """The ledger of a result."""
     assert result.ledger is not None, result
     return result.ledger
 
@@ -129,7 +129,7 @@ PAY = ToolCall("pay", {"amount": 5}, "call-pay")
 
 
 class RecordingWorld(LiveWorld):
-    """A world that answers tools from a table and keeps every question to a model."""
+    """A world that answers tools from a table and keeps every model request."""
 
     def __init__(self, answers: dict[str, Json] | None = None, says: str = "hello") -> None:
         super().__init__(Ledger())
@@ -140,7 +140,7 @@ class RecordingWorld(LiveWorld):
     async def call_model(
         self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
     ) -> ModelReply:
-        """Keep the question, then ask the model."""
+        """Keep the request, then ask the model."""
         self.asked.append(request)
         return await super().call_model(request, body, on_delta)
 

@@ -1,4 +1,4 @@
-"""A run that was cut: resumed where that is sound, refused where it is not."""
+"""An interrupted trial: resumed if that is sound, refused if it is not."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ from greenroom.testing.conformance.base import WEATHER, Conformance, case, ledge
 
 
 class Cutting(Conformance):
-    """What is over is not done again; what is half done is not guessed."""
+    """Finished work is not repeated, and the outcome of unfinished work is not guessed."""
 
     @needs(resumption=True)
     def test_a_run_cut_after_its_answer_is_over_without_asking_again(self) -> None:
@@ -37,7 +37,7 @@ class Cutting(Conformance):
         end = q.ended(resumed)
         assert end is not None
         if end.reason == "error":
-            # A backend may say that it cannot; what it declares says whether it must not.
+            # A backend may refuse to resume; its declaration says whether that is allowed.
             assert self.harness.backend.resumes != "exact"
             assert end.error_type == BadLedger.__name__
         else:

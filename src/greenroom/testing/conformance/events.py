@@ -36,7 +36,7 @@ from greenroom.testing.conformance.base import (
     needs,
 )
 
-# The kinds that the order of a run is checked by; nodes nest freely and are checked separately.
+# The kinds whose order is checked; nodes nest freely and are checked separately.
 _ORDERED = (
     "user_said",
     "invocation_started",
@@ -50,7 +50,7 @@ _ORDERED = (
 
 
 def kinds(ledger: Ledger) -> list[str]:
-    """The kinds of events that have one right order."""
+    """The kinds of the events that have one right order."""
     found = [event.kind for event in ledger]
     return [kind for kind in found if kind in _ORDERED]
 
@@ -272,7 +272,7 @@ class Events(Conformance):
 
 
 async def _noted_late(city: str) -> WithStateChange[str]:
-    """Answers sooner the later it is asked."""
+    """Answer sooner the later it is asked."""
     for _ in range({"Oslo": 12, "Rome": 6}.get(city, 0)):
         await asyncio.sleep(0)
     return with_state_change("noted", {"session": {"seen": append(city), "last": city}})

@@ -1,4 +1,4 @@
-"""Forks: a recorded trial goes on with a change where that is sound, and is refused by name where it is not."""
+"""Forks: a recorded trial continues with a change if that is sound, and is refused by name if it is not."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from greenroom.testing.conformance.base import WEATHER, Conformance, case, ledge
 
 
 class Forks(Conformance):
-    """What was recorded stands, and the agent goes on from there."""
+    """What was recorded is kept, and the agent continues from there."""
 
     @needs("turns", models=True, tools=True, resumption=True)
     def test_a_trial_goes_on_between_turns_with_another_agent_and_another_message(

@@ -1,4 +1,4 @@
-"""The gate holds: no body runs unless it was named, whatever the framework does with the refusal."""
+"""The tool gate: no body runs unless it was named, whatever the framework does with the refusal."""
 
 import asyncio
 from typing import Any
@@ -36,7 +36,7 @@ class TheGate(Conformance):
     """Bodies do not run, and forgetting a mock is an error."""
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """One test for each way around the gate."""
+        """One test for each way around the tool gate."""
         if "bypass" in metafunc.fixturenames:
             known = type(self).harness.bypasses()
             metafunc.parametrize("bypass", known.values(), ids=list(known))
@@ -154,7 +154,7 @@ class TheGate(Conformance):
             agent = bypass.build(desk)
             statuses |= {result.status for result in self.results(agent, many, concurrency=8)}
         except BadAgent:
-            # Refused before the run is as good as refused in it.
+            # A refusal before the run is as good as one during it.
             statuses = {"error"}
         assert (statuses, desk.marks) == ({"error"}, fired)
 

@@ -1,4 +1,4 @@
-"""Middleware around a framework's agent: what a backend declares to be heard is heard, and nothing else."""
+"""Middleware around a framework's agent: exactly the hooks that a backend declares are called."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ from greenroom.world.middleware.protocol import HOOKS, Middleware
 
 
 class Listener(Middleware):
-    """Hears everything and says nothing."""
+    """Middleware that notes every hook and changes nothing."""
 
     def __init__(self) -> None:
         self.heard: set[str] = set()
@@ -87,7 +87,7 @@ class Hooked(Conformance):
         (heard,) = self.results(agent, [case(mocks=mocks)], middleware=[listener])
         assert heard.status == plain.status, describe(heard)
         quiet = {"on_model_error", "on_tool_error", "approvals"}
-        if not self.sees_models:  # what only passes a seam now and then may pass none here
+        if not self.sees_models:  # calls that only sometimes pass a seam may not pass one here
             quiet |= {"before_model", "after_model", "around_attempt"}
         assert listener.heard - quiet == declared - quiet
         if self.harness.backend.resumes != "no":

@@ -1,7 +1,7 @@
-"""An agent run inside something else: wherever it is run from, its calls meet the gate.
+"""An agent run inside other code: wherever it is run from, its calls go through the tool gate.
 
-For frameworks whose innermost calls have a seam; the harness names some of its places in `seam`, as
-`module:Class.method`, so that a version of the framework without them can be tried.
+For frameworks whose innermost calls have a seam. The harness names some of its places in `seam`, as
+`module:Class.method`, so that a version of the framework without them can be tested.
 """
 
 import asyncio
@@ -30,14 +30,14 @@ from greenroom.testing.blueprints import Desk, Harness
 from greenroom.testing.conformance.base import WEATHER, Conformance, case, describe, ledger_of
 
 Run = Callable[[], Awaitable[None]]
-"""Lets the framework run the inner agent by itself; what that raises is swallowed."""
+"""Lets the framework itself run the inner agent; errors are swallowed."""
 
 CONSULT = ToolCall("consult", {}, "call-consult")
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What is rehearsed, and what its case brings along."""
+    """The agent to rehearse, and the settings of its case."""
 
     agent: Any
     allow_tools: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ def in_sync_function(_: "Inside", run: Run) -> Scene:
 def in_thread_pool(_: "Inside", run: Run) -> Scene:
     async def clerk(message: str) -> str:  # noqa: ARG001
         with ThreadPoolExecutor(1) as pool:
-            # The case's own loop stands still meanwhile, as it does for an author who writes this.
+            # The case's own loop is blocked meanwhile, as in an author's code of this kind.
             pool.submit(asyncio.run, _coroutine(run)).result()
         return "done"
 
@@ -147,10 +147,10 @@ ANSWERED: tuple[Door, ...] = (
     *(in_function, in_sync_function, in_thread_pool, in_bare_thread, in_step, in_mock, in_user),
     *(in_named_tool, in_named_tool_of_the_framework),
 )
-"""Here the World of the case answers: mock, named body or refusal."""
+"""Places where the World of the case answers: with a mock, a named body or a refusal."""
 
 REFUSED: tuple[Door, ...] = (in_fresh_context, in_metric, in_hook)
-"""Here no tool may be called, mocked or not."""
+"""Places where no tool may be called, mocked or not."""
 
 
 def _answer(message: str) -> str:  # noqa: ARG001
@@ -171,11 +171,11 @@ async def _coroutine(run: Run) -> None:
 
 
 class Inside(Conformance):
-    """A tool body never runs by another door, and what is called there is in the ledger."""
+    """A tool body never runs from inside other code unless allowed, and calls there are in the ledger."""
 
     @pytest.fixture(autouse=True)
     def has_seam(self, request: pytest.FixtureRequest) -> None:
-        """Leave these tests out for backends without a seam."""
+        """Skip these tests for backends without a seam."""
         in_here = getattr(Inside, request.function.__name__, None) is not None
         if in_here and not _places(self.harness):
             pytest.skip(f"{self.harness.backend.name} has no seam in the framework")
@@ -247,7 +247,7 @@ class Inside(Conformance):
         ]
         for given in allowances:
             (result,) = self.rehearse(door(self, self.inner(desk)), **given)
-            # A hook is not part of the trial, but the run has a fault.
+            # A hook is not part of the trial, but the run has an error.
             assert result.status == ("passed" if door is in_hook else "error"), describe(result)
         assert desk.marks == []
 
@@ -304,7 +304,7 @@ for place, owner in owners.items():
 
 
 def _refusals_without(places: Sequence[str]) -> list[str]:
-    """What a rehearsal says where the framework lacks one of these places of the seam."""
+    """What a rehearsal says if the framework lacks one of these places of the seam."""
     done = subprocess.run(
         [sys.executable, "-c", _WITHOUT, *places], capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""Deadlines and cancellation: a run that hangs ends, and nothing goes on behind its back."""
+"""Deadlines and cancellation: a trial that hangs is ended, and nothing of it keeps running."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ _SOON = Stop(max_seconds=0.3)
 
 
 class Stuck(RecordingWorld):
-    """A world whose tools never answer, and which says when it is asked."""
+    """A world whose tools never answer, and which signals when it is asked."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Stuck(RecordingWorld):
 
 
 class Limits(Conformance):
-    """What hangs is cut."""
+    """Hanging calls time out."""
 
     def test_a_model_that_hangs_is_cut_at_the_deadline(self) -> None:
         result = self.result(self.agent(Hang()), case(stop=_SOON))

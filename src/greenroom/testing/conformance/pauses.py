@@ -28,7 +28,7 @@ ASK = ToolCall("ask_boss", {"question": "may I?"}, "call-boss")
 
 
 class Pauses(Conformance):
-    """What waits for the user is asked, answered, and goes on."""
+    """An agent that waits for the user is answered and continues."""
 
     def payer(self, desk: Desk, *lines: Any) -> Any:
         """An agent whose payments the user approves."""
@@ -150,7 +150,7 @@ class Pauses(Conformance):
         return self.agent(ASK, "done", tools=[ToolPlan(desk.ask_boss, "question")])
 
     def _resumed(self, one: Case, ledger: Ledger, built: Any) -> list[Ledger]:
-        """The run continued from just before and just after its user answered."""
+        """The trial continued from just before and just after its user answered."""
         pause = ledger.of(Answered)[0].seq
         cuts = [Ledger.loads(Ledger(ledger[:cut]).dumps()) for cut in (pause, pause + 1)]
         opaque = self.harness.backend.tool_calls == "opaque"

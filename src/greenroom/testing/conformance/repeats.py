@@ -1,4 +1,4 @@
-"""The same again: side by side, one after another, and from a recording."""
+"""Repeated trials: in parallel, one after another, and from a recording."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ from greenroom.world.records import answer_model
 
 
 class StoredRun(RecordingWorld):
-    """A world that answers models by itself."""
+    """A world that answers for models itself."""
 
     async def call_model(
         self,
@@ -29,7 +29,7 @@ class StoredRun(RecordingWorld):
         body: ModelBody,  # noqa: ARG002
         on_delta: OnDelta | None = None,
     ) -> ModelReply:
-        """What was said when this was recorded."""
+        """The recorded reply."""
         return await answer_model(self, request, _recording, on_delta, "replayed")
 
 
@@ -38,7 +38,7 @@ async def _recording(*_: object) -> ModelReply:
 
 
 class Repeating(Conformance):
-    """One agent object serves many runs, and equal runs are equal."""
+    """One agent object serves many trials, and equal trials have equal ledgers."""
 
     @needs("parallel_calls", tools=True)
     def test_sixteen_cases_share_one_agent_object(self, desk: Desk) -> None:

@@ -22,7 +22,7 @@ from greenroom.testing.conformance.base import (
 
 
 class Replays(Conformance):
-    """The same agent, run again on its ledger, does the same."""
+    """An unchanged agent, replayed from its ledger, does the same."""
 
     @needs("turns", models=True, tools=True)
     def test_a_replay_asks_nobody_and_differs_in_nothing(self, desk: Desk) -> None:

@@ -1,4 +1,4 @@
-"""What comes back: turns, structured answers, streams, failures."""
+"""What an agent returns: turns, structured answers, streams, failures."""
 
 import asyncio
 

@@ -1,1 +1,1 @@
-"""The formats that traces and logs of other tools come in, a file each."""
+"""The formats of traces and logs of other tools, one module each."""

@@ -24,7 +24,7 @@ _ATTACHMENT = "attachment://"
 
 
 class InspectLog:
-    """Reads each sample of a log. Archives that zstd packed need the extra `inspect`."""
+    """Reads each sample of a log. Archives compressed with zstd need the extra `inspect`."""
 
     name = "inspect"
 
@@ -36,7 +36,7 @@ class InspectLog:
         return is_object(held.get("eval")) and is_array(held.get("samples"))
 
     def read(self, file: TraceFile) -> Iterator[Found]:
-        """Each sample; its scores are kept as verdicts of Inspect's."""
+        """Each sample; its scores are kept as Inspect's verdicts."""
         if file.raw.startswith(b"PK\x03\x04"):
             yield from self._archive(file)
             return
@@ -49,7 +49,7 @@ class InspectLog:
         try:
             archive = zipfile.ZipFile(io.BytesIO(file.raw))
         except zipfile.BadZipFile as error:
-            raise BadTrace(f"the archive is cut or broken: {error}.") from error
+            raise BadTrace(f"the archive is incomplete or broken: {error}.") from error
         for info in archive.infolist():
             if not info.filename.startswith("samples/") or not info.filename.endswith(".json"):
                 continue
@@ -68,7 +68,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, raw: bytes) -> byte
     if info.compress_type != _ZSTD:
         try:
             return archive.read(info)
-        except (zlib.error, RuntimeError, EOFError) as error:  # encrypted, or packed in another way
+        except (zlib.error, RuntimeError, EOFError) as error:  # encrypted, or compressed otherwise
             raise BadTrace(f"it cannot be unpacked: {error}.") from error
     try:
         import zstandard
@@ -117,7 +117,7 @@ def _sample(sample: dict[str, Json], source: str) -> Imported:
 
 
 def _resolved(value: Json, attachments: dict[str, Json]) -> Json:
-    """A message with the long texts that Inspect keeps apart."""
+    """A message with the long strings that Inspect stores separately."""
     if isinstance(value, str) and value.startswith(_ATTACHMENT):
         return attachments.get(value.removeprefix(_ATTACHMENT), value)
     if is_object(value):

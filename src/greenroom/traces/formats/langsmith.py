@@ -71,7 +71,7 @@ def _span(run: dict[str, Json], trace: str, place: str) -> Span:
 
 
 def arguments(inputs: Json) -> Json:
-    """The arguments of a tool; a bare value under `input` names none, so they are not known."""
+    """The arguments of a tool; a bare value under `input` has no names, so they are unknown."""
     if not is_object(inputs):
         return None
     if inputs.keys() <= {"input"}:

@@ -16,7 +16,7 @@ ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
 class OpenAIMessages:
-    """Reads `[{"role": ..., "content": ...}]`: one conversation a file, a line, or an entry of a list."""
+    """Reads `[{"role": ..., "content": ...}]`: one conversation per file, line, or list entry."""
 
     name = "openai"
 
@@ -97,7 +97,7 @@ def conversation(
 
 
 class _Reading:
-    """A conversation message by message; each question to the model refers to what came before."""
+    """Reads a conversation message by message; each model request refers to what came before."""
 
     def __init__(self, writer: LedgerWriter) -> None:
         self.writer = writer
@@ -110,12 +110,12 @@ class _Reading:
         self._path = ""
 
     def take(self, message: Json) -> None:
-        """Take the next one in."""
+        """Read the next message."""
         if not is_object(message) or message.get("role") not in ROLES:
             raise BadTrace(f"it should be an object with a role, one of {', '.join(ROLES)}.")
         content = message.get("content")
         if content is not None and not isinstance(content, str | list):
-            raise BadTrace(f"its content should be a text, not {type(content).__name__}.")
+            raise BadTrace(f"its content should be a string, not {type(content).__name__}.")
         for one in message_of(message):
             if has_other_parts(message):
                 self.notes.append("pictures, sound and files in messages are left out")
@@ -148,7 +148,7 @@ class _Reading:
                 self.writer.said(one.text if is_known else None)
 
     def _question(self) -> Question:
-        """What the model was asked: all that was said so far."""
+        """The model's request: all that was said so far."""
         kept = [f"kept:0-{self._heard}"] if self._heard else []
         question = Question(
             messages=(*kept, *self._new),

@@ -1,4 +1,4 @@
-"""Spans as OTLP carries them: JSON (of an exporter, a collector's file, or Tempo), and protobuf."""
+"""Spans in OTLP: as JSON (of an exporter, a collector's file, or Tempo), and as protobuf."""
 
 import base64
 import binascii
@@ -48,7 +48,7 @@ class OtlpProtobuf:
 
 
 def _protobuf_length(raw: bytes) -> int:
-    """The length that the first field says it has; 0 if the bytes are not so many."""
+    """The declared length of the first field; 0 if there are fewer bytes than that."""
     length = shift = 0
     for at, byte in enumerate(raw[1:6], start=2):
         length |= (byte & 0x7F) << shift
@@ -61,7 +61,7 @@ def _protobuf_length(raw: bytes) -> int:
 
 
 def from_protobuf(raw: bytes, source: str) -> Json:
-    """A request to a collector as the same JSON that would be sent instead."""
+    """A request to a collector, converted to the equivalent JSON."""
     try:
         from google.protobuf.json_format import MessageToDict
         from google.protobuf.message import DecodeError
@@ -76,7 +76,7 @@ def from_protobuf(raw: bytes, source: str) -> Json:
     try:
         made = ExportTraceServiceRequest.FromString(raw)
     except DecodeError as error:
-        raise BadTrace(f"it is not an OTLP request, or it was cut: {error}.") from error
+        raise BadTrace(f"it is not an OTLP request, or it is incomplete: {error}.") from error
     return MessageToDict(made)
 
 
@@ -193,7 +193,7 @@ def _value(value: Json, depth: int = 0) -> Json:
 
 
 def number_or_negative(value: Json) -> float:
-    """A whole number, which JSON for protobuf writes as a text."""
+    """A whole number, which JSON for protobuf writes as a string."""
     try:
         if isinstance(value, str | int | float) and not isinstance(value, bool):
             return int(value)

@@ -12,7 +12,7 @@ from greenroom.traces.writer import LedgerWriter, usage_of
 
 
 class Promptfoo:
-    """Reads each result as a conversation of one turn. Tools that a provider called are not seen."""
+    """Reads each result as a conversation of one turn. Tools that a provider called are not visible."""
 
     name = "promptfoo"
 

@@ -32,7 +32,7 @@ class SdkJson:
 
 
 def _entries(file: TraceFile) -> Iterator[tuple[str, Json]]:
-    """What may be spans, each with its place; metrics, which are printed among them, are none."""
+    """The entries that may be spans, each with its place, without the metrics that are printed among them."""
     for document in file.documents:
         entries = document.data if is_array(document.data) else [document.data]
         for number, one in enumerate(entries):

@@ -20,7 +20,7 @@ class TauBench:
         return "traj" in file.first and "task_id" in file.first
 
     def read(self, file: TraceFile) -> Iterator[Found]:
-        """Each trial; its reward is kept as a verdict of tau-bench's."""
+        """Each trial; its reward is kept as tau-bench's verdict."""
         for document in file.documents:
             trials = document.data if is_array(document.data) else [document.data]
             for number, trial in enumerate(trials):

@@ -1,4 +1,4 @@
-"""The same cases as tests: `pytest` runs them."""
+"""The cases of `evals/` as tests, and one more that is written in Python. `pytest` runs them."""
 
 from pathlib import Path
 
