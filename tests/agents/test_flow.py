@@ -256,7 +256,7 @@ async def test_a_loop_over_an_unknown_scope_is_an_error() -> None:
 async def test_a_loop_that_never_ends_is_stopped() -> None:
     end = end_of(await played(loop(lambda: 1, until=lambda: False, max_rounds=4)))
     assert (end.reason, end.phase, end.error_type) == ("error", "agent", "LoopLimit")
-    assert "went 4 rounds" in end.error
+    assert "made 4 rounds" in end.error
 
 
 async def test_a_loop_that_awaits_input_holds_the_conversation() -> None:

@@ -145,7 +145,7 @@ async def test_data_is_the_turns_output():
     "agent,told",
     [
         (lambda message: None, "returned nothing"),
-        (lambda message: " ", "empty text"),
+        (lambda message: " ", "empty string"),
         (lambda message: 1 / 0, "ZeroDivisionError"),
     ],
 )

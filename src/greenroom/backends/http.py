@@ -4,9 +4,9 @@
                        answer="$.reply.text")
     rehearse(agent, cases, allow_opaque=True)
 
-Its models and tools run on the other agent, where they are neither seen nor mocked. The fence is open to that
-host and port for each question, and to nothing else. The question is asked by the standard library, as the
-base install has no client of its own.
+Its models and tools run at the other side, where they are neither seen nor mocked. The fence is open only to
+that host and port, during each request. Requests use the standard library, because the base install has no
+other HTTP client.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from greenroom.world.threads import in_thread
 
 CHAT_ANSWER = "$.choices[0].message.content"
 NAMES = ("message", "messages", "attachments", "state", "run_id")
-"""What a template can be filled with."""
+"""The values that a template can be filled with."""
 _NODE = "http"
 _LARGEST = 10_000_000
 _SHOWN = 300
@@ -56,8 +56,9 @@ def http_agent(
 
     Without a template it is asked as a chat endpoint: `{"model": …, "messages": […]}`, and the
     answer is read where such endpoints put it. In a template `{{message}}`, `{{messages}}`,
-    `{{attachments}}` (name, media_type and base64 of each), `{{state}}` and `{{run_id}}` stand for the turn's values; `answer` says where in the reply the
-    answer is (`$.reply.text`), and without it the whole reply is the answer.
+    `{{attachments}}` (name, media_type and base64 of each), `{{state}}` and `{{run_id}}` are replaced by
+    the turn's values; `answer` says where in the reply the answer is (`$.reply.text`). Without it the whole reply
+    is the answer.
     """
     if template is None:
         template = {"model": model or "default", "messages": "{{messages}}"}
@@ -68,7 +69,7 @@ def http_agent(
 class HttpBackend(ForeignBackend):
     """Runs an agent by asking an endpoint; make one with `http_agent`.
 
-    It resumes between turns: a question that was cut off may have been acted on.
+    It resumes only between turns: an interrupted request may have been acted on.
     """
 
     name: ClassVar[str] = "http"
@@ -88,7 +89,7 @@ class HttpBackend(ForeignBackend):
 
     @property
     def reaches(self) -> tuple[str, ...]:
-        """The one place that must be reached, as host and port."""
+        """The one address that must be reachable, as host and port."""
         return (self.endpoint.place,)
 
     def describe(self) -> dict[str, Json]:
@@ -101,7 +102,7 @@ class HttpBackend(ForeignBackend):
         }
 
     async def run(self, invocation: Invocation) -> Progress:
-        """Ask the other agent what it says to what the user said last."""
+        """Send what the user said last, and return the answer."""
         world, path = invocation.world, invocation.begin_unseen(_NODE, "far side")
         messages = invocation.history()
         said, attached = invocation.given or "", invocation.attached
@@ -139,7 +140,7 @@ class HttpBackend(ForeignBackend):
 class Endpoint:
     """An address that takes JSON and gives JSON or text.
 
-    Redirects are not followed: they would lead past the one place the fence is open to.
+    Redirects are not followed: they would lead to addresses that the fence is not open to.
     """
 
     __slots__ = ("_url", "headers", "timeout")
@@ -180,7 +181,7 @@ class Endpoint:
         try:
             return await in_thread(self._exchange, connection, json.dumps(body).encode())
         except asyncio.CancelledError:
-            # The client blocks in its thread; closing the socket ends a question that was cut.
+            # The client blocks in its thread; closing the socket ends a cancelled request.
             sock: socket.socket | None = connection.sock
             if sock is not None:
                 with suppress(OSError):
@@ -226,7 +227,7 @@ class Endpoint:
 
 
 class Template:
-    """JSON with places to fill. A text that is nothing but a place becomes the value itself."""
+    """JSON with placeholders. A string that is only a placeholder becomes the value itself."""
 
     __slots__ = ("given",)
 
@@ -235,20 +236,20 @@ class Template:
         for name in _PLACE.findall(as_text(self.given)):
             if name not in NAMES:
                 raise BadAgent(
-                    f"the template has a place for {name!r}, but can only be given "
+                    f"the template has a placeholder for {name!r}, but can only be given "
                     f"{', '.join(NAMES)}."
                 )
 
     def check_place(self, attached: tuple[Attachment, ...]) -> None:
-        """Refuse to leave out what is attached."""
+        """Refuse to drop attachments that the template has no placeholder for."""
         if attached and not {"messages", "attachments"} & set(_PLACE.findall(as_text(self.given))):
             raise AgentFailed(
-                f"{attached[0]} is attached, but the template has no place for it: put "
-                f"{{{{attachments}}}} or {{{{messages}}}} there."
+                f"{attached[0]} is attached, but the template has no placeholder for it: add "
+                f"{{{{attachments}}}} or {{{{messages}}}}."
             )
 
     def filled(self, values: Mapping[str, Json]) -> Json:
-        """The template with the values in their places."""
+        """The template filled with the values."""
         return _filled(self.given, values)
 
 
@@ -263,12 +264,12 @@ def _filled(given: Any, values: Mapping[str, Json]) -> Json:
     whole = _PLACE.fullmatch(given)
     if whole:
         return plain(values[whole[1]])
-    # One pass: what a user says is never read as a place.
+    # One pass: what a user says is never read as a placeholder.
     return _PLACE.sub(lambda found: as_text(values[found[1]]), given)
 
 
 def answer_path(text: str) -> Path:
-    """The steps of a path; "" and "$" mean the whole reply. BadAgent if it is none."""
+    """The steps of a path; "" and "$" mean the whole reply. BadAgent if it is not a path."""
     rest = text.removeprefix("$")
     if rest and not rest.startswith((".", "[")):
         rest = f".{rest}"
@@ -286,7 +287,7 @@ def answer_path(text: str) -> Path:
 
 
 def found_at(reply: Any, path: Path) -> Json:
-    """What lies at the path; LookupError if there is nothing."""
+    """The value at the path; LookupError if there is none."""
     for step in path:
         kind = list if isinstance(step, int) else dict
         if not isinstance(reply, kind):

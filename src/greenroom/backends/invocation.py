@@ -1,7 +1,7 @@
 """One invocation of a foreign agent: how it begins, pauses, ends and breaks.
 
-A framework keeps a history of its own. At every pause and every end of a turn that history is
-written into the ledger, so the next advance finds it there, in this process or in another.
+A framework keeps its own history. At every pause and at the end of every turn that history is written
+into the ledger, so that the next advance finds it there, in this process or in another.
 """
 
 from collections.abc import Awaitable, Callable, Container, Coroutine
@@ -53,20 +53,20 @@ _BOOL = TypeAdapter(bool)
 
 
 class Progress(Struct, frozen=True):
-    """How far a framework came: its whole history, and either what it waits for or its answer."""
+    """The progress of a framework: its whole history, and either what it waits for or its answer."""
 
     history: list[Json]
     output: Json = None
     yields: tuple[Yield, ...] = ()
     is_fresh: bool = False
-    """Whether the history is plain JSON that was made for this, and is not shared."""
+    """Whether the history is plain JSON that is not shared, so that it need not be copied."""
 
 
 class Invocation:
     """One invocation of a foreign agent, begun or resumed from the ledger.
 
-    It keeps the first error of ours that passed through the framework: whatever callbacks, retries
-    or plug-ins make of it, that error decides how the invocation ends.
+    It keeps the first Greenroom error that was raised inside the framework: whatever callbacks, retries or
+    plug-ins make of it, that error decides how the invocation ends.
     """
 
     __slots__ = (
@@ -111,13 +111,13 @@ class Invocation:
         self.given = text if isinstance(begun.input, str) or self.attached else None
         self.broke: GreenroomError | None = None
         self._begun: set[str] = set()
-        """Nodes that had begun and done nothing yet when the run was cut: they begin only once."""
+        """Nodes that had begun but done nothing when the run was interrupted: their start is not recorded twice."""
         self.index: VoiceIndex = index
-        """Where the run stands now."""
+        """The current path of the run."""
         self._known: list[Json] | None = None if self.resumed or len(index.invocations) > 1 else []
 
     async def advance(self, work: Callable[[], Awaitable[Progress]]) -> Advance:
-        """Let the framework work, and write down how that ended."""
+        """Let the framework work, and record how that ended."""
         if self.resumed and self.index.pending:
             return Waiting(tuple(self._reopen(opened) for opened in self.index.pending))
         if (over := self._answer_before_cut()) is not None:
@@ -129,7 +129,7 @@ class Invocation:
             return self._break(error)
         if self.broke is not None:
             return self._break(self.broke)
-        # Waits come before the memory that their answers continue: a cut between the two is seen.
+        # Waits are recorded before the memory that continues them, so that an interruption in between is noticed.
         for wanted in progress.yields:
             if wanted.type == "message" and wanted.prompt:
                 self.world.record(AgentSaid(path=f"{self.root}/{wanted.id}", text=wanted.prompt))
@@ -148,9 +148,9 @@ class Invocation:
         return Waiting(progress.yields) if progress.yields else self._end(progress.output)
 
     async def _work(self, work: Callable[[], Awaitable[Progress]]) -> Progress:
-        """What the framework comes to, or what middleware answers in the agent's place.
+        """The framework's outcome, or what middleware answers instead of the agent.
 
-        To middleware a foreign agent is one, however many it is made of.
+        To middleware a foreign agent is a single agent, however many it consists of.
         """
         hooks: RunMiddleware | None = getattr(self.world, "middleware", None)
         if hooks is None:
@@ -168,7 +168,7 @@ class Invocation:
     async def ask(self, answer: Awaitable[T]) -> T:
         """The World's answer; an error of ours is kept before the framework gets to see it.
 
-        After one, nothing more is asked: code that swallowed it would only go on in vain.
+        After such an error nothing more is asked: code that swallowed it would continue in vain.
         """
         if self.broke is not None:
             if isinstance(answer, Coroutine):
@@ -181,7 +181,7 @@ class Invocation:
             raise
 
     def keep(self, error: GreenroomError) -> GreenroomError:
-        """Remember the first error of ours, and return the error to be raised."""
+        """Remember the first Greenroom error, and return the error to raise."""
         self.broke = self.broke or error
         return error
 
@@ -196,7 +196,7 @@ class Invocation:
         return list(self._known)
 
     def answers(self) -> list[Answer]:
-        """What the user answered since the framework came to rest; copies, for it to keep."""
+        """Copies of what the user answered since the framework paused."""
         found: list[Answer] = []
         for event in self.ledger:
             if event.voice == self.world.voice:
@@ -207,7 +207,7 @@ class Invocation:
         return found
 
     def result_wanted(self, call_id: str, tool: str, args: Json) -> Yield:
-        """The wait for what a tool call that the user answers shall return."""
+        """The wait for the result of a tool call that the user answers."""
         return Yield(call_id, "tool", tool, call_id, args, invocation=self.root)
 
     def approval_wanted(self, yield_id: str, call_id: str, tool: str, args: Json) -> Yield:
@@ -219,10 +219,10 @@ class Invocation:
         return Yield(yield_id, "message", prompt=prompt, invocation=self.root)
 
     def record_result(self, call_id: str, value: Json) -> None:
-        """Write down that the user's answer is what a waiting call returned."""
+        """Record the user's answer as the result of a waiting call."""
         called, ended = self.index.called.get(call_id), self.index.results.get(call_id)
         opened = self.index.yields.get(call_id)
-        # A named body may itself leave its result to the user: then that is how it first ended.
+        # A body that runs for real may leave its result to the user: then the call has already ended once.
         is_over = ended is not None and (opened is None or opened.seq < ended.seq)
         if called is not None and not is_over:
             self.world.record(
@@ -236,7 +236,7 @@ class Invocation:
             )
 
     def begin_node(self, node: str, within: str) -> str:
-        """Write down that an agent or a step begins inside a path; where it stands."""
+        """Record that an agent or a step begins inside a path; returns its own path."""
         begun = self._begun
         path = free_path(
             f"{within}/{node}", lambda path: path in self.index.started and path not in begun
@@ -250,9 +250,9 @@ class Invocation:
     def enter_node(
         self, node: str, within: str, given: Json = None, at_work: Container[str] = ()
     ) -> str:
-        """Write down that an agent or a step begins, unless it only goes on after a pause.
+        """Record that an agent or a step begins, unless it only continues after a pause.
 
-        `at_work` are the paths of those that run at the same time and are not among its earlier visits.
+        `at_work` are the paths that run at the same time and do not count as its earlier visits.
         """
         ended = self.index.ended
         path = free_path(f"{within}/{node}", lambda path: path in ended or path in at_work)
@@ -261,28 +261,28 @@ class Invocation:
         return path
 
     def begin_unseen(self, node: str, what: str) -> str:
-        """Write down that work begins which no gate can see; where it stands.
+        """Record the beginning of work that the tool gate cannot see; returns its path.
 
-        If the run was cut at this work before, it may have acted, and is not asked twice.
+        If it was interrupted during this work before, the work may have had effects, so it is not repeated.
         """
         path = f"{self.root}/{node}"
         if path in self.index.started:
             raise BadLedger(
-                f"the run was cut while the {what} was at work in {path!r}, so it is not known what "
+                f"the run was interrupted while the {what} was working in {path!r}, so it is unknown what "
                 f"it did. Start this case again."
             )
         self.world.record(NodeStarted(path=path, node=node, input=self.given))
         return path
 
     def end_node(self, node: str, path: str, output: Json = None) -> None:
-        """Write down that an agent or a step has ended, with its output or else what it said last."""
+        """Record that an agent or a step has ended, with its output or else what it said last."""
         steps = self.index.steps.get(path)
         if output is None and steps:
             output = getattr(steps[-1], "text", None)
         self.world.record(NodeEnded(path=path, node=node, output=output))
 
     def fail_node(self, path: str, error: BaseException, attempt: int = 1) -> None:
-        """Write down that an agent or a step has failed, unless it was an error of ours that broke it."""
+        """Record that an agent or a step has failed, unless a Greenroom error broke it."""
         if self.broke is None:
             node = self.index.started[path].node
             self.world.record(
@@ -290,7 +290,7 @@ class Invocation:
             )
 
     def _fail_open(self, error: Exception) -> None:
-        """What was at work when the agent failed has failed with it, the innermost first."""
+        """Record that everything that was running when the agent failed has failed too, innermost first."""
         index, below = self.index, f"{self.root}/"
         for path in reversed(list(index.started)):
             if path.startswith(below) and path not in index.ended and path not in index.failed:
@@ -300,9 +300,9 @@ class Invocation:
         return isinstance(event, Remembered) and event.name == self.memory
 
     def _refuse_cut(self) -> None:
-        """Only pauses can be continued: between them the framework keeps its state to itself.
+        """Refuse a run that was not interrupted at a pause: in between, the framework's state is unknown.
 
-        An agent that replays is begun again, and hears what it was answered before.
+        A backend that replays starts the agent again, with the answers that it had before.
         """
         if not self.resumed or self._replays:
             return
@@ -310,28 +310,28 @@ class Invocation:
         for event in self.ledger:
             if event.voice != self.world.voice:
                 continue
-            # The state that a node left behind would be there before the node runs again.
+            # The state that a node changed would already be there when the node runs again.
             if isinstance(event, ModelCalled | ToolCalled | NodeEnded | Decided):
                 at_work = True
             elif isinstance(event, InvocationStarted) or self._is_memory(event):
                 at_work = False
         if at_work:
             raise BadLedger(
-                f"the run was cut in the middle of invocation {self.root!r}, where an agent of another "
-                f"framework cannot be resumed; it can be at a pause and between turns. Start this case again."
+                f"the run was interrupted in the middle of invocation {self.root!r}, but an agent of another "
+                f"framework can be resumed only at a pause and between turns. Start this case again."
             )
         if not any(self._is_memory(note) and note.path == self.root for note in self.ledger):
             below = f"{self.root}/"
             self._begun = {path for path in self.index.started if path.startswith(below)}
 
     def _answer_before_cut(self) -> Remembered | None:
-        """The memory of an invocation that had its answer when it was cut."""
+        """The memory of an invocation that already had its answer when it was interrupted."""
         notes = self.ledger.of(Remembered, voice=self.world.voice) if self.resumed else []
         mine = [note for note in notes if self._is_memory(note) and note.path == self.root]
         return mine[-1] if mine and mine[-1].data["over"] else None
 
     def _remember(self, progress: Progress) -> None:
-        """Write the framework's history down, as far as it is new."""
+        """Record the new part of the framework's history."""
         keep = len([*takewhile(bool, map(eq, self.history(), progress.history))])
         data: Any = {
             "keep": keep,
@@ -377,7 +377,7 @@ class Invocation:
 
 
 def checked_approval(value: Json, strict: bool) -> Json:
-    """An approval in the shape it was given, with a real bool in it; ValueError if it is none."""
+    """An approval in the shape it was given, with a real bool in it; ValueError if it is not one."""
     if isinstance(value, dict):
         said = cast("dict[str, Json]", value)
         return {**said, "confirmed": _BOOL.validate_python(said.get("confirmed"), strict=strict)}

@@ -1,4 +1,4 @@
-"""Agents that are made again for every trial, for authors whose objects keep something between runs."""
+"""Agents that are created anew for every trial, because the author's object keeps state between runs."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ class PerCase:
         return getattr(self._make, "__name__", type(self._make).__name__)
 
     def made(self) -> tuple[Backend, Mapping[str, Any]]:
-        """An agent of its own for one trial, and mocks for what a case does not mock itself."""
+        """A new agent for one trial, and mocks for tools that a case does not mock itself."""
         try:
             found = self._make()
         except Exception as error:
@@ -48,7 +48,7 @@ class PerCase:
 
     @cached_property
     def sample(self) -> Backend:
-        """One that is only looked at: what is known of it holds for all."""
+        """An agent that is only inspected: what is known about it holds for all."""
         return self.made()[0]
 
     @property
@@ -62,7 +62,7 @@ class PerCase:
         return self.sample.digest
 
     async def advance(self, ledger: Ledger, world: World) -> Advance:
-        """Run the one that is looked at; a trial runs one of its own."""
+        """Run the inspected agent; a trial runs its own."""
         return await self.sample.advance(ledger, world)
 
     def __getattr__(self, name: str) -> Any:
@@ -72,7 +72,7 @@ class PerCase:
 
 
 def per_case(make: Make) -> PerCase:
-    """An agent that `make` makes again for every trial, so that nothing is left over from another.
+    """An agent that `make` creates anew for every trial, so that trials share no state.
 
     `make` takes no arguments and returns the agent, or the agent and a dict of mocks, which answer where
     a case has none. On the command line `shop.py:make_agent()` means the same.

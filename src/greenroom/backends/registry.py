@@ -35,8 +35,8 @@ BACKENDS = Plugins(
 
 
 def backend_for(agent: Any) -> Backend:
-    """The backend for an agent of ours, of a framework with a plug-in, or a backend itself."""
-    # What an evaluation made of its agent is asked about for every case.
+    """The backend for a Greenroom agent, for an agent of a framework with a plug-in, or a backend itself."""
+    # Fast path: an evaluation passes its backend here for every case.
     return agent if isinstance(agent, NativeBackend) else _chosen(agent)[0]
 
 
@@ -49,7 +49,7 @@ def explained(agent: Any) -> str:
 def _chosen(agent: Any) -> tuple[Backend, str]:
     if isinstance(agent, Flow):
         return NativeBackend(agent), "it is made of Greenroom's own agents and steps"
-    # Asked of the class: an object that has every attribute, as test doubles do, is not a backend.
+    # Checked on the class: an object that has every attribute, like some test doubles, is not a backend.
     if _is_backend(cast("type[Any]", type(agent))):
         return agent, "it is a backend itself"
     name, why = _name_for(agent)
@@ -79,7 +79,7 @@ def _name_for(agent: Any) -> tuple[str, str]:
 
 
 def is_really(name: str) -> bool:
-    """Whether a module is what it is called, and not a package of the user's own by that name."""
+    """Whether a module is the known package, not a package of the user's by that name."""
     if name not in _COMMON_NAMES:
         return True
     from importlib.metadata import PackageNotFoundError, distribution

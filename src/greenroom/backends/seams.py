@@ -1,9 +1,8 @@
-"""Where frameworks call their tools and models: a seam for each, put in once in a process.
+"""The seams where frameworks call their tools and models, each installed once per process.
 
-A seam stands at a framework's own innermost call, so it holds whichever door an agent comes through:
-handed over itself, inside a plain function, a tool, a callback or a thread. It goes in when the
-framework is loaded and a rehearsal is near, or as soon as the framework is loaded after that.
-Importing Greenroom puts in nothing.
+A seam wraps a framework's own innermost call, so it works however an agent is run: passed to Greenroom,
+inside a plain function, a tool, a callback or a thread. It is installed when a rehearsal begins and the
+framework is loaded, or as soon as the framework is loaded after that. Importing Greenroom installs nothing.
 """
 
 import sys
@@ -26,16 +25,16 @@ if TYPE_CHECKING:
 
 
 class Seam(Struct, frozen=True):
-    """A framework's seam: `install()` of the module goes in once a watched module is loaded."""
+    """A framework's seam: the module's `install()` is called once a watched module is loaded."""
 
     module: str
     watched: tuple[str, ...]
-    """Modules the framework loads last: before that, what the seam wraps is half made."""
+    """Modules that the framework loads last: earlier, what the seam wraps may be incomplete."""
     parts: tuple[str, ...] = ()
-    """Modules that may be all of the framework that is ever loaded; looked for when a rehearsal
-    opens, when nothing is half made."""
+    """Modules that may be the only part of the framework that is ever loaded; checked when a rehearsal
+    begins, when nothing is half loaded."""
     install: Callable[[], None] | None = None
-    """What is called instead, where one module has a seam for each of several others."""
+    """Called instead of the module's `install()`, if one module has several seams."""
 
 
 SEAMS: Final[list[Seam]] = [
@@ -55,7 +54,7 @@ SEAMS: Final[list[Seam]] = [
         for client in ("http.client", "httpx", "httpx2", "aiohttp")
     ),
 ]
-"""Of our own backends; `add_seam` takes those of others."""
+"""The seams of our own backends; `add_seam` adds those of others."""
 
 _put_in: Final[set[Seam]] = set()
 _broken: Final[dict[str, str]] = {}
@@ -64,11 +63,11 @@ _installing: Final = RLock()
 Call = Callable[..., Any]
 Wrap = Callable[[Call], Call]
 _reals: Final[dict[Call, Call]] = {}
-"""What each seam was put in front of."""
+"""The real function behind each seam."""
 
 
 def stand() -> None:
-    """Put in the seams of all frameworks that are loaded, and be ready for those to come."""
+    """Install the seams of all loaded frameworks, and watch for frameworks that are loaded later."""
     with _installing:
         if _FINDER not in sys.meta_path:
             sys.meta_path.insert(0, _FINDER)
@@ -78,19 +77,19 @@ def stand() -> None:
 
 
 def add_seam(module: str, *watched: str, install: Callable[[], None] | None = None) -> None:
-    """Let `module.install()`, or `install`, be called once one of the `watched` modules is loaded."""
+    """Call `module.install()`, or `install`, once one of the `watched` modules is loaded."""
     SEAMS.append(Seam(module, watched, install=install))
     if _FINDER in sys.meta_path:
         stand()
 
 
 def missing_seams() -> tuple[str, ...]:
-    """Why frameworks that are loaded cannot be held; empty when all can."""
+    """Why loaded frameworks cannot be intercepted; empty if all can."""
     return tuple(_broken.values())
 
 
 def original(owner: Any, name: str) -> Callable[..., Any]:
-    """What a seam is about to wrap; named as missing if this version does not have it."""
+    """The function that a seam is about to wrap; FenceNotHeld if this version does not have it."""
     try:
         return vars(owner)[name] if isinstance(owner, type) else getattr(owner, name)
     except (KeyError, AttributeError):
@@ -99,17 +98,17 @@ def original(owner: Any, name: str) -> Callable[..., Any]:
 
 
 def is_seam(function: object) -> bool:
-    """Whether this very function is one of ours; attributes would say so of a wrapper too."""
+    """Whether this function is a seam, by identity: wrappers copy attributes."""
     return isinstance(function, FunctionType) and function in _reals
 
 
 def real_of(function: Any) -> Any:
-    """What a seam was put in front of, or the function itself if it is none."""
+    """The real function behind a seam, or the function itself if it is not a seam."""
     return _reals[function] if is_seam(function) else function
 
 
 def stand_in(real: Call, seam: Call) -> Call:
-    """The seam, looking like what it stands for, but without a way past it."""
+    """The seam with the metadata of what it replaces, but without a reference to it."""
     wrapped: Any = wraps(real)(seam)
     wrapped.__signature__ = signature(real)
     del wrapped.__wrapped__
@@ -118,9 +117,9 @@ def stand_in(real: Call, seam: Call) -> Call:
 
 
 def wrap(places: Iterable[tuple[Any, str, Wrap]]) -> None:
-    """Put a seam at each place, an attribute of a module or a class.
+    """Install a seam at each place, an attribute of a module or a class.
 
-    All are looked up before the first goes in: a version that lacks one is left as it is.
+    All are looked up before the first is installed: a version that lacks one is left unchanged.
     """
     found = [(owner, name, make, original(owner, name)) for owner, name, make in places]
     for owner, name, make, real in found:
@@ -135,7 +134,7 @@ def wrap_method(kind: type, name: str, make: Wrap) -> None:
 
 
 def follow_classes(base: type, visit: Callable[[type], None]) -> None:
-    """Visit a class, all classes below it, and those that are yet to be defined."""
+    """Visit a class and all its subclasses, including those that are defined later."""
     kinds = [base]
     for kind in kinds:
         visit(kind)
@@ -161,13 +160,13 @@ def _install(seam: Seam) -> None:
     except (GreenroomError, ImportError, AttributeError) as error:
         framework = seam.watched[0].split(".")[0]
         _broken[seam.module] = (
-            f"the tools of {framework} cannot be held in this version: {error}. Install a version "
+            f"the tools of {framework} cannot be intercepted in this version: {error}. Install a version "
             f"that Greenroom knows"
         )
 
 
 class _Finder:
-    """Finds what others find, and puts the seam in when a watched module has been loaded."""
+    """An import finder that installs a seam after a watched module has been loaded."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -185,7 +184,7 @@ class _Finder:
 
 
 class _Loader:
-    """Loads a module as its own loader does, then puts the seam in."""
+    """Loads a module with its own loader, then installs the seam."""
 
     def __init__(self, real: "Loader", seam: Seam) -> None:
         self._real = real
@@ -195,7 +194,7 @@ class _Loader:
         return self._real.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        # From here on the module is its own loader's: resources and reloading go by that.
+        # From here on the module has its own loader again, which resources and reloading use.
         module.__loader__ = self._real
         if module.__spec__ is not None:
             module.__spec__.loader = self._real

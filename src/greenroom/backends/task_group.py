@@ -1,4 +1,4 @@
-"""Several things at once, of which one failure stops the rest."""
+"""Runs coroutines concurrently; one failure stops the rest."""
 
 import asyncio
 from collections.abc import Collection, Coroutine, Sequence
@@ -31,7 +31,7 @@ async def together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 def begin(work: Coroutine[Any, Any, T], context: Context | None = None) -> "asyncio.Task[T]":
-    """The work as a task of its own, in a copy of this context unless another is given."""
+    """The work as a new task, in a copy of this context unless another is given."""
     return asyncio.get_running_loop().create_task(_held(work), context=context)
 
 
@@ -39,12 +39,12 @@ async def _held(work: Coroutine[Any, Any, T]) -> T:
     try:
         return await work
     except SystemExit as error:
-        # Out of a task it would end the event loop, and an exit code of 0 would look like a pass.
+        # Raised from a task it would end the event loop, and an exit code of 0 would look like a pass.
         raise AgentFailed(f"the code of the case tried to end the process: {error!r}") from error
 
 
 async def stop(tasks: Collection["asyncio.Task[Any]"]) -> None:
-    """Cancel tasks and wait until they are over; one that swallows that is left behind."""
+    """Cancel tasks and wait until they are over; one that swallows the cancellation is abandoned."""
     try:
         for _ in range(_TIMES):
             left = [task for task in tasks if not task.done()]
@@ -54,7 +54,7 @@ async def stop(tasks: Collection["asyncio.Task[Any]"]) -> None:
                 task.cancel()
             await asyncio.wait(left, timeout=_KNOCK)
     finally:
-        # Also when this was stopped itself, for want of patience.
+        # Even if this wait was cancelled itself.
         for task in tasks:
             if not task.done():
                 abandon(task)

@@ -1,4 +1,4 @@
-"""What is known of tools before a run: the arguments that each of them takes, under its name."""
+"""What is known about tools before a run: the arguments of each, by its name."""
 
 import inspect
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from greenroom.backends.backend import ToolFacts
 
 
 def own_facts(tool: Tool) -> ToolFacts:
-    """What a case needs to know of a tool of ours."""
+    """What a case needs to know about a Greenroom tool."""
     return ToolFacts(
         tool.name,
         tool.argument_names,
@@ -25,7 +25,7 @@ def own_facts(tool: Tool) -> ToolFacts:
 def facts_by_schema(
     name: str, schema: Mapping[str, Any], origin: Any = None, *, yields: bool = False
 ) -> ToolFacts:
-    """The same of a framework's tool, as the JSON schema that its model is shown says."""
+    """What a case needs to know about a framework's tool, from the JSON schema that its model gets."""
     listed: Mapping[str, Any] | None = schema.get("properties")
     is_open = listed is None or any(schema.get(key) for key in _OPENING)
     takes_more = is_open or _takes_anything(getattr(origin, "fn", origin))
@@ -33,11 +33,11 @@ def facts_by_schema(
 
 
 _OPENING = ("additionalProperties", "patternProperties", "$ref", "allOf", "anyOf", "oneOf")
-"""Keys of a schema that let arguments in which its properties do not name."""
+"""Schema keys that allow arguments beyond the named properties."""
 
 
 def by_name(found: Iterable[ToolFacts]) -> dict[str, ToolFacts]:
-    """Tools by name; where several agents have one of a name, it takes what any of theirs takes."""
+    """Tools by name; if several agents have one of the same name, it takes any of their arguments."""
     known: dict[str, ToolFacts] = {}
     for facts in found:
         if (other := known.get(facts.name)) is not None:
@@ -51,7 +51,7 @@ def by_name(found: Iterable[ToolFacts]) -> dict[str, ToolFacts]:
 
 
 def _takes_anything(function: Any) -> bool:
-    """Whether a function has a parameter such as `**rest`; one that cannot be read might."""
+    """Whether a function has a parameter such as `**rest`, or cannot be inspected and so might."""
     if not callable(function):
         return False
     try:

@@ -101,9 +101,7 @@ class FarTask(Struct):
         name, parts = _text(artifact.get("artifactId")), _parts(artifact.get("parts"))
         known, is_added = self.artifacts.get(name), update.get("append") is True
         self.is_anew = known is not None and not is_added
-        begin = (
-            "\n" if known is None and self.artifacts else ""
-        )  # the output separates artifacts the same way
+        begin = "\n" if known is None and self.artifacts else ""  # as in the output
         kept = known if known and is_added else []
         self.artifacts = {**self.artifacts, name: _joined([*kept, *parts])}
         said = "".join(_text(part.get("text")) for part in parts)

@@ -7,12 +7,12 @@
 
 A function asks for what it needs by name: `messages` (the conversation as dicts with `role` and
 `content`), `message` (also `input`, `text`: what the user said last), `state`, `ctx`. A single
-parameter of any other name is given the message. It keeps nothing between turns: what was said and
-what it put into the state is in the ledger.
+parameter of any other name is given the message. The backend keeps nothing between turns: the conversation
+and the state are in the ledger.
 
-Functions made tools by `@tool` are called like functions, and the World answers them. Models are
-seen if they are asked by `ctx.ask(model, ...)`. A function that waits for its user, or was cut, is
-begun again and hears the answers it had before.
+`@tool` functions are called like functions, and the World answers them. Model calls are visible if they
+are made with `ctx.ask(model, ...)`. A function that waited for its user, or was interrupted, starts again
+and gets the answers that it had before.
 """
 
 import asyncio
@@ -59,8 +59,8 @@ class FunctionBackend(ForeignBackend):
     """Runs a function; `tools`, if given, are all that it may call."""
 
     name: ClassVar[str] = "function"
-    # What passes a seam (our tools, `ctx.ask`, a framework's agent) is routed; a function may have
-    # clients of its own as well, which the fence holds, unseen.
+    # Calls through a seam (our tools, `ctx.ask`, a framework's agent) are routed. A function may also have
+    # its own clients, which are invisible and stopped by the fence.
     models: ClassVar[Interception] = "observed"
     tool_calls: ClassVar[Interception] = "routed"
     resumes: ClassVar[Resumption] = "by_replay"
@@ -91,7 +91,7 @@ class FunctionBackend(ForeignBackend):
         self._tools = None if tools is None else tuple(as_tool(given) for given in tools)
 
     def describe(self) -> dict[str, Json]:
-        """The function by its code, and the tools it was said to call."""
+        """The function by its code, and its declared tools."""
         return {
             "name": self.agent,
             **described_function(self.fn),
@@ -99,13 +99,13 @@ class FunctionBackend(ForeignBackend):
         }
 
     def list_tools(self) -> Mapping[str, ToolFacts] | None:
-        """The tools it was said to call; None if it was not said."""
+        """The declared tools; None if none were declared."""
         if self._tools is None:
             return None
         return by_name(map(own_facts, self._tools))
 
     async def run(self, invocation: Invocation) -> Progress:
-        """Call the function; one that is begun again hears the answers it had before."""
+        """Call the function; one that starts again gets the answers that it had before."""
         index, root = invocation.index, invocation.root
         ended = index.ended.get(f"{root}/{self.agent}")
         if ended is not None:
@@ -126,7 +126,7 @@ class FunctionBackend(ForeignBackend):
         return Progress([], output)
 
     async def _output(self, router: CallRouter, context: FunctionContext) -> Json:
-        """What the function answers, as JSON; nothing if it waits for its user."""
+        """The function's answer as JSON; None if it waits for its user."""
         if (host := model_host()) is not None:
             host.begin(context.path)
         with answered_by(router), placed(context.path):
@@ -138,14 +138,14 @@ class FunctionBackend(ForeignBackend):
                 await router.settle()
         answer = jsonable(given)
         if is_object(answer) and set(answer) == {"role", "content"}:
-            # A message of the usual form is its text.
+            # A message dict of the usual form counts as its text.
             answer = answer["content"] if isinstance(answer["content"], str) else answer
         elif isinstance(answer, str) and not answer.strip():
-            raise AgentFailed(f"function {self.agent!r} answered with an empty text.")
+            raise AgentFailed(f"function {self.agent!r} answered with an empty string.")
         return plain(answer, "the function's answer")
 
     async def _call(self, context: FunctionContext, on_delta: OnDelta | None) -> Any:
-        """What the function gives; if it yields texts, all of them together, each handed on at once."""
+        """What the function returns; if it yields strings, all of them joined, each passed on at once."""
         arguments = {
             name: context if part == "context" else getattr(context, part)
             for name, part in self._wants.items()
@@ -179,7 +179,7 @@ class FunctionBackend(ForeignBackend):
 
 
 def _to_user(router: CallRouter, path: str) -> OnDelta | None:
-    """Who takes for the user what the function yields, if anyone does."""
+    """The listener that takes what the function yields for the user, if there is one."""
     door: Callable[[str, bool], OnDelta] | None = getattr(router.invocation.world, "door", None)
     return None if door is None else door(path, True)
 
@@ -187,7 +187,7 @@ def _to_user(router: CallRouter, path: str) -> OnDelta | None:
 def _piece(piece: Any) -> str:
     if isinstance(piece, str):
         return piece
-    raise AgentFailed(f"the function gave {piece!r} as a piece of its answer; give texts.")
+    raise AgentFailed(f"the function gave {piece!r} as a piece of its answer; yield strings.")
 
 
 def wanted_parameters(fn: Callable[..., Any]) -> Mapping[str, str]:
@@ -213,20 +213,20 @@ def wanted_parameters(fn: Callable[..., Any]) -> Mapping[str, str]:
 
 
 def agent_name(fn: Callable[..., Any]) -> str:
-    """What to call the agent: the function's name, as it can stand in a path."""
+    """The agent's name: the function's name in a form that is valid in a path."""
     inner = fn.func if isinstance(fn, partial) else fn
     return _NOT_IN_PATHS.sub("_", function_name(inner)).strip("_") or "agent"
 
 
 def described_function(fn: Callable[..., Any]) -> dict[str, Json]:
-    """A function by its code, and the texts and numbers it keeps from the function around it."""
+    """A function by its code, and the strings and numbers in its closure."""
     inner = inspect.unwrap(fn.func if isinstance(fn, partial) else fn)
     code, cells = getattr(inner, "__code__", None), getattr(inner, "__closure__", None)
     kept: dict[str, Json] = {}
     for name, cell in zip(getattr(code, "co_freevars", ()), cells or (), strict=False):
         try:
             value: Any = cell.cell_contents
-        except ValueError:  # not filled yet
+        except ValueError:  # the closure cell is still empty
             continue
         if type(value) in JSON_TYPES and not isinstance(value, list | dict):
             kept[name] = value

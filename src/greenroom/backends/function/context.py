@@ -28,7 +28,7 @@ class FunctionContext:
 
     @property
     def path(self) -> str:
-        """Where the function stands in the ledger."""
+        """The function's path in the ledger."""
         return self._path
 
     @property
@@ -56,7 +56,7 @@ class FunctionContext:
 
     @property
     def state(self) -> Scopes:
-        """The run's state by scope; changes count when the function has answered."""
+        """The state by scope; changes take effect when the function has answered."""
         return self._inner.state
 
     @property
@@ -66,7 +66,7 @@ class FunctionContext:
 
     @property
     def seed(self) -> int | None:
-        """The seed of the case, for what throws dice; None if it has none."""
+        """The seed of the case, for random choices; None if it has none."""
         return self._inner.seed
 
     def now(self) -> float:
@@ -78,7 +78,7 @@ class FunctionContext:
         self._inner.note(name, data)
 
     def changes(self) -> tuple[Change, ...]:
-        """What was done to the state so far."""
+        """The changes of the state so far."""
         return self._inner.changes()
 
     def ask(
@@ -90,10 +90,10 @@ class FunctionContext:
         tools: Sequence[Any] = (),
         output_schema: Mapping[str, Json] | None = None,
     ) -> Any:
-        """A model's reply, asked through the World; without messages it hears the conversation.
+        """Ask a model through the World; without messages it gets the conversation.
 
-        An async function awaits it, a sync one is given it. Calls in a reply are the function's to
-        make.
+        An async function awaits the reply, a sync one gets it directly. The function itself must make the
+        tool calls in a reply.
         """
         asked = as_model(model, f"function {self._agent!r}")
         given = self.messages if messages is None else messages

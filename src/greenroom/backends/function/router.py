@@ -1,7 +1,7 @@
-"""Where a function's calls go: to the World, from whatever thread or loop they are made.
+"""Routes a function's calls to the World, from whatever thread or loop they are made.
 
-A call is known by its place: the n-th call of a turn is the n-th call of that turn when the
-function is begun again, and is then answered from the ledger.
+A call is identified by its place: when the function starts again, the n-th call of a turn is the same n-th
+call, and is answered from the ledger.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class Waits(BaseException):
-    """The function waits for its user. No `Exception`, so that it does not catch it by habit."""
+    """The function waits for its user. Not an `Exception`, so that `except Exception` does not catch it."""
 
 
 class _Call(Struct, frozen=True):
@@ -84,14 +84,14 @@ class CallRouter:
         return self._now(lambda: self._answer(call))
 
     def ask(self, request: ModelRequest, body: ModelBody) -> Any:
-        """A model's reply, to be awaited where a loop runs."""
+        """A model's reply; an awaitable if an event loop is running."""
         index = next(self._asked)
         if _has_loop():
             return self._later(lambda: self._reply(request, body, index))
         return self._now(lambda: self._reply(request, body, index))
 
     async def settle(self) -> None:
-        """Let calls that were begun come to their end, and those of left threads to nothing."""
+        """Let calls that have begun finish, and discard those of abandoned threads."""
         if self.waits:
             await asyncio.gather(*self._under_way, return_exceptions=True)
         for task in self._under_way:
@@ -122,7 +122,7 @@ class CallRouter:
         return await task
 
     async def _answer(self, call: _Call) -> Json:
-        """The World's answer, the recorded one, or word that the user must give it."""
+        """The World's answer or the recorded one; raises Waits if the user must give it."""
         invocation, tool, path = self.invocation, call.tool, self.path
         index, world = invocation.index, invocation.world
         call_id = world.new_id(path, "call", call.index)
@@ -147,19 +147,19 @@ class CallRouter:
         async def body(context: Context) -> Json:
             return jsonable(await tool.run(call.given, context))
 
-        # What answers is not part of the function: a mock that calls its tool must not end here.
+        # The answering code is not part of the function: a mock that calls its tool must not be routed here.
         with answered_by(None):
             outcome = await invocation.ask(world.call_tool(request, SealedBody(body)))
         if isinstance(outcome, Pending):
             self.waits.append(invocation.result_wanted(call_id, tool.name, dict(request.args)))
             raise Waits
         if outcome.error:
-            # The same as when the function is begun again: a ledger keeps an error's words only.
+            # The same error as when the function starts again: a ledger keeps only an error's message.
             raise ToolError(outcome.error)
         return plain(outcome.value)
 
     async def _reply(self, request: ModelRequest, body: ModelBody, index: int) -> ModelReply:
-        """The model's reply, or how the same question of this turn ended the last time."""
+        """The model's reply, or the recorded outcome of the same request in this turn."""
         invocation, number = self.invocation, self._before + index
         steps = invocation.index.steps.get(self.path, ())
         ends = (s for s in reversed(steps) if isinstance(s, ModelReplied | ModelFailed))
@@ -169,7 +169,7 @@ class CallRouter:
                 return given_again(known, "")
             case ModelFailed() as failure:
                 before = raised_before(failure.error, failure.error_type, failure.ours)
-                # One of ours ends the turn, even if it is caught.
+                # An error of ours ends the turn, even if the function catches it.
                 raise invocation.keep(before) if isinstance(before, GreenroomError) else before
             case _:
                 request = replace(request, n=number, digest=key_of(request, 0))
@@ -180,11 +180,11 @@ class CallRouter:
         except GreenroomError:
             raise
         except Exception as error:
-            # The same as when the function is begun again.
+            # The same error as when the function starts again.
             raise RecordedFailure(**describe_error(error)) from error
 
     def _check_question(self, request: ModelRequest, number: int) -> None:
-        """Refuse an answer of an earlier process to another question than is asked now."""
+        """Refuse to reuse an earlier process's answer for a different question."""
         for known in self.invocation.ledger.of(ModelCalled):
             is_known = (known.path, known.n) == (self.path, number) and known.digest
             if is_known and known.seq < self._resumed_at and known.digest != key_of(request, 0):
@@ -195,14 +195,14 @@ class CallRouter:
                 )
 
     def _drifted(self, known: ModelCalled | ToolCalled, what: str) -> Exception:
-        """A function that is begun again does something else than it did before at this place."""
+        """The error for a function that, started again, does something else at this place than before."""
         if known.seq < self._resumed_at:
-            # Another process came this way; what it recorded from here on can be left behind.
+            # An earlier process recorded this; what it recorded from here on can be discarded.
             data = {"seq": known.seq, "told": what}
             self.invocation.world.record(Noted(name=DRIFTED, data=data))
         return self.invocation.keep(
             BadLedger(
-                f"{what}. Let what it does follow from what it is given, or start the run again."
+                f"{what}. Make the function deterministic in what it is given, or start the run again."
             )
         )
 
@@ -220,7 +220,7 @@ def _has_loop() -> bool:
 
 
 def _run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run `work` on a loop of its own while this one stands still, as a blocking call would."""
+    """Run `work` on a new loop while the current one is blocked, as a blocking call would."""
     box: list[T | BaseException] = []
     loop = asyncio.new_event_loop()
     task = loop.create_task(work(), context=copy_context())
@@ -238,7 +238,7 @@ def _run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     try:
         thread.join()
     finally:
-        # Broken off from outside: what was under way must not go on behind the run's back.
+        # Interrupted from outside: work in progress must not continue after the run.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(task.cancel)
     if isinstance(box[0], BaseException):

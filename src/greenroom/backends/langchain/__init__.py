@@ -1,8 +1,8 @@
-"""The seams of LangChain's own classes, which stand without LangGraph too.
+"""The seams of LangChain's own classes, which work without LangGraph too.
 
-Each seam is a module of its own that imports nothing but the class it wraps: it goes in while the
-framework may be half loaded. The gates live with LangGraph's backend and load it, so they are loaded
-when the first call needs one: by then the framework is whole.
+Each seam is its own module and imports only the class it wraps, because it is installed while the framework
+may be half loaded. The gates belong to LangGraph's backend and import it, so they are loaded when the first
+call needs one: by then the framework is fully loaded.
 """
 
 import functools
@@ -26,11 +26,11 @@ _FRAMEWORK = ("langchain_core", "langchain", "langgraph")
 _seen: WeakSet[type] = WeakSet()
 
 MARK = "_greenroom_gated"
-"""By which gated copies know themselves."""
+"""The attribute that marks gated copies."""
 ACTING: ContextVar[Any] = ContextVar("greenroom_langgraph_acting", default=None)
-"""The tool whose real body is at work here, because the World let it."""
+"""The tool whose real body is running here, because the World allowed it."""
 IN_MODEL: ContextVar[bool] = ContextVar("greenroom_langgraph_in_model", default=False)
-"""Whether a model is being asked, which may do its work in its own way."""
+"""Whether a model is being asked, which may then work in its own way."""
 
 
 def gate_tool(tool: Any, given: Any, call_id: str | None) -> Any:
@@ -57,7 +57,7 @@ def gate_model(model: Any) -> Any:
 
 
 def guard(real: Call, what: str, is_model: bool) -> Call:
-    """Refuse a way around the seams while a rehearsal asks for it."""
+    """Refuse a call that would bypass the seams during a rehearsal."""
 
     @functools.wraps(real)
     def guarded(self: Any, *args: Any, **given: Any) -> Any:
@@ -70,7 +70,7 @@ def guard(real: Call, what: str, is_model: bool) -> Call:
             if caller is not None:
                 raise caller.refuse(
                     ToolRefused(
-                        f"the agent uses {what}, whose work no gate can see; it was not asked. "
+                        f"the agent uses {what}, whose work the tool gate cannot see; it was not called. "
                         f"Rehearse with a chat model or tool that leaves these methods to LangChain."
                     )
                 )
@@ -80,7 +80,7 @@ def guard(real: Call, what: str, is_model: bool) -> Call:
 
 
 def watch_classes(base: type, names: tuple[str, ...]) -> None:
-    """Guard every class below `base` that replaces one of the names, also those made later."""
+    """Guard every class below `base` that replaces one of the names, including later ones."""
     is_model = "_generate_with_cache" in names
 
     def visit(cls: type) -> None:
@@ -90,7 +90,7 @@ def watch_classes(base: type, names: tuple[str, ...]) -> None:
         for name in names:
             own, seam = vars(cls).get(name), vars(base).get(name)
             if own is not None and own is real_of(seam):
-                setattr(cls, name, seam)  # taken from the base before its seam was put in
+                setattr(cls, name, seam)  # copied from the base before the seam was installed
             elif own is not None and not is_own(own):
                 what = f"{cls.__name__}, with its own {name}()"
                 setattr(cls, name, guard(own, what, is_model))
@@ -114,7 +114,7 @@ def origin_of(tool: Any) -> Origin:
 
 
 def _run_here() -> Any:
-    """The run that the graph at work here was handed over for."""
+    """The backend's run that the running graph belongs to."""
     run = sys.modules.get(f"{_BACKEND}.run")
     return None if run is None else run.RUN.get()
 

@@ -1,4 +1,4 @@
-"""Where LangGraph's graphs remember: inside a case, for their own trial alone."""
+"""The seam at the memory of LangGraph's graphs: in a rehearsal, each trial has its own."""
 
 # The framework is only partly typed.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -12,7 +12,7 @@ from langgraph.pregel import Pregel
 from greenroom.backends.seams import Call, wrap
 from greenroom.world.call_context import model_host
 
-# Whatever reads or writes what a graph remembers.
+# The methods that read or write a graph's memory.
 _REMEMBERING = (
     "stream",
     "astream",
@@ -27,16 +27,16 @@ _REMEMBERING = (
 
 @cache
 def install() -> None:
-    """Put the seams in, once."""
+    """Install the seams, once."""
     wrap((Pregel, name, _memory_seam) for name in _REMEMBERING)
 
 
 def _memory_seam(real: Call) -> Call:
-    """In a rehearsal a graph remembers for its own trial only, and writes nothing outside of it."""
+    """In a rehearsal a graph's memory belongs to its trial, and nothing is written elsewhere."""
 
     def seam(self: Any, *args: Any, **given: Any) -> Any:
         if model_host() is not None:
-            # Loaded when it is needed: by then the framework is whole.
+            # Imported when it is needed: by then the framework is fully loaded.
             memory = import_module("greenroom.backends.langgraph.memory")
             self = memory.with_own_memory(self)
         return real(self, *args, **given)

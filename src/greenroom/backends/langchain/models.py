@@ -1,4 +1,4 @@
-"""Where LangChain asks a chat model: the World of the case answers."""
+"""The seam at LangChain's chat models: the World of the case answers."""
 
 # The framework is only partly typed.
 # pyright: reportUnknownMemberType=false
@@ -24,7 +24,7 @@ ABOVE = ("invoke", "ainvoke", "generate", "agenerate", *_SEAMS)
 
 @cache
 def install() -> None:
-    """Put the seams in, once, and a guard on every class that would go around them."""
+    """Install the seams, once, and a guard on every class that would bypass them."""
     wrap((BaseChatModel, name, _model_seam) for name in _SEAMS)
     watch_classes(BaseChatModel, ABOVE)
 

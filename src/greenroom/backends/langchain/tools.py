@@ -1,4 +1,4 @@
-"""Where LangChain runs a tool: the World of the case answers."""
+"""The seam at LangChain's tools: the World of the case answers."""
 
 # The framework is only partly typed.
 # pyright: reportUnknownMemberType=false
@@ -12,13 +12,13 @@ from langchain_core.tools import BaseTool
 from greenroom.backends.langchain import ACTING, MARK, gate_tool, watch_classes
 from greenroom.backends.seams import Call, follow_classes, wrap, wrap_method
 
-# What stands above the seams: a class that replaces one of these does its work out of their sight.
+# Methods that call the seams: a class that replaces one of these would bypass them.
 ABOVE = ("invoke", "ainvoke", "run", "arun")
 
 
 @cache
 def install() -> None:
-    """Put the seams in, once, and a guard on every class that would go around them."""
+    """Install the seams, once, and a guard on every class that would bypass them."""
     wrap((BaseTool, name, _tool_seam) for name in ("run", "arun"))
     watch_classes(BaseTool, ABOVE)
     follow_classes(BaseTool, _hold_bodies)
@@ -34,7 +34,7 @@ def _tool_seam(real: Call) -> Call:
 
 
 def _hold_bodies(kind: type[BaseTool]) -> None:
-    """Hold the bodies themselves too: code may call them, or `run` as it was before its seam."""
+    """Gate the bodies themselves too: code may call them directly, or a `run` from before the seam."""
     for name in ("_run", "_arun"):
         if isinstance(vars(kind).get(name), FunctionType):
             wrap_method(kind, name, _body_seam)
@@ -52,9 +52,9 @@ def _body_seam(real: Call) -> Call:
     def seam(self: BaseTool, *args: Any, **given: Any) -> Any:
         return answer(self, args, given)
 
-    # Annotations that are texts are looked up where the author wrote them.
+    # Annotations that are strings are resolved in the author's module.
     return FunctionType(seam.__code__, real.__globals__, real.__name__, None, seam.__closure__)
 
 
 _INJECTED = ("config", "run_manager")
-"""What the framework itself gives to a body."""
+"""Parameters that the framework itself fills."""

@@ -1,7 +1,7 @@
-"""LangGraph graphs and LangChain agents, advanced on a World with a memory of our own.
+"""LangGraph graphs and LangChain agents, run on a World with a memory that Greenroom keeps.
 
-The graph is copied only to give it that memory. Its models and tools are led to the World where
-their classes do the work, so that middleware, callbacks and error policies run as ever.
+The graph is copied only to give it that memory. Its models and tools ask the World from inside their own
+classes, so that middleware, callbacks and error policies run as usual.
 """
 
 # The framework is only partly typed.
@@ -55,8 +55,8 @@ _STEPS = 100
 class LangGraphBackend(ForeignBackend):
     """Runs a compiled graph, an agent of `create_agent`, or a chat model or chain by itself.
 
-    `input` makes the graph's input of what the user said, `output` the answer of its last state;
-    without them both are its messages. `context`, if given, is called for each run.
+    `input` makes the graph's input from what the user said, `output` the answer from its last state; by
+    default both use its messages. `context`, if given, is called for each run.
     """
 
     name: ClassVar[str] = "langgraph"
@@ -129,7 +129,7 @@ class LangGraphBackend(ForeignBackend):
         run.known = known_state(self.graph, memory.values, fold)
         graph, config = self._copy(memory), self._run_config()
         context = self._context() if self._context else None
-        # Traces would be sent to their collector by a thread of the framework's own.
+        # The framework would send traces to their collector from its own thread.
         untraced = tracing_context(enabled=False) if tracing_is_enabled() else nullcontext()
         try:
             with ContextSetting(RUN, run), untraced:
@@ -144,7 +144,7 @@ class LangGraphBackend(ForeignBackend):
             run.bridge.close()
 
     def _copy(self, memory: Memory) -> Graph:
-        """The graph with a memory of its own; a store or cache would be shared between cases."""
+        """The graph with its own memory; its store or cache would be shared between cases."""
         twin = copy(self.graph)
         twin.checkpointer, twin.cache = memory, None
         if twin.store is not None:
@@ -158,7 +158,7 @@ class LangGraphBackend(ForeignBackend):
         return {**steps, **self._config, "configurable": configurable}
 
     def _given(self, invocation: Invocation, memory: Memory, pauses: list[Pause]) -> Any:
-        """What the user said, or the answers to everything that waits, with changes of state."""
+        """The graph's input: what the user said, or the answers to everything that waits, with state changes."""
         world = invocation.world
         state = state_given(self.graph, memory.values, invocation.ledger.fold(world.voice))
         if pauses and invocation.resumed:
@@ -177,7 +177,7 @@ class LangGraphBackend(ForeignBackend):
         return {**state, "messages": [HumanMessage(content)] if content else []}
 
     def _note_step(self, run: FrameworkRun, state: Any) -> None:
-        """Write down what the nodes that have just ended changed; of several, with the last one."""
+        """Record what the nodes that have just ended changed; of several, at the last one."""
         if isinstance(state, dict):
             ended = run.ended_nodes()
             self._record_state(run, cast("dict[str, Any]", state), ended[-1] if ended else "")
@@ -192,7 +192,7 @@ class LangGraphBackend(ForeignBackend):
     async def _progress(
         self, run: FrameworkRun, memory: Memory, state: Any, found: list[Interrupt[Any]]
     ) -> Progress | dict[str, Any]:
-        """How far the graph came; or the answers to its questions, if the World had them all."""
+        """The progress of the graph; or the answers to its questions, if the World had them all."""
         invocation = run.invocation
         self._record_state(run, memory.values)
         run.known = known_state(self.graph, memory.values, {})
@@ -212,7 +212,7 @@ class LangGraphBackend(ForeignBackend):
 async def _at_rest(
     graph: Graph, given: Any, config: Any, context: Any, note: Callable[[Any], None]
 ) -> tuple[Any, list[Interrupt[Any]]]:
-    """The state a graph came to rest with, and what it waits for there; each on the way is noted."""
+    """The state in which a graph stopped, and what it waits for; intermediate states are recorded."""
     state: Any = None
     found: list[Interrupt[Any]] = []
     try:
@@ -254,7 +254,7 @@ def _asking_nodes(memory: Memory, run: FrameworkRun) -> dict[str, str]:
 
 
 def state_given(graph: Graph, values: dict[str, Any], fold: State) -> dict[str, Any]:
-    """What the session holds and the graph does not know yet."""
+    """The part of the session's state that the graph does not know yet."""
     known = _state_as_json(graph, values)
     return {
         key: plain(value)  # a copy: the graph may edit what it is given
@@ -264,16 +264,16 @@ def state_given(graph: Graph, values: dict[str, Any], fold: State) -> dict[str, 
 
 
 def known_state(graph: Graph, values: dict[str, Any], fold: State) -> dict[str, Json]:
-    """What the graph's state is when it goes on."""
+    """The graph's state when it continues."""
     return {**_state_as_json(graph, values), **state_given(graph, values, fold)}
 
 
 def changed_state(
     graph: Graph, values: dict[str, Any], fold: State, known: Mapping[str, Json]
 ) -> tuple[Change, ...]:
-    """What the graph's state holds and the session does not.
+    """What the graph changed, compared with the session's state.
 
-    What the graph has left as it knew it may have changed in the session meanwhile, by an answer.
+    A value that the graph left alone may have been changed in the session meanwhile, by an answer.
     """
     session = fold.get("session", {})
     return tuple(
@@ -304,7 +304,7 @@ def answer_in(result: Any, graph: Graph) -> Any:
 
 
 def _last_message(state: Mapping[str, Any]) -> BaseMessage | None:
-    """As LangChain reads it: a graph that adds messages by hand may keep dicts and pairs of texts."""
+    """The last message, parsed as LangChain does: a state may hold dicts and pairs of strings as messages."""
     messages = state.get("messages")
     if not isinstance(messages, list) or not messages:
         return None
@@ -323,7 +323,7 @@ def _state_as_json(graph: Graph, values: dict[str, Any]) -> dict[str, Json]:
 
 
 def _is_state(graph: Graph, key: str) -> bool:
-    """Whether a channel is part of what the author called the state."""
+    """Whether a channel is part of the author's state schema."""
     own = ("__", "branch:", "join:")
     return key in graph.channels and not key.startswith(own) and key != "structured_response"
 

@@ -1,4 +1,4 @@
-"""What is known of a graph before it runs, and what in it cannot be rehearsed."""
+"""What is known about a graph before it runs, and what in it cannot be rehearsed."""
 
 # The framework is only partly typed.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -35,14 +35,14 @@ _MIDDLEWARE = "langchain.agents.middleware"
 
 
 def check_agent(given: Any, has_input: bool = False) -> Graph:
-    """The graph, if all its work can be led through the gate; BadAgent naming what cannot."""
+    """The graph, if all its work can go through the tool gate; BadAgent naming what cannot."""
     graph = _graph_of(given)
     for name in _RELIED_ON:
         owner = next(cls for cls in type(graph).__mro__ if name in vars(cls))
         if not f"{owner.__module__}.".startswith(_OWN):
             raise BadAgent(
-                f"graph {name_of(graph)!r} is a {type(graph).__name__}, which brings its own "
-                f"{name}(); what it does there would run past the gate."
+                f"graph {name_of(graph)!r} is a {type(graph).__name__}, which has its own "
+                f"{name}(), and that would bypass the tool gate."
             )
     if not has_input and "messages" not in graph.channels:
         keys = [k for k in graph.channels if not k.startswith(("__", "branch:", "join:"))]
@@ -81,7 +81,7 @@ def name_of(graph: Graph) -> str:
 
 
 def tool_facts(graph: Graph) -> dict[str, ToolFacts] | None:
-    """Every tool by name; None where code of the author's own may call what cannot be listed."""
+    """Every tool by name; None if the author's own nodes may call tools that cannot be listed."""
     if not all(_is_known(graph, name) for name in graph.nodes):
         return None
     found = (part for part in parts_of(graph) if isinstance(part, BaseTool))
@@ -107,17 +107,15 @@ def _graph_of(given: Any) -> Graph:
     if isinstance(given, Pregel):
         return cast(Graph, given)
     if isinstance(given, StateGraph):
-        raise BadAgent("this StateGraph is not compiled. Hand over graph.compile().")
+        raise BadAgent("this StateGraph is not compiled. Pass graph.compile().")
     if isinstance(given, Runnable) and not isinstance(given, BaseTool | ToolNode):
         if "remote" in type(given).__module__:
             raise BadAgent(
-                f"a {type(given).__name__} runs at another place, where no gate can hold it. Hand "
-                f"over the graph itself."
+                f"a {type(given).__name__} runs elsewhere, where the tool gate cannot intercept it. "
+                f"Pass the graph itself."
             )
         return _alone(cast("Runnable[Any, Any]", given))
-    raise BadAgent(
-        f"a {type(given).__name__} is not an agent. Hand over a compiled graph or a chain."
-    )
+    raise BadAgent(f"a {type(given).__name__} is not an agent. Pass a compiled graph or a chain.")
 
 
 def _alone(runnable: Runnable[Any, Any]) -> Graph:
@@ -140,7 +138,7 @@ def _alone(runnable: Runnable[Any, Any]) -> Graph:
 
 
 def _takes(runnable: Runnable[Any, Any]) -> str:
-    """The name under which a chain wants what was said; "" if it takes the messages as they are."""
+    """The name of the chain's input for what was said; "" if it takes the messages as they are."""
     if isinstance(runnable, BaseChatModel) or isinstance(
         getattr(runnable, "bound", None), BaseChatModel
     ):
@@ -150,8 +148,8 @@ def _takes(runnable: Runnable[Any, Any]) -> str:
         return "messages"
     if len(names) > 1:
         raise BadAgent(
-            f"the chain {runnable.get_name()!r} wants {names}, and only one of them can be what "
-            f"the user says. Put it into a graph with a state of these."
+            f"the chain {runnable.get_name()!r} needs {names}, but only one of them can be what "
+            f"the user says. Put it into a graph whose state has these keys."
         )
     return names[0] if names else ""
 
@@ -161,8 +159,8 @@ def _check_part(part: Any, graph: str) -> None:
         name = overrides(type(part))
         if name is not None:
             raise BadAgent(
-                f"graph {graph!r} uses a {type(part).__name__}, which brings its own {name}(); "
-                f"what it does there would run past the gate."
+                f"graph {graph!r} uses a {type(part).__name__}, which has its own {name}(), "
+                f"and that would bypass the tool gate."
             )
     if isinstance(part, Pregel):
         if part.interrupt_before_nodes or part.interrupt_after_nodes:
@@ -184,7 +182,7 @@ def _check_part(part: Any, graph: str) -> None:
 
 
 def _is_known(graph: Graph, name: str) -> bool:
-    """Whether a node is the framework's own, whose tools are all in sight."""
+    """Whether a node is the framework's own, so that all its tools are known."""
     bound = graph.nodes[name].bound
     if isinstance(bound, ToolNode):
         return True
@@ -235,7 +233,7 @@ def _walk(thing: Any, seen: set[int], depth: int) -> Iterator[Any]:
 
 
 def _inside(thing: Any) -> Iterator[Any]:
-    """What a thing holds that could be at work when it runs."""
+    """The parts of an object that could run when it runs."""
     if isinstance(thing, Pregel):
         yield from (node.bound for node in thing.nodes.values())
     elif isinstance(thing, ToolNode):
@@ -247,7 +245,7 @@ def _inside(thing: Any) -> Iterator[Any]:
     elif inspect.isfunction(thing):
         yield from thing.__defaults__ or ()
         for cell in thing.__closure__ or ():
-            with suppress(ValueError):  # not filled yet
+            with suppress(ValueError):  # the closure cell is still empty
                 yield cell.cell_contents
         found = (thing.__globals__.get(name) for name in thing.__code__.co_names)
         yield from (one for one in found if isinstance(one, Runnable) or inspect.isfunction(one))
@@ -264,7 +262,7 @@ def _inside(thing: Any) -> Iterator[Any]:
     elif isinstance(thing, BaseTool):
         yield from (getattr(thing, "func", None), getattr(thing, "coroutine", None))
     elif isinstance(thing, BaseChatModel):
-        # A model may wrap others; what else it keeps is not at work in the graph.
+        # A model may wrap others; its other attributes do not run in the graph.
         yield from (held for held in vars(thing).values() if isinstance(held, Runnable))
     elif isinstance(thing, Runnable) or _is_middleware(thing):
         yield from vars(thing).values()

@@ -1,10 +1,10 @@
-"""The innermost wrapping: a copy of a model or tool whose work is asked of the World.
+"""The gates around the framework's innermost calls: copies of models and tools that ask the World.
 
-The copy is made for one run or call. Everything the framework does around that call (callbacks, checks of
-arguments, retries, streams, error policies) it does as ever, with the copy.
+A copy is made for one run or call. Everything the framework does around that call (callbacks, argument
+checks, retries, streams, error policies) happens as usual, with the copy.
 """
 
-# The framework is only partly typed, and the gates stand at its private methods.
+# The framework is only partly typed, and the gates replace its private methods.
 # pyright: reportUnknownMemberType=false, reportPrivateUsage=false
 
 import copy
@@ -53,9 +53,9 @@ class Fault(ToolException):
 
 
 def _failure(error: str, raised: str) -> Exception:
-    """What code hears that may be begun again: the same then, when only an error's words are left.
+    """The error for code that may start again: the same then, when only the error's message is recorded.
 
-    `raised` names what the real tool raised; a tool hears of its own kind of error only.
+    `raised` names what the real tool raised; a tool only gets back its own kind of error.
     """
     is_judged = not raised or raised in _names_of(ToolException)
     return Fault(error.removeprefix(f"{raised}: ")) if is_judged else ToolError(error)
@@ -74,7 +74,7 @@ def gated_model(caller: GraphCaller, model: BaseChatModel) -> BaseChatModel:
     twin = copy.copy(model)
     caller.twins[id(model)] = (model, twin)
     gate = ModelGate(caller, model)
-    # Pydantic refuses attributes that are not fields; and a cache would answer past the World.
+    # Pydantic refuses attributes that are not fields; and a cache would answer without asking the World.
     vars(twin).update(
         {
             MARK: True,
@@ -91,7 +91,7 @@ def gated_model(caller: GraphCaller, model: BaseChatModel) -> BaseChatModel:
 
 
 class ModelGate:
-    """Stands where a model's own methods stood."""
+    """Replaces a model's own methods."""
 
     __slots__ = ("_caller", "_model", "_name")
 
@@ -172,14 +172,14 @@ class ModelGate:
         run: Callable[[], Awaitable[Any]],
         message_in: Callable[[Any], BaseMessage],
     ) -> tuple[Any, AIMessage | None]:
-        """What the real model gave, if that is what the World replied; else the reply itself."""
+        """The real model's response, if that is what the World replied; else the World's reply."""
         caller = self._caller
         if found := provider_tools(options):
             raise caller.refuse(
                 ToolRefused(
                     f"agent {caller.agent!r} gives its model {', '.join(found)}, which would run at "
-                    f"the model's provider, where no gate can hold it. Rehearse with a tool of your "
-                    f"own instead."
+                    f"the model's provider, where the tool gate cannot intercept it. Rehearse with your own "
+                    f"tool instead."
                 )
             )
         if (known := caller.answered()) is not None:
@@ -189,7 +189,7 @@ class ModelGate:
 
         async def ask(asked: ModelRequest) -> Any:
             if asked.seed is not None and getattr(self._model, "seed", 0) is None:
-                options.setdefault("seed", asked.seed)  # for models that have one, and none set
+                options.setdefault("seed", asked.seed)  # the model takes one, and has none set
             with ContextSetting(IN_MODEL, True):
                 return await run()
 
@@ -217,19 +217,19 @@ def gated_tool(caller: GraphCaller, tool: BaseTool, given: Any, call_id: str | N
 
 
 def _like(real: Callable[..., Any], gate: Callable[..., Any]) -> Callable[..., Any]:
-    """The gate with the signature of the real method, by which the framework chooses arguments."""
+    """The gate with the real method's signature, because the framework chooses arguments by it."""
 
     @wraps(real)
     def stand_in(*args: Any, **given: Any) -> Any:
         return gate(*args, **given)
 
-    # A seam's has a `self`, but a bound method has none: that is read from the method itself.
+    # A seam's signature has a `self`, a bound method's has none, so it is read from the method itself.
     vars(stand_in).pop("__signature__", None)
     return stand_in
 
 
 class ToolGate:
-    """Stands where a tool's `_run` and `_arun` stood, below the checks of its arguments."""
+    """Replaces a tool's `_run` and `_arun`, after its arguments have been checked."""
 
     __slots__ = ("_call_id", "_caller", "_given", "_tool")
 
@@ -283,10 +283,10 @@ class ToolGate:
         except CallPaused as paused:
             raise paused.pause from None
         if isinstance(kept.error, GraphBubbleUp):
-            raise kept.error  # a command to another graph
+            raise kept.error  # control flow of LangGraph, not a failure
         outcome = refuse_to_wait(caller, request.tool, outcome)
         if outcome.error:
-            # A tool node judges what the real tool raised, and is done before its graph may pause.
+            # A tool node handles what the real tool raised, before its graph may pause.
             if kept.error is not None and IN_TOOL_NODE.get():
                 raise kept.error
             raise _failure(outcome.error, type(kept.error).__name__ if kept.error else "")
@@ -301,7 +301,7 @@ class ToolGate:
         return replace(placed, again=again, pauses=(GraphInterrupt,))
 
     def _arguments(self, args: tuple[Any, ...], checked: dict[str, Any]) -> dict[str, Any]:
-        """The checked arguments, without what the framework put in by itself."""
+        """The checked arguments, without those that the framework injected."""
         tool, given = self._tool, self._given
         if not isinstance(given, dict):
             return {next(iter(tool.args), "input"): args[0] if args else given}
@@ -314,7 +314,7 @@ class ToolGate:
         return {name: value for name, value in known.items() if name != "config"}
 
     def _shaped(self, value: Json) -> Any:
-        """An answer of the World in the shape the tool has promised."""
+        """The World's answer in the tool's declared response format."""
         two = self._tool.response_format == "content_and_artifact"
         text, attached = text_and_attachments(value) if value is not None else ("", ())
         given = content_of(text, attached) if attached else value
@@ -331,7 +331,7 @@ def _streams(model: BaseChatModel) -> bool:
 
 
 async def _read(stream: AsyncIterator[ChatGenerationChunk]) -> Chunks:
-    """All pieces of a reply, each handed on to who listens."""
+    """All pieces of a reply, each passed on to the listener."""
     chunks: Chunks = []
     async for chunk in stream:
         await send_piece(listener(), chunk.text)

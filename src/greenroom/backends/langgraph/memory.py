@@ -1,7 +1,7 @@
-"""A graph's memory: its newest checkpoints, kept by us and written down as JSON.
+"""A graph's memory: its newest checkpoints, kept by Greenroom and recorded as JSON.
 
-The user's own saver is never touched: it would share its threads between cases, and may write to a
-disk or a server. Graphs inside other work get savers and stores of their own for each trial too.
+The author's own saver is never used: it would share threads between cases, and may write to a disk or a
+server. Graphs inside other code get their own savers and stores for each trial too.
 """
 
 # The framework is only partly typed.
@@ -36,7 +36,7 @@ from greenroom.world.call_context import Host, model_host
 THREAD = "greenroom"
 _SERDE = JsonPlusSerializer(allowed_msgpack_modules=True)
 _INSTEAD: "WeakKeyDictionary[Host, dict[int, tuple[Any, Any]]]" = WeakKeyDictionary()
-"""What stands for the savers and stores of authors, by the host of each trial."""
+"""The replacements of authors' savers and stores, by the host of each trial."""
 _LEAVES = frozenset((str, int, bool, type(None)))
 
 Version = str | int
@@ -79,7 +79,7 @@ class Memory(BaseCheckpointSaver[Any]):
         )
 
     def list(self, config: RunnableConfig | None, **_: Any) -> Iterator[CheckpointTuple]:
-        """Only the newest: what was before it is in the ledger."""
+        """Only the newest checkpoint: earlier ones are in the ledger."""
         found = self.get_tuple(config or _config("", None))
         if found is not None:
             yield found
@@ -139,16 +139,16 @@ class Memory(BaseCheckpointSaver[Any]):
         self.put_writes(config, writes, task_id, task_path)
 
     def get_next_version(self, current: Version | None, channel: None) -> Version:  # noqa: ARG002
-        """Versions only need an order; they are the same whenever the same run is repeated."""
+        """The next version: versions only need an order, and must be the same when a trial is repeated."""
         if isinstance(current, str):
-            # Texts cannot be put in order with numbers: a run that has them keeps to them.
+            # Strings and numbers cannot be compared, so a run that has string versions keeps using them.
             return f"{int(current.partition('.')[0]) + 1:032}.0"
         return (current or 0) + 1
 
     def dump(self, more: dict[str, Json]) -> Items:
-        """Messages one by one, then everything else: what was there before stays as it was.
+        """The memory as items: messages one by one, then the rest, so that earlier items stay unchanged.
 
-        All of it is made again, except what was put next to it.
+        `load` restores all of it, and returns `more`.
         """
         items: Items = []
         graphs: dict[str, Json] = {}
@@ -177,7 +177,7 @@ class Memory(BaseCheckpointSaver[Any]):
         return [*items, {"graphs": graphs, **more}]
 
     def load(self, items: Sequence[Any]) -> dict[str, Any]:
-        """Load what was written down, and return what was put next to it."""
+        """Restore what `dump` wrote, and return its `more`."""
         *messages, rest = items
         for ns, graph in rest["graphs"].items():
             values: dict[str, Any] = {}
@@ -201,7 +201,7 @@ class Memory(BaseCheckpointSaver[Any]):
 
 
 def with_own_memory(graph: Any) -> Any:
-    """The graph as it is outside of rehearsals; else a copy that remembers for this trial alone."""
+    """The graph itself outside of rehearsals; else a copy whose memory belongs to this trial."""
     saver, store, cache = graph.checkpointer, graph.store, graph.cache
     is_saving = isinstance(saver, BaseCheckpointSaver)
     if isinstance(saver, Memory) or not (is_saving or store is not None or cache is not None):
@@ -220,10 +220,10 @@ def with_own_memory(graph: Any) -> Any:
 
 
 def _instead(kept: dict[int, tuple[Any, Any]], real: Any, make: Any) -> Any:
-    """What stands for the author's own in this trial; one that does is left as it is."""
+    """The replacement of the author's saver or store in this trial; a replacement itself is returned as is."""
     if any(real is own for _, own in kept.values()):
         return real
-    # Kept together, so that the identity stays that of the one it was taken from.
+    # The original is kept too, so that its id() is not reused.
     return kept.setdefault(id(real), (real, make()))[1]
 
 
@@ -250,12 +250,12 @@ def _message_as_json(message: BaseMessage) -> Json:
 def _message(kept: Any) -> BaseMessage:
     if "type" not in kept:
         return _restored(kept, "messages")
-    # A copy: the framework keeps some of what it is given, and what happened is never edited.
+    # A copy: the framework keeps some of what it is given, and must not edit the ledger through it.
     return messages_from_dict([deepcopy(kept)])[0]
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value is JSON down to its leaves, and comes back as what it was."""
+    """Whether a value is plain JSON that survives a round trip."""
     kind = type(value)
     if kind is dict:
         return all(type(key) is str and _is_plain(part) for key, part in value.items())
@@ -263,7 +263,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _kept(value: Any) -> Json:
-    """A value as JSON, else as the framework's serializer has it; else it is only named."""
+    """A value as JSON, else as the framework's serializer writes it, else only its type's name."""
     if _is_plain(value):
         return {"json": plain(value)}
     try:
@@ -279,7 +279,7 @@ def _restored(kept: Any, where: str) -> Any:
             f"the graph's state holds a {kept['lost']} in {where!r}, which cannot be kept from one "
             f"turn to the next. Keep data in the state, and objects in the context."
         )
-    if "text" in kept:  # as earlier versions wrote it
+    if "text" in kept:  # written by earlier versions
         return from_json(kept["text"])
     if "json" in kept:
         return deepcopy(kept["json"])

@@ -1,4 +1,4 @@
-"""Interrupts of a graph: what its user is asked, and the answers that let it go on."""
+"""Interrupts of a graph: what its user is asked, and the answers that let it continue."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, cast
@@ -20,14 +20,14 @@ Kind = Literal["message", "value", "decision", "result"]
 
 
 class Pause(Struct, frozen=True):
-    """One thing the user is asked, and which interrupt its answer belongs to."""
+    """One question to the user, and the interrupt that its answer belongs to."""
 
     yield_id: str
     interrupt: str
     kind: Kind
     tool: str = ""
     batched: bool = False
-    """Whether the interrupt asked several things at once, and takes all answers as a list."""
+    """Whether the interrupt asked several questions at once, and takes all answers as a list."""
 
 
 async def waits_for(
@@ -35,7 +35,7 @@ async def waits_for(
 ) -> tuple[list[Pause], list[Yield]]:
     """What each interrupt asks; `nodes` names the node that an interrupt comes from.
 
-    A question that the World answers by itself needs no user: it has a pause, but no wait.
+    A question that the World answers itself needs no user: it has a pause, but no wait.
     """
     asker = _Asker(invocation)
     for one in found:
@@ -59,7 +59,7 @@ async def waits_for(
 
 
 def resumption(invocation: Invocation, pauses: Sequence[Pause]) -> dict[str, Any]:
-    """The answer to each interrupt, as the framework wants to hear it."""
+    """The answer to each interrupt, in the framework's form."""
     given = {answer.yield_id: answer.value for answer in invocation.answers()}
     answers: dict[str, Any] = {}
     for pause in pauses:
@@ -81,7 +81,7 @@ def _is_decision(value: Json) -> bool:
 
 
 class _Asker:
-    """Turns interrupts into waits, each with an id of its own."""
+    """Turns interrupts into waits, each with its own id."""
 
     def __init__(self, invocation: Invocation) -> None:
         self._invocation = invocation
@@ -92,7 +92,7 @@ class _Asker:
     async def ask_about(
         self, one: Interrupt[Any], action: dict[str, Json], answers_it: bool, *, batched: bool
     ) -> None:
-        """Ask whether a tool may run; or what it returns, where nothing else is allowed."""
+        """Ask whether a tool may run, or what it returns if that is the only decision allowed."""
         tool, args = str(action["name"]), cast("dict[str, Json]", action["args"])
         call_id = str(action.get("tool_call_id") or self._call_of(tool, args))
         invocation = self._invocation
@@ -116,7 +116,7 @@ class _Asker:
         self._add(Pause(wanted.id, one.id, "message"), wanted)
 
     def ask_value(self, one: Interrupt[Any], node: str, value: Json) -> None:
-        """Ask for a value, by the name of the node that wants it."""
+        """Ask for a value, by the name of the node that needs it."""
         wanted = self._invocation.result_wanted(self._new_id(one), node, value)
         self._add(Pause(wanted.id, one.id, "value", node), wanted)
 
@@ -126,13 +126,13 @@ class _Asker:
             self.yields.append(wanted)
 
     def _new_id(self, one: Interrupt[Any], *parts: str) -> str:
-        # An interrupt is named after its node: the second one of the same node has the same name.
+        # An interrupt is named after its node, so a second one of the same node has the same name.
         invocation = self._invocation
         asked = len(invocation.index.yields) + len(self.yields)
         return invocation.world.new_id(invocation.root, "interrupt", one.id, asked, *parts)
 
     def _path_of(self, call_id: str) -> str:
-        """Where the model was asked that wanted this call."""
+        """The path of the model request whose reply made this call."""
         for path, steps in self._invocation.index.steps.items():
             replies = [step for step in steps if isinstance(step, ModelReplied)]
             if any(call.id == call_id for reply in replies for call in reply.calls):
@@ -140,7 +140,7 @@ class _Asker:
         return self._invocation.root
 
     def _call_of(self, tool: str, args: dict[str, Json]) -> str:
-        """The call that an action stands for, which the framework does not say."""
+        """The id of the call behind an action; the framework does not give it."""
         for reply in reversed(self._invocation.index.replied):
             for call in reply.calls:
                 fits = call.tool == tool and dict(call.args) == args
@@ -151,7 +151,7 @@ class _Asker:
 
 
 def _no_body(_context: object) -> Json:
-    raise AgentFailed("the answer to a question is its user's to give; there is nothing to run.")
+    raise AgentFailed("only the user can answer this question; there is nothing to run.")
 
 
 def _said(invocation: Invocation, pause: Pause, given: dict[str, Json]) -> Any:

@@ -1,4 +1,4 @@
-"""Who asks for the models and tools of a graph: the run it was handed over for, or a host."""
+"""The callers for the models and tools of a graph: a backend's run, or a host."""
 
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
@@ -25,14 +25,14 @@ Blocking = Callable[[Here], Coroutine[Any, Any, T]]
 RUN: ContextVar["FrameworkRun | None"] = ContextVar("greenroom_langgraph_run", default=None)
 PLACE: ContextVar[str] = ContextVar("greenroom_langgraph_place", default="")
 _TO = "branch:to:"
-"""Before the name of a node, the channel by which it is set going."""
+"""The prefix of the channel that starts a node, before the node's name."""
 IN_TOOL_NODE: ContextVar[bool] = ContextVar("greenroom_langgraph_in_tool_node", default=False)
 
 
 class FrameworkRun(RunCaller):
-    """What the gates of one advance share.
+    """The state that the gates of one advance share.
 
-    A paused node begins again from its first line when its graph goes on. What its models and tools
+    A paused node starts again from its first line when its graph continues. What its models and tools
     answered before the pause is answered from the ledger.
     """
 
@@ -56,9 +56,9 @@ class FrameworkRun(RunCaller):
         self.places = places
         """The ledger path of each unfinished task, by the framework's name for it."""
         self.twins: dict[int, tuple[Any, Any]] = {}
-        """Each model met so far with its gated copy, by the model's identity."""
+        """Each model used so far with its gated copy, by the model's id()."""
         self.known: dict[str, Json] = {}
-        """The graph's own state as it was when it last went on."""
+        """The graph's own state when it last continued."""
         self._looked_at = len(invocation.ledger)
         self._asked: dict[str, int] = {}
         self._direct: dict[tuple[str, str], int] = {}
@@ -72,22 +72,22 @@ class FrameworkRun(RunCaller):
 
     @property
     def agent(self) -> str:
-        """The graph whose node is at work: the outermost one, or the node that holds it."""
+        """The graph whose node is running: the outermost one, or the node that contains it."""
         outer = self.invocation.index.started.get(self.place.rpartition("/")[0])
         return outer.node if outer else self.name
 
     @property
     def node(self) -> str:
-        """The node at work."""
+        """The running node."""
         begun = self.invocation.index.started.get(self.place)
         return begun.node if begun else self.name
 
     def blocking(self, make: "Blocking[T]") -> T:
-        """What a coroutine gives, for a caller who cannot await."""
+        """The result of a coroutine, for a caller that cannot await."""
         return self.bridge.wait(lambda: make(in_thread))
 
     def begin(self, name: str, key: str) -> str:
-        """A task of the framework begins, or goes on after a pause; its path."""
+        """A task of the framework begins, or continues after a pause; returns its path."""
 
         def enter() -> str:
             known = self.places.get(key)
@@ -105,7 +105,7 @@ class FrameworkRun(RunCaller):
     ) -> None:
         """A task has ended, well or not; one that only pauses stays open.
 
-        `went_to` are the nodes that go on because it decided so.
+        `went_to` are the nodes that it chose to run next.
         """
 
         def leave() -> None:
@@ -124,7 +124,7 @@ class FrameworkRun(RunCaller):
             self.bridge.do(fail)
 
     def retry(self, error: Exception, max_attempts: int) -> None:
-        """The task at work has failed and is tried again, unless it was its last attempt."""
+        """The running task has failed and is tried again, unless it was its last attempt."""
 
         def begin_again() -> str:
             path, attempt = PLACE.get(), attempt_of(PLACE.get())
@@ -173,7 +173,7 @@ class FrameworkRun(RunCaller):
         return ends[n] if n < len(ends) else None
 
     def has_paused(self, request: ToolRequest) -> bool:
-        """Whether the body of this very call asked its user something and begins again now."""
+        """Whether the body of this call asked its user something and now starts again."""
         index = self.invocation.index
         called = index.called.get(request.id)
         if called is None or (called.tool, called.path) != (request.tool, request.path):
@@ -181,7 +181,7 @@ class FrameworkRun(RunCaller):
         return index.end_of(called) is None
 
     def call_id(self, tool: str) -> str:
-        """An id for a call that no model made; the same when its node begins again."""
+        """An id for a call that no model made; the same when its node starts again."""
         place = self.place
         n = self._direct.get((place, tool), 0)
         self._direct[place, tool] = n + 1
@@ -189,7 +189,7 @@ class FrameworkRun(RunCaller):
 
 
 class InnerCaller(HostCaller):
-    """Asks for a graph, model or tool inside a function, a step, a tool or a thread."""
+    """The caller for a graph, model or tool inside a function, a step, a tool or a thread."""
 
     __slots__ = ("twins",)
 
@@ -202,11 +202,11 @@ class InnerCaller(HostCaller):
 
     @property
     def node(self) -> str:
-        """The agent at work, as far as the framework says."""
+        """The running agent, as far as the framework says."""
         return self.agent
 
     def blocking(self, make: Blocking[T]) -> T:
-        """What a coroutine gives, for a caller who cannot await; bodies run in the caller's thread."""
+        """The result of a coroutine, for a caller that cannot await; bodies run in the caller's thread."""
         return call_blocking(make)
 
     def answered(self) -> None:
@@ -216,12 +216,12 @@ class InnerCaller(HostCaller):
         """What was answered before is the host's to know."""
 
     def has_paused(self, _: ToolRequest) -> bool:
-        """A pause belongs to the author, who runs the graph."""
+        """False: a pause belongs to the author's code, which runs the graph."""
         return False
 
 
 class AtWork:
-    """A task of the framework at work: what is asked meanwhile is asked at its place."""
+    """A running task of the framework: requests made meanwhile are placed at its path."""
 
     __slots__ = ("_key", "_name", "_run", "_task", "_token")
 
@@ -229,29 +229,29 @@ class AtWork:
         self._run = run
         self._task = task
         self._name: str = task.name
-        # The framework's name for a task, which stays the same over a pause.
+        # The framework's name for a task stays the same across a pause.
         self._key = str(task.config["configurable"].get("checkpoint_ns") or task.id)
 
     def __enter__(self) -> None:
         self._token = PLACE.set(self._run.begin(self._name, self._key))
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        with suppress(ValueError):  # thrown away, and ended in another context: nothing to undo
+        with suppress(ValueError):  # discarded, and ended in another context: nothing to undo
             PLACE.reset(self._token)
         self._run.end(self._name, self._key, error, decisions_of(self._task))
 
 
 def attempt_of(path: str) -> int:
-    """Which attempt at a node stands in a path."""
+    """The number of the attempt in a path."""
     _, mark, number = path.rpartition("/")[2].rpartition("~")
     return int(number) if mark and number.isdecimal() else 1
 
 
 def decisions_of(task: Any) -> list[str]:
-    """The nodes that a task has chosen to go on, by a conditional edge or a command of the author's.
+    """The nodes that a task chose to run next, by a conditional edge or a command of the author's.
 
-    Edges that are always taken are not a decision, and neither is how the framework's own agents go about
-    their tools.
+    Edges that are always taken are not decisions, and neither is how the framework's own agents run their
+    tools.
     """
     writers = getattr(task, "writers", ())
     entries = [entry for one in writers for entry in getattr(one, "writes", ())]

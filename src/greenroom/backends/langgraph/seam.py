@@ -1,10 +1,10 @@
-"""Where LangGraph runs its nodes, tools and graphs, next to the seams of LangChain's own classes.
+"""The seams where LangGraph runs its nodes, tools and graphs, in addition to those of LangChain's classes.
 
-A compiled graph keeps its models and tools in closures, out of reach. So the classes themselves ask
-who answers for the running work; outside of rehearsals, everything is as it was.
+A compiled graph keeps its models and tools in closures, out of reach. So the classes themselves ask who
+answers for the running code; outside of rehearsals they behave as usual.
 """
 
-# The framework is only partly typed, and the seams are at private names of its own.
+# The framework is only partly typed, and the seams use its private names.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false, reportPrivateUsage=false
 
 from contextlib import nullcontext
@@ -29,7 +29,7 @@ _ABOVE = {BaseChatModel: models.ABOVE, BaseTool: tools.ABOVE}
 
 @cache
 def install() -> None:
-    """Put the seams in, once."""
+    """Install the seams, once."""
     tools.install()
     models.install()
     graphs.install()
@@ -50,7 +50,7 @@ def install() -> None:
 
 
 def overrides(cls: type) -> str | None:
-    """The method by which a model or tool class would go around the seams, if it has one."""
+    """The method by which a model or tool class would bypass the seams, if it has one."""
     for base, names in _ABOVE.items():
         if issubclass(cls, base):
             for name in names:
@@ -81,7 +81,7 @@ def _async_task_seam(real: Call) -> Call:
 
 
 def _blocking_seam(real: Call) -> Call:
-    """A graph that is run without awaiting, perhaps on the very loop its models need."""
+    """For a graph that is run synchronously, perhaps on the event loop that its models need."""
 
     def invoke(self: Any, *args: Any, **given: Any) -> Any:
         run = RUN.get()
@@ -92,7 +92,7 @@ def _blocking_seam(real: Call) -> Call:
 
 
 def _call_seam(real: Call) -> Call:
-    """A mock's failure that no handler took is given to the model, and does not end the run."""
+    """Gives a mock's failure that no handler took to the model, instead of ending the run."""
 
     def seam(self: ToolNode, call: Any, *args: Any, **given: Any) -> Any:
         try:

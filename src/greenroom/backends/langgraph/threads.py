@@ -11,12 +11,12 @@ from typing import Any, Generic, ParamSpec, TypeVar
 T = TypeVar("T")
 P = ParamSpec("P")
 
-# Seconds after which an event loop that has not begun our errand counts as blocked by its caller.
+# Seconds after which an event loop that has not started our work counts as blocked by its caller.
 _PATIENCE = 0.25
 
 
 class Bridge:
-    """Leads work of other threads to the event loop that a run lives on."""
+    """Passes work from other threads to the event loop of a run."""
 
     __slots__ = ("_blocked", "_loop", "_open", "_thread")
 
@@ -32,9 +32,9 @@ class Bridge:
         return get_ident() == self._thread
 
     def wait(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What the work gives, for a caller who cannot await.
+        """The result of the work, for a caller that cannot await.
 
-        On the run's own event loop, which such a caller blocks, the work gets a loop of its own.
+        On the run's own event loop, which such a caller blocks, the work gets another loop.
         """
         if self.is_here:
             return _elsewhere(work)
@@ -48,7 +48,7 @@ class Bridge:
             self._open.discard(errand)
 
     def do(self, act: Callable[P, T], *args: P.args, **given: P.kwargs) -> T:
-        """Do something small on the run's own thread, which alone may write the ledger."""
+        """Do something small on the run's own thread, because only that may write the ledger."""
         if get_ident() == self._thread:
             return act(*args, **given)
 
@@ -59,7 +59,7 @@ class Bridge:
 
     @contextmanager
     def blocked(self) -> Generator[None]:
-        """Work that has threads of its own, and blocks the run's event loop until they are done."""
+        """Mark the run's event loop as blocked, while code waits for its own threads."""
         here = self.is_here
         self._blocked += here
         try:
@@ -68,7 +68,7 @@ class Bridge:
             self._blocked -= here
 
     def close(self) -> None:
-        """Give up what other threads still wait for: the run is over."""
+        """Cancel what other threads still wait for: the run is over."""
         for errand in list(self._open):
             errand.cancel()
 
@@ -112,7 +112,7 @@ class _LoopCall(Generic[T]):
 
 
 def _elsewhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run the work on a loop in a thread of its own and wait for it."""
+    """Run the work on a loop in a new thread and wait for it."""
     done: Future[T] = Future()
 
     def run() -> None:

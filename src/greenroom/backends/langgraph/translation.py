@@ -42,7 +42,7 @@ _NAMES = ("model_name", "model", "model_id")
 def request_of(
     messages: Sequence[BaseMessage], options: dict[str, Any], **asker: Any
 ) -> ModelRequest:
-    """A question of the framework to its model, as ours; `asker` says who asks, and where."""
+    """The framework's model request, as ours; `asker` says who asks, and where."""
     said = [_message(found) for found in messages]
     return ModelRequest(
         messages=tuple(said),
@@ -55,7 +55,7 @@ def request_of(
 
 
 def _answer_tools(options: dict[str, Any]) -> tuple[str, ...]:
-    """Where a model must call a tool: all it has, the last first, which is where answers stand."""
+    """If a model must call a tool: all its tools, the last first, because answer tools come last."""
     if options.get("tool_choice") in (None, "auto", "none", False):
         return ()
     return tuple([_spec(tool).name for tool in reversed(options.get("tools") or ())])
@@ -71,7 +71,7 @@ def provider_tools(options: dict[str, Any]) -> list[str]:
 
 
 def reply_of(message: BaseMessage) -> ModelReply:
-    """A model's message, as ours; its price is not known."""
+    """A model's message, as ours; its price is unknown."""
     used: Any = getattr(message, "usage_metadata", None)
     return ModelReply(
         text=str(message.text),
@@ -84,7 +84,7 @@ def reply_of(message: BaseMessage) -> ModelReply:
 
 
 def message_of(reply: ModelReply | ModelReplied) -> AIMessage:
-    """A reply of ours, as the framework's model would have given it."""
+    """Our reply, in the form of the framework's model."""
     used = reply.usage
     return AIMessage(
         content=content_of(reply.text, reply.attachments),
@@ -147,7 +147,7 @@ def chunk_of(message: AIMessage) -> AIMessageChunk:
 
 
 def model_name(model: BaseChatModel) -> str:
-    """What to call a model in ledgers."""
+    """A model's name in ledgers."""
     for field in _NAMES:
         if isinstance(name := getattr(model, field, None), str) and name:
             return name
@@ -173,7 +173,7 @@ def _calls(message: BaseMessage) -> tuple[ToolCall, ...]:
 
 
 def _is_function(tool: dict[str, Any]) -> bool:
-    """Whether a tool is a description the agent's own code answers to, in any provider's words."""
+    """Whether a tool is one that the agent's own code runs, in any provider's format."""
     if tool.get("type") in ("function", "custom"):
         return True
     described = {"input_schema", "parameters", "parameters_json_schema"} & set(tool)
@@ -181,7 +181,7 @@ def _is_function(tool: dict[str, Any]) -> bool:
 
 
 def _spec(tool: Any) -> Spec:
-    """A bound tool by what providers' forms have in common."""
+    """A bound tool, from the fields that all providers' formats share."""
     form = cast("dict[str, Any]", tool if isinstance(tool, dict) else {"name": str(tool)})
     inner = cast("dict[str, Any]", form.get("function") or form.get("toolSpec") or form)
     schema = inner.get("parameters") or inner.get("input_schema") or {}

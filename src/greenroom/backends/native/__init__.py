@@ -1,4 +1,4 @@
-"""Greenroom's own agents, advanced on a World from what their ledger says."""
+"""Greenroom's own agents, run on a World and continued from their ledger."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -58,17 +58,17 @@ class NativeBackend:
     def __init__(self, agent: Flow) -> None:
         self.graph = compile_flow(as_flow(agent))
         self.answered_by: Model | None = None
-        """Answers in place of every model of the agent."""
+        """The model that answers in place of every model of the agent."""
         self._tools: dict[str, ToolFacts] | None = None
 
     def part(self, name: str) -> "NativeBackend":
-        """One node of the graph alone, as an agent of its own."""
+        """One node of the graph, as an agent to run alone."""
         found = NativeBackend(self.graph.part(name))
         found.answered_by = self.answered_by
         return found
 
     def with_model(self, model: Model | str) -> "NativeBackend":
-        """The same agent with another model in all of it."""
+        """A copy of the agent in which this model answers for every model."""
         model = as_model(model)
         recasted = NativeBackend(recast(self.graph.root.flow, model))
         recasted.answered_by = model
@@ -86,7 +86,7 @@ class NativeBackend:
 
     @property
     def tools(self) -> Mapping[str, ToolFacts]:
-        """Every tool of every agent in the graph, and every agent elsewhere."""
+        """Every tool of every agent in the graph, and every remote agent."""
         if self._tools is None:
             self._tools = by_name(map(own_facts, self.graph.toolboxes))
             for name in self.graph.approvals:
@@ -99,7 +99,7 @@ class NativeBackend:
         return self._tools
 
     async def advance(self, ledger: Ledger, world: World) -> Advance:
-        """Go on with the open invocation, or begin the next one with what the user said last."""
+        """Continue the open invocation, or begin the next one with what the user said last."""
         index = ledger.indexes[world.voice]
         invocation = index.open_invocation
         if invocation is not None:

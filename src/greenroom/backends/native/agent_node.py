@@ -54,16 +54,16 @@ class AgentRun(Struct, eq=False):
     world: World
     index: VoiceIndex
     team: Mapping[str, Agent] = {}
-    """All that may have the conversation here, by their static ids."""
+    """All agents that may take over the conversation here, by their static ids."""
     output: Json = None
-    """What the agent answered, as its output type wants it."""
+    """The agent's answer, in its output type."""
     handed_to: str = ""
-    """The agent that it left the conversation to, if it did."""
+    """The agent that it handed the conversation to, if it did."""
     outlet: "Outlet | None" = None
-    """Where the pieces of its replies go, if someone takes them."""
+    """Where the pieces of its replies go, if anyone takes them."""
 
     async def run(self) -> Waits:
-        """Go on until the agent has answered, or give what it waits for."""
+        """Continue until the agent has answered; returns what it waits for, if anything."""
         agent, path, index, world = self.agent, self.path, self.index, self.world
         while True:
             steps = index.steps.get(path)
@@ -82,7 +82,7 @@ class AgentRun(Struct, eq=False):
                     raise raised_before(last.error, last.error_type, last.ours)
             asked = index.replies.get(path, 0)
             self.check_steps(asked)
-            # An agent that was given a model's name has found the model when it was made.
+            # An agent resolves a model's name when it is created.
             model: Model = agent.model  # pyright: ignore[reportAssignmentType]
             on_delta = None if self.outlet is None else self.outlet.open(path)
             try:
@@ -90,21 +90,21 @@ class AgentRun(Struct, eq=False):
             except GreenroomError:
                 raise
             except Exception as error:
-                # The same as when the run is resumed after it.
+                # The same error as when the run is resumed after it.
                 raise RecordedFailure(**describe_error(error)) from error
             if self.outlet is not None and reply.calls:
                 self.outlet.close_reply()
 
     def check_steps(self, asked: int) -> None:
-        """Refuse to ask the model once more when it was asked as often as it may be."""
+        """Refuse to ask the model more often than `max_steps` allows."""
         if asked >= self.agent.max_steps:
             raise LoopLimit(
                 f"agent {self.agent.name!r} asked its model {asked} times at {self.path} and is not "
-                f"done. Raise max_steps, or find out why it goes round in circles."
+                f"done. Raise max_steps, or find out why it keeps going in circles."
             )
 
     async def request(self, asked: int) -> ModelRequest:
-        """What the model is asked next, when it has been asked so often in this run."""
+        """The next request to the model, after `asked` requests in this run."""
         agent, index, node, path = self.agent, self.index, self.node, self.path
         summary = ("", 0)
         if (rule := rule_that_summarises(agent)) is not None:
@@ -136,19 +136,19 @@ class AgentRun(Struct, eq=False):
 
     @property
     def transfers(self) -> Mapping[str, str]:
-        """The tools by which its model hands over, and to whom each leads."""
+        """The tools by which its model hands over, and the agent that each leads to."""
         return transfers(self.agent, self._by_name) if self.team else {}
 
     def _instructions(self) -> str:
         agent = self.agent
         if not agent.reads:
             return agent.instructions
-        # Asked of the branch's own state, which a resumed run finds as it was.
+        # Read from the branch's own state, which is the same in a resumed run.
         state = self.world.ledger.fold(self.world.voice, branch_of(self.path))
         return filled(agent.instructions, agent.reads, state, f"agent {agent.name!r}")
 
     def has_answered(self, reply: ModelReplied) -> bool:
-        """Take the model's answer, or write down for the model what is wrong with it."""
+        """Accept the model's answer, or record for the model what is wrong with it."""
         text = reply.text
         self.agent.check_modalities(reply.attachments, "gives")
         if not text.strip() and not reply.attachments:
@@ -174,9 +174,9 @@ class AgentRun(Struct, eq=False):
         return True
 
     async def _settle(self, calls: tuple[ToolCall, ...]) -> Waits:
-        """Bring every call of a reply to its end; what waits for the user is returned."""
+        """Complete every call of a reply; returns the calls that wait for the user."""
         if self.team:
-            # Handing over is not a tool call: it waits until the calls alongside it have ended.
+            # A handoff is not a tool call: it waits until the other calls of the reply have ended.
             calls = tuple(call for call in calls if call.tool not in self.transfers)
         if self.index.answers:
             self.take_answers(calls)
@@ -184,7 +184,7 @@ class AgentRun(Struct, eq=False):
         return tuple(wait for waits in await together(due) for wait in waits)
 
     def take_answers(self, calls: tuple[ToolCall, ...]) -> None:
-        """Write down what the user has answered to calls that were theirs to answer."""
+        """Record what the user has answered to calls that only they can answer."""
         index, path = self.index, self.path
         for call in calls:
             if call.id in index.answers and call.id not in index.results:
@@ -196,7 +196,7 @@ class AgentRun(Struct, eq=False):
                 )
 
     async def call(self, call: ToolCall) -> Waits:
-        """Bring one call to its end, which the index has then; or give what it waits for."""
+        """Complete one call, so that the index has its end; or return what it waits for."""
         tool = self.agent.tool(call.tool)
         if tool is None:
             names = (*(tool.name for tool in self.agent.toolbox), *self.transfers)
@@ -231,7 +231,7 @@ class AgentRun(Struct, eq=False):
         return (wait,)
 
     def _reject(self, call: ToolCall, why: str) -> Waits:
-        """A call that cannot reach any body; the model hears why."""
+        """Refuse a call that no tool body can take, and tell the model why."""
         request = ToolRequest(call.id, call.tool, call.args, self.path)
         begin_call(self.world, request)
         fail_call(self.world, request, ValueError(why), "refused")
@@ -239,7 +239,7 @@ class AgentRun(Struct, eq=False):
 
 
 def open_yield(world: World, wait: Yield, path: str) -> None:
-    """Write down that the agent waits; once, however often the run is resumed."""
+    """Record that the agent waits; once, however often the run is resumed."""
     if wait.id not in world.ledger.index_of(world.voice).yields:
         world.record(
             YieldOpened(

@@ -9,7 +9,7 @@ _WORDS = {"true": True, "yes": True, "false": False, "no": False}
 
 
 def check_approval(value: Json, strict: bool) -> Json:
-    """An approval in the shape it was given, with a real bool in it; ValueError if it is none."""
+    """An approval in the shape it was given, with a real bool in it; ValueError if it is not one."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -25,7 +25,7 @@ def check_approval(value: Json, strict: bool) -> Json:
 
 
 def _read(text: str, strict: bool) -> Json:
-    """An answer in words: the JSON that was asked for; where less will do, yes or no."""
+    """Parse an answer given as text: JSON, or yes or no unless `strict`."""
     if not strict and text.strip().rstrip(".!").lower() in _WORDS:
         return _WORDS[text.strip().rstrip(".!").lower()]
     try:

@@ -1,4 +1,4 @@
-"""An approval: the user is asked once, and only a yes leads to what it guards."""
+"""An approval: the user is asked once, and only a yes runs what it guards."""
 
 from typing import NoReturn
 
@@ -20,7 +20,7 @@ _UNASKED, _ASKED, _APPROVED, _DENIED = "unasked", "asked", "approved", "denied"
 
 
 async def run_approved(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:
-    """Ask if it must be asked; then what is guarded, or what happens instead."""
+    """Ask if necessary; then run what is guarded, or what happens instead."""
     settled = await decide_approval(walk, node, path, given)
     if isinstance(settled, Yield):
         return Paused((settled,))
@@ -32,7 +32,7 @@ async def run_approved(walk: GraphWalk, node: Node, path: str, given: Json) -> W
 async def decide_approval(
     walk: GraphWalk, node: Node, path: str, given: Json
 ) -> Yield | tuple[str, Json]:
-    """The wait for the user's answer; or which part runs, and on what."""
+    """The wait for the user's answer; or the part to run, and its input."""
     flow, decided = node.flow, walk.index.decided
     assert isinstance(flow, Approved)
     if path not in decided:
@@ -60,7 +60,7 @@ async def decide_approval(
 async def _holds(walk: GraphWalk, flow: Approved, path: str, given: Json) -> bool:
     assert flow.when is not None
     found = await walk.decide(flow.when, flow.wants, path, given)
-    # Where nothing says that it need not be asked, it is.
+    # It is asked unless `when` says that it need not be.
     return found is MISSING or bool(found)
 
 
@@ -69,7 +69,7 @@ def _call_id(walk: GraphWalk, path: str) -> str:
 
 
 async def _ask(walk: GraphWalk, flow: Approved, path: str, given: Json) -> Yield | None:
-    """Open the wait, by a call that a mock may answer; None if the answer is there."""
+    """Open the wait with a call that a mock may answer; None if the answer is there."""
     world, index, key = walk.world, walk.index, _call_id(walk, path)
     if key in index.answers and key not in index.results:
         value = index.answers[key].value

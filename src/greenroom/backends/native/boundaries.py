@@ -1,7 +1,7 @@
-"""A part that stands apart: the walk goes on here, and the author's functions are called elsewhere.
+"""A part in its own process: the walk continues here, and the author's functions are called there.
 
-So gate, ledger, budget and resumption are those of any other part. A function that is called elsewhere is
-given its input and the state as JSON, and what it gives, does to the state and notes comes back as JSON.
+So tool gate, ledger, budget and resumption work as for any other part. A function in the other process gets
+its input and the state as JSON, and its output, state changes and notes come back as JSON.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable
@@ -34,12 +34,12 @@ Code = Callable[..., Any]
 
 
 async def run_apart(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:
-    """The body, its functions called in another process."""
+    """Run the body with its functions called in another process."""
     flow = node.flow
     assert isinstance(flow, Apart)
     far = FarCode(flow.command, walk.world) if flow.is_elsewhere else None
     if far is not None and _has_code(node):
-        # Before the body begins, so that the start is not on its time.
+        # Started before the body begins, so that the start does not count as the body's time.
         await make_ready(flow.command, far.start)
     walked = await structs.replace(walk, far=far).walk(node.children["body"], path, given)
     return walked if isinstance(walked, Paused) else walk.end(node, path, walked.output)
@@ -50,7 +50,7 @@ def _has_code(node: Node) -> bool:
 
 
 class FarCode(Struct, frozen=True, eq=False):
-    """Calls functions of a part that stands apart."""
+    """Calls the functions of a part that runs in another process."""
 
     command: tuple[str, ...]
     world: World
@@ -65,9 +65,9 @@ class FarCode(Struct, frozen=True, eq=False):
         name: str = "",
         outlet: "Outlet | None" = None,
     ) -> Any:
-        """What a function gives that asks for these by name; what it did to the state is the context's then.
+        """The result of a function with these named parameters; its state changes are applied to the context.
 
-        Without `wants` it is one that gives changes of the state.
+        Without `wants` the function returns changes of the state.
         """
         call = _Call(self, context, path, outlet)
         message = {**self._message(code, context, path), "wants": wants, "name": name}
@@ -81,7 +81,7 @@ class FarCode(Struct, frozen=True, eq=False):
 
     @property
     def start(self) -> Start:
-        """What a process is started in."""
+        """Returns the context in which the process is started."""
         return getattr(self.world, "starting_processes", nullcontext)
 
     def _message(self, code: Code, context: Context, path: str) -> Message:
@@ -106,13 +106,13 @@ def _place(code: Code) -> CodePlace:
         return code_place(code)
     except LookupError as error:
         raise BadAgent(
-            f"code that runs apart is found by its module and its name there, but {error}. Put it, or "
-            f"the flow that it is part of, at the top of a module."
+            f"code in a separate process is found by its module and name, but {error}. Define it, or "
+            f"the flow that it is part of, at the top level of a module."
         ) from None
 
 
 class _Call:
-    """One call, as the process that asked for it sees it."""
+    """One call, as seen by the calling process."""
 
     def __init__(self, far: FarCode, context: Context, path: str, outlet: "Outlet | None") -> None:
         self._world = far.world
@@ -123,7 +123,7 @@ class _Call:
         self._broke: GreenroomError | None = None
 
     async def answer(self, asked: Message) -> Message:
-        """What the other process is sent; what is wrong on this side ends the call whatever it does."""
+        """The answer to a request of the other process; an error on this side ends the call in any case."""
         try:
             return {"value": await self._value(asked)}
         except GreenroomError as error:
@@ -151,17 +151,17 @@ class _Call:
                 raise BadAgent(f"the separate process asked for {str(asked)[:80]!r}.")
 
     async def _call_tool(self, name: str, args: dict[str, Json], place: Message) -> Json:
-        """The answer to a tool that the function calls itself: the case's, or that of its body, here."""
+        """The answer to a tool that the function itself calls: a mock's, or that of its body in this process."""
         try:
             found: object = convert(place, CodePlace).find()
         except (ImportError, LookupError, AttributeError) as error:
             raise ToolRefused(
-                f"code that runs apart called the tool {name!r}, which this process does not find "
+                f"code in a separate process called the tool {name!r}, which this process does not find "
                 f"({error}), so it was not run."
             ) from error
         if not isinstance(found, Tool):
             raise ToolRefused(
-                f"code that runs apart called {name!r}, which is not a tool; it was not run."
+                f"code in a separate process called {name!r}, which is not a tool; it was not run."
             )
         host = tool_host(found, found.name)
         if host is not None:
@@ -170,7 +170,7 @@ class _Call:
         return plain(await value if isawaitable(value) else value)
 
     def check(self, done: Message) -> None:
-        """Raise why the call came to no output, if it did not."""
+        """Raise the reason if the call has no output."""
         if self._broke is not None:
             raise self._broke
         if refused := done.get("refused"):
@@ -179,14 +179,14 @@ class _Call:
             raise raised_before(error["error"], error["error_type"], error["ours"])
 
     def _refuse(self, error: Exception) -> NoReturn:
-        """Raise a refusal on the other side so that it ends the case here, even if it is swallowed."""
+        """Make sure that a refusal ends the case here, even if the other side swallows it."""
         assert isinstance(error, Refusal)
         refuse: Any = getattr(self._world, "refusals", None)
         raise refuse.set(error) if refuse is not None else error
 
 
 async def _first(chunks: AsyncIterable[Any]) -> AsyncIterator[Any]:
-    """The next of the pieces, if there is another one."""
+    """The next piece, if there is another one."""
     async for piece in chunks:
         yield piece
         return

@@ -1,7 +1,7 @@
-"""Processes that call functions for this one, each one call at a time; who is done waits for the next.
+"""Processes that call functions for this one, each one call at a time; an idle one waits for the next.
 
-What goes between them is JSON, a line a message. This process sends a call, and answers to what the other
-asks meanwhile; the other sends what it asks, and finally the result of the call.
+They exchange JSON, one message per line. This process sends a call and answers the other's requests
+meanwhile; the other sends its requests, and finally the result of the call.
 """
 
 import asyncio
@@ -24,16 +24,16 @@ from greenroom.world.threads import in_thread
 Message = dict[str, Any]
 Answer = Callable[[Message], Awaitable[Message]]
 Start = Callable[[], AbstractContextManager[Any]]
-"""Opens the fence for a process to be started."""
+"""Opens the fence while a process is started."""
 
 SPEAKS: Final = 1
-"""Changes with what is said between the two."""
+"""The version of the protocol between the two."""
 LONGEST: Final = 64 * 1024 * 1024
-"""Bytes in one line; a process that says more at once is broken."""
+"""The maximum of bytes in one line; a process that sends a longer one is broken."""
 _IDLE: Final = 4
 _STARTING: Final = 120.0
 _LEAVING: Final = 2.0
-# The path of this process, because the author's code may not be found without it.
+# Uses the sys.path of this process, because the author's code may not be found without it.
 _BEGINNING: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from greenroom.simulation.node import main; main()"
@@ -51,17 +51,17 @@ class Child:
         self._process = subprocess.Popen(
             command or _own_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
-        # In an empty context: it belongs to no case, and may serve several.
+        # In an empty context, because it belongs to no case and may serve several.
         reader = Thread(target=self._read, name="greenroom-child", daemon=True)
         Context().run(reader.start)
 
     def messages(self) -> "asyncio.Queue[Message | None]":
-        """What it says from now on, for the running loop; None is its end."""
+        """A queue of its messages from now on, for the running loop; None marks its end."""
         messages: asyncio.Queue[Message | None] = asyncio.Queue()
         loop = asyncio.get_running_loop()
 
         def take(message: Message | None) -> None:
-            with suppress(RuntimeError):  # in a closed loop nothing waits any more
+            with suppress(RuntimeError):  # nothing waits in a closed loop
                 loop.call_soon_threadsafe(messages.put_nowait, message)
 
         with self._hearing:
@@ -72,11 +72,11 @@ class Child:
         return messages
 
     def leave(self) -> None:
-        """Keep what it says for whoever asks next."""
+        """Buffer its messages for the next caller."""
         self._inbox = self._unheard.append
 
     def send(self, message: Message) -> None:
-        """Send it a message; one that is gone takes none."""
+        """Send it a message; does nothing if it has ended."""
         assert self._process.stdin is not None
         with suppress(OSError, ValueError):
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
@@ -101,7 +101,7 @@ class Child:
         return self._process.poll() is not None
 
     def end(self) -> str:
-        """End it if it has not ended; how it did."""
+        """End it if it has not ended; returns how it ended."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(0.2)
         ended = self._process.poll()
@@ -121,7 +121,10 @@ class Child:
 
 
 def _own_command() -> list[str]:
-    python = [sys.executable, *["-O"] * sys.flags.optimize]  # with asserts if they count here
+    python = [
+        sys.executable,
+        *["-O"] * sys.flags.optimize,
+    ]  # with asserts only if they are enabled here
     return [*python, "-c", _BEGINNING, json.dumps(sys.path)]
 
 
@@ -167,25 +170,25 @@ def _end_all() -> None:
 
 
 async def make_ready(command: tuple[str, ...], start: Start) -> None:
-    """Start a process that waits for a call, unless one does; ChildProcessError if it cannot be."""
+    """Start a process that waits for a call, unless there is one; ChildProcessError if it cannot start."""
     _give_back(_take(command) or await _started(command, start))
 
 
 async def call_in_child(
     command: tuple[str, ...], message: Message, answer: Answer, start: Start
 ) -> Message:
-    """The result of a call in a process of its own; `answer` says what that asks meanwhile.
+    """The result of a call in another process; `answer` handles its requests meanwhile.
 
     ChildProcessError if the process dies.
     """
     while (child := _take(command)) is not None:
-        with suppress(_NotBegun):  # it died while it waited, and another one takes the call
+        with suppress(_NotBegun):  # it died while idle, so another one takes the call
             return await _called(child, message, answer)
     return await _called(await _started(command, start), message, answer)
 
 
 class _NotBegun(ChildProcessError):
-    """A process died before it began with the call that it was sent."""
+    """A process died before it began the call that it was sent."""
 
 
 async def _called(child: Child, message: Message, answer: Answer) -> Message:
@@ -199,7 +202,7 @@ async def _called(child: Child, message: Message, answer: Answer) -> Message:
 
 
 async def _started(command: tuple[str, ...], start: Start) -> Child:
-    """A process that has said that it is ready."""
+    """Start a process and wait until it is ready."""
     try:
         with start():
             child = Child(command)
@@ -228,7 +231,7 @@ def _garbled(message: Message) -> str:
 
 
 async def _converse(child: Child, message: Message, answer: Answer) -> Message:
-    """Send a call, and answer until it is done."""
+    """Send a call, and answer requests until it is done."""
     answering: list[asyncio.Task[None]] = []
 
     async def respond(asked: Message) -> None:

@@ -1,4 +1,4 @@
-"""What a node's failure is: how it is recorded and described, and whether another part may take over."""
+"""A node's failure: how it is recorded and described, and whether another part may take over."""
 
 from greenroom import errors
 from greenroom.errors import AgentFailed, FailedBefore, GreenroomError, LoopLimit, ModelBroke
@@ -9,16 +9,16 @@ _ITS_OWN = (AgentFailed, LoopLimit, ModelBroke)
 
 
 def failure(error: Exception) -> ErrorFields:
-    """An error as the ledger has it, with the place in the author's code where it arose."""
+    """An error as the ledger records it, with the place in the author's code where it was raised."""
     found, place = describe_error(error), place_of(error)
     return {**found, "error": f"{found['error']} ({place})"} if place else found
 
 
 def describe(error: Exception) -> str:
-    """An error in words, by its name unless it says nothing else."""
+    """An error in words: its type and its message."""
     found = failure(error)
     name, words = found["error_type"], found["error"]
-    # One that says nothing is called by its name alone.
+    # An error without a message is described by its type alone.
     return words if words.split(" (", 1)[0] == name else f"{name}: {words}"
 
 

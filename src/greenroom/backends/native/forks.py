@@ -1,7 +1,7 @@
-"""Flows that go several ways at once. Every fork is `par` in a path.
+"""Flows that run several branches at once. Every fork is `par` in a path.
 
-So a branch has a state of its own, which is merged when the fork ends, and sees nothing of its
-neighbours while they run.
+So a branch has its own state, which is merged when the fork ends, and does not see its neighbours while
+they run.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ async def run_parallel(walk: GraphWalk, node: Node, path: str, given: Json) -> W
 
 
 async def run_map(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:
-    """The body for each item of the list, so many at a time; the first failure stops the others."""
+    """The body for each item of the list, a limited number at a time; the first failure stops the others."""
     flow, body = node.flow, node.children["body"]
     assert isinstance(flow, MapOver)
     items = walk.index.started[path].items if flow.over else given
@@ -72,7 +72,7 @@ async def run_map(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked
     async def run_item(branch: str, item: Json) -> Walked:
         await slots.acquire()
         walked = await walk.walk(body, branch, item)
-        slots.release()  # not after a failure: then none is to begin
+        slots.release()  # not after a failure: then no other may begin
         return walked
 
     work = [run_item(branch, item) for branch, item in zip(branches, items, strict=True)]
@@ -83,7 +83,7 @@ async def run_map(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked
 
 
 def _fail_again(walk: GraphWalk, path: str, branches: Mapping[str, Node]) -> None:
-    """Raise what stopped the fork before the run was cut, if anything did."""
+    """Raise what stopped the fork before the run was interrupted, if anything did."""
     if failed := walk.index.failed.get(path):
         _cancel_unfinished(walk, branches)
         raise raised_before(failed.error, failed.error_type, failed.ours)
@@ -98,7 +98,7 @@ async def _all_of(
     except Refusal:
         raise
     except Exception as error:
-        # First why, then whom it stopped: a run cut in between knows the reason.
+        # First the reason, then the branches it stopped: a run interrupted in between knows the reason.
         found = describe_error(error)
         walk.world.record(NodeFailed(path=path, node=node.id, attempt=1, **found, ours=ours(error)))
         _cancel_unfinished(walk, branches)
@@ -120,7 +120,7 @@ def _cancel_unfinished(walk: GraphWalk, branches: Mapping[str, Node]) -> None:
 
 
 def _has_failed(walk: GraphWalk, branch: str) -> bool:
-    """Whether a failure is the last that happened in a branch, so that no attempt or part followed it."""
+    """Whether the last event in a branch is a failure, so that no further attempt or part followed."""
     inside = [
         event
         for event in walk.ledger
@@ -141,7 +141,7 @@ async def run_race(walk: GraphWalk, node: Node, path: str, given: Json) -> Walke
             winner = await _first_end(walk, node, path, tasks)
         if not winner:
             return _undecided(node, path, tasks)
-        # First who won, then who is stopped; only then are they told, and may do what they like.
+        # First record the winner, then the stopped branches, and only then cancel them: they may still act.
         if path not in walk.index.decided:
             walk.world.record(Decided(path=path, choice=winner))
         for key, child in node.children.items():
@@ -157,7 +157,7 @@ async def run_race(walk: GraphWalk, node: Node, path: str, given: Json) -> Walke
 
 
 def _winner(walk: GraphWalk, node: Node, path: str) -> str:
-    """The branch that was written down as the winner, else the one that ended first, if one has."""
+    """The branch that was recorded as the winner, else the one that ended first, if one has."""
     if path in walk.index.decided:
         return walk.index.decided[path]
     ends = {key: _end_of(walk, child, f"{path}.{key}") for key, child in node.children.items()}
@@ -166,7 +166,7 @@ def _winner(walk: GraphWalk, node: Node, path: str) -> str:
 
 
 def _end_of(walk: GraphWalk, child: Node, branch: str) -> NodeEnded | None:
-    """The end of a branch, in whichever attempt it came."""
+    """The end of a branch, in whichever attempt."""
     path, attempt = f"{branch}/{child.segment}", 1
     here = path
     while here in walk.index.failed:
@@ -178,7 +178,7 @@ def _end_of(walk: GraphWalk, child: Node, branch: str) -> NodeEnded | None:
 async def _first_end(
     walk: GraphWalk, node: Node, path: str, tasks: dict[str, "asyncio.Task[Walked]"]
 ) -> str:
-    """The first branch to end; none if all wait or have failed."""
+    """The first branch to end; "" if all wait or have failed."""
     running = set(tasks.values())
     while running:
         done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
@@ -186,7 +186,7 @@ async def _first_end(
             error = None if task.cancelled() else task.exception()
             has_failed = isinstance(error, Exception) and is_its_own(error)
             if task.cancelled() or not (error is None or has_failed):
-                task.result()  # raises: what is not a failure of the branch ends more than the branch
+                task.result()  # raises an error that is not the branch's own failure
         if winner := _winner(walk, node, path):
             return winner
     return ""
@@ -208,7 +208,7 @@ def _undecided(node: Node, path: str, tasks: dict[str, "asyncio.Task[Walked]"]) 
 
 
 def merged(walk: GraphWalk, path: str, branches: list[str]) -> tuple[Change, ...]:
-    """What the branches did to the state, in declared order; conflicts are written down."""
+    """The state changes of the branches, in declared order; conflicts are recorded."""
     writers: dict[str, list[Change]] = {branch: [] for branch in branches}
     for event in walk.ledger:
         if event.voice != walk.world.voice:
@@ -217,7 +217,7 @@ def merged(walk: GraphWalk, path: str, branches: list[str]) -> tuple[Change, ...
             if (place := branch_of(event.path)) in writers:
                 writers[place] += changes_by(event)
         elif isinstance(event, Answered):
-            # What the user changed after a branch had written there must outlast the merge.
+            # A change by the user after a branch had written there must survive the merge.
             for written in writers.values():
                 written += [c for c in event.changes if any(c.meets(w) for w in written)]
     record_conflicts(walk.world, path, writers.values())

@@ -1,4 +1,4 @@
-"""Flows that watch over their parts: what is tried when one fails, how long one may work."""
+"""Flows that guard their parts: fallbacks and timeouts."""
 
 import asyncio
 
@@ -37,7 +37,7 @@ async def run_fallback(walk: GraphWalk, node: Node, path: str, given: Json) -> W
 
 
 async def run_timeout(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:
-    """The body for as long as it may work; then it has failed, whatever it does."""
+    """The body, which fails when its time is up, whatever it does."""
     flow, body = node.flow, node.children["body"]
     assert isinstance(flow, Timeout)
     if path not in walk.index.failed:
@@ -61,12 +61,12 @@ async def run_timeout(walk: GraphWalk, node: Node, path: str, given: Json) -> Wa
 
 
 async def _wait_for(world: World, task: "asyncio.Task[Walked]", seconds: float) -> float:
-    """Wait for a task for so long; how much longer it was, because other cases held up the event loop."""
+    """Wait at most `seconds` for a task; returns the extra time by which other cases blocked the event loop."""
     now, due = asyncio.get_running_loop().time, world.deadline
     until, left = now() + seconds, seconds
     while True:
         await asyncio.wait({task}, timeout=max(left, 0.0))
-        # The watchdog puts off the deadline of a case by the time that does not count.
+        # The watchdog extends the deadline of a case by the time that does not count.
         longer = 0.0 if due is None or world.deadline is None else world.deadline - due
         left = until + longer - now()
         if task.done() or left <= 0:
@@ -76,7 +76,7 @@ async def _wait_for(world: World, task: "asyncio.Task[Walked]", seconds: float) 
 def _in_time(
     walk: GraphWalk, task: "asyncio.Task[Walked]", path: str, seconds: float
 ) -> Walked | None:
-    """What the body came to; None if it ended after its time, because it held up the event loop."""
+    """The body's outcome; None if it ended too late because it blocked the event loop."""
     walked = task.result()
     if isinstance(walked, Done) and worked(walk.ledger, walk.world.voice, path) > seconds:
         return None
@@ -90,10 +90,10 @@ def _cancel_body(walk: GraphWalk, body: Node, path: str) -> None:
 
 
 def worked(ledger: Ledger, voice: Voice, path: str) -> float:
-    """The seconds from one event of a node to the next, as the ledger has them.
+    """The seconds that a node has worked, from one of its events to the next, by the ledger.
 
-    By the clock of the machine, which a case cannot set. The time before an answer of the user does
-    not count, nor does the time before a resumption.
+    Measured by the machine's clock, which a case cannot set. Time before an answer of the user and time
+    before a resumption do not count.
     """
     inside, worked, mark = f"{path}/", 0.0, -1.0
     for event in ledger:

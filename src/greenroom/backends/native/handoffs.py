@@ -1,6 +1,6 @@
 """A team of agents: one has the conversation, and may hand it over to another.
 
-All stand below the agent that leads them: `@1/clerk/clerk`, then `@1/clerk/billing`, and
+Their paths are below that of the leading agent: `@1/clerk/clerk`, then `@1/clerk/billing`, and
 `@1/clerk/clerk#2` if it comes back.
 """
 
@@ -41,7 +41,7 @@ async def run_team(walk: GraphWalk, node: Node, path: str, given: Json) -> Walke
 
 
 def first_speaker(index: VoiceIndex, node: Node, path: str) -> str:
-    """Who begins: the one who answered last; at first the one that leads the team."""
+    """The agent that begins: the one that answered last; in the first turn the leader of the team."""
     runs = [run for child in node.children.values() for run in index.runs.get(child.id, ())]
     over = [run for run in runs if _has_answered(index, run, path)]
     last = max(over, key=lambda run: index.ended[run.path].seq, default=None)

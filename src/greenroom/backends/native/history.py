@@ -31,12 +31,12 @@ def conversation(
     summary: tuple[str, int] = ("", 0),
     team: Mapping[str, Agent] = _NOBODY,
 ) -> tuple[Message, ...]:
-    """All messages the agent's model is to see now: context rules first, the present last.
+    """All messages for the agent's model: context rules first, the current exchange last.
 
-    `summary` stands for the first exchanges, as many as it says. A `team` shares what was said.
+    `summary` replaces the first exchanges, as many as it covers. A `team` shares what was said.
     """
     present = _shared(index, path, team) if team else _exchange(index, path)
-    # Most agents are asked once: then there is nothing to look for, and nothing to look through.
+    # Most agents are asked once: then there is no history to search.
     is_first = len(index.invocations) == 1 and len(index.runs[node]) == 1 and not index.answers
     earlier = [] if is_first else earlier_exchanges(index, node, path, team)
     if not earlier and agent.context == _REMEMBER_ALL:
@@ -48,12 +48,12 @@ def conversation(
 
 
 def handed_over(calls: Iterable[ToolCall], transfers: Mapping[str, str]) -> str:
-    """To whom the calls of a reply hand over; of several the first counts."""
+    """The agent that the calls of a reply hand over to; the first counts if there are several."""
     return next((transfers[call.tool] for call in calls if call.tool in transfers), "")
 
 
 def _shared(index: VoiceIndex, path: str, team: Mapping[str, Agent]) -> Exchange:
-    """What a team said and heard from one question up to the run at `path`: all know all of it."""
+    """What a team said and heard from one question up to the run at `path`; all members see all of it."""
     base = path.rpartition("/")[0]
     found = [run for node in team for run in index.runs.get(node, ())]
     runs = [r for r in found if r.path.rpartition("/")[0] == base]
@@ -70,9 +70,9 @@ def _shared(index: VoiceIndex, path: str, team: Mapping[str, Agent]) -> Exchange
 def _exchange(
     index: VoiceIndex, path: str, transfers: Mapping[str, str] = _NO_TRANSFERS
 ) -> tuple[Message, ...]:
-    """What one run of a node said and heard, beginning with its input.
+    """What was said and heard in one run of a node, beginning with its input.
 
-    The index keeps what is complete, so that each step adds only its own messages.
+    The index caches complete steps, so that each step adds only its own messages.
     """
     steps = index.steps.get(path, ())
     messages, count = index.exchanges.get(path) or (_question(index.started[path].input), 0)
@@ -97,7 +97,7 @@ def _question(given: Json) -> Exchange:
 def _add_step(
     said: list[Message], index: VoiceIndex, step: Step, transfers: Mapping[str, str]
 ) -> bool:
-    """Add what a step said and heard; False if more is to come: a call under way has no result."""
+    """Add what was said and heard in a step; False if it is incomplete: a running call has no result."""
     if not isinstance(step, ModelReplied):
         if isinstance(step, Corrected):
             said.append(Message("user", step.text))
@@ -125,9 +125,9 @@ def earlier_exchanges(
 ) -> list[Exchange]:
     """Exchanges that were over before this run began, oldest first.
 
-    A node remembers its own in full, also one in which the agent broke: its tools may have acted. Of
-    exchanges it took no part in (another branch of a route answered, another user agent spoke) it
-    knows what was heard: the question and the answer.
+    A node remembers its own in full, even one in which the agent broke, because its tools may have acted. Of
+    exchanges it took no part in (another branch of a route answered, another user agent spoke) it knows only
+    the question and the answer.
     """
     own = [
         run
@@ -154,7 +154,7 @@ def _last_attempts(runs: Iterable[NodeStarted]) -> list[NodeStarted]:
 
 
 def _broken(index: VoiceIndex, path: str) -> Exchange:
-    """What a run said and heard before it broke, with a word on every call that has no result."""
+    """What was said and heard in a run before it broke, with a note for every call without a result."""
     said = _exchange(index, path)
     ended = {message.call_id for message in said if message.role == "tool"}
     open_calls = [call for message in said for call in message.calls if call.id not in ended]
@@ -174,7 +174,7 @@ def _of_a_team(
     last: dict[str, NodeStarted] = {}
     for run in sorted(runs, key=lambda run: run.seq):
         last[run.path.rpartition("/")[0]] = run
-    # What was said in this one is part of the present.
+    # What was said in this exchange is part of the current one.
     last.pop(path.rpartition("/")[0], None)
     return [(run.seq, _shared(index, run.path, team)) for run in last.values()]
 

@@ -1,4 +1,4 @@
-"""Which kind of flow is run by what."""
+"""The function that runs each kind of flow."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

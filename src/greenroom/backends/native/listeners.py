@@ -1,8 +1,8 @@
 """Steps that listen: they are called while the part before them is still speaking.
 
 Pieces are not events. In the ledger a step that listens begins when the part before it has ended, with
-the whole output as its input; so a run that is cut goes on as if there were no pieces. What the step
-has done by then counts if it was given that very output, and else it is called again.
+the whole output as its input; so an interrupted run continues as if there were no pieces. What the step
+has done by then counts if its pieces were exactly that output; else it is called again.
 """
 
 import asyncio
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 AS_THEY_COME: Final = Cut()
 
 ToUser = Callable[[str, bool], OnDelta]
-"""Who takes for the user what is said at a path; the flag says that it stands for what was said there."""
+"""Opens the listener for what is said to the user at a path; the flag says that it replaces what was said."""
 
 
 class Listener:
-    """One step that takes pieces: called with the first of them, and again if they were not the output."""
+    """One step that takes pieces: called with the first piece, and again if they were not the output."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Listener:
         self._cut = cut
         self._feed = feed
         self._outlet = outlet
-        # Pieces come from inside a model's call, for which the fence is open; the step runs outside.
+        # Pieces come from inside a model call, for which the fence is open; the step must run outside of it.
         self._home = copy_context()
         self.task: asyncio.Task[Any] | None = None
         self._calls: list[asyncio.Task[Any]] = []
@@ -64,7 +64,7 @@ class Listener:
         self._is_stale = False
 
     def call(self, path: str, given: Json) -> tuple[Context, Awaitable[Any]]:
-        """The call that is under way; else one with the whole input, cut into pieces."""
+        """The call in progress; else a new one with the whole input, split into pieces."""
         if self.task is not None and path == self._path:
             return self._context, self.task
         chunks = Pieces[Any]()
@@ -79,17 +79,18 @@ class Listener:
         world, index = self._walk.world, self._walk.index
         if not source:
             return Context(world, path, input=plain(given), chunks=chunks)
-        # What the part before it does to the state would be seen or not, as time has it.
+        # Whether it sees the state changes of the part before it would depend on timing.
         return Context(world, path, chunks=chunks, begun=index.started[source].seq)
 
     # While the part before it speaks
 
     def hear(self, branch: str, text: str) -> Pieces[Any]:
-        """Take a piece; gives those that wait to be taken."""
+        """Take a piece; returns the queue of pieces that are not consumed yet."""
         if self.task is None:
             self._begin()
         elif self.task.done():
-            _raise_refusal(self.task)  # that ends the case, however long the part before it speaks
+            # A refusal ends the case at once, even while the part before is still speaking.
+            _raise_refusal(self.task)
         self._said.setdefault(branch, []).append(text)
         self._add(branch, self._cutter(branch).take(text))
         return self._chunks
@@ -110,13 +111,13 @@ class Listener:
         self._calls.append(self.task)
 
     def close_reply(self) -> None:
-        """What was said is complete, but not the output: the model calls tools before it answers."""
+        """The reply is complete but not the output: the model calls tools before it answers."""
         if self.task is not None and not self._is_stale:
             self._add_rest()
             self._is_stale = True
 
     def forget(self, branch: str) -> None:
-        """Begin again without what was said in a branch: it was not the output."""
+        """Start over without what was said in a branch, because it was not the output."""
         if self.task is None or not (self._is_stale or self._said.get(branch)):
             return
         others = {name: said for name, said in self._said.items() if name != branch}
@@ -125,7 +126,7 @@ class Listener:
             self.hear(name, "".join(said))
 
     async def drop(self) -> None:
-        """End the call that is under way; it does not count. One that got all of a reply may finish."""
+        """End the call in progress, which does not count. One that got a whole reply may finish."""
         task, self.task = self.task, None
         if task is not None:
             await _end(task, self._is_stale)
@@ -135,7 +136,7 @@ class Listener:
         await stop(self._calls)
 
     async def finish(self, output: Json) -> None:
-        """Give what is left of the output; if something else was said, the call does not count."""
+        """Pass the rest of the output; if something else was said before, the call does not count."""
         if self.task is None:
             return
         texts = self._texts(output)
@@ -166,7 +167,7 @@ class Listener:
         return self._cutters[branch]
 
     def _new_cutter(self, branch: str, is_whole: bool = False) -> Cutter:
-        """Pieces as they come are cut again in each trial; a text that is there already, into words."""
+        """Splits pieces as they come, anew in each trial; text that is already complete, into words."""
         if self._cut.unit != "token":
             return cutter(self._cut.unit)
         first = started(self._walk.ledger)
@@ -176,7 +177,7 @@ class Listener:
         return at_random(self._walk.world.new_id("pieces", *trial, self._path, branch))
 
     def _pieces_of(self, output: Json) -> Iterator[Any]:
-        """A whole output in pieces; those of branches in turn."""
+        """A whole output in pieces; pieces of branches alternate."""
         cuts: list[list[Any]] = []
         for branch, text in self._texts(output).items():
             one = self._new_cutter(branch, is_whole=True)
@@ -192,7 +193,7 @@ class Listener:
 
 
 async def _end(task: "asyncio.Task[Any]", is_told: bool) -> None:
-    """End a call that does not count; one that got all of a reply may finish."""
+    """End a call that does not count; one that got a whole reply may finish."""
     if is_told:
         await asyncio.wait({task})
     await stop([task])
@@ -206,7 +207,7 @@ def _raise_refusal(task: "asyncio.Task[Any]") -> None:
 
 
 class Feed:
-    """What gives a part of a sequence its pieces, and all steps in it that take them."""
+    """Feeds a part of a sequence with pieces, and knows all steps in it that take them."""
 
     def __init__(
         self,
@@ -219,7 +220,7 @@ class Feed:
         outlet: "Outlet | None" = None,
     ) -> None:
         self.source = source
-        """The path of the part that is heard while it speaks; empty if it is heard when it has ended."""
+        """The path of the part that is heard while it speaks; empty if it is heard only when it has ended."""
         self.is_fork = is_fork
         self._listeners = {
             path: Listener(walk, step, path, how, self, to)
@@ -232,34 +233,34 @@ class Feed:
         return self._listeners.get(first if attempt.isdigit() else path)
 
     def listeners(self) -> Iterator[Listener]:
-        """All of them."""
+        """All steps that listen."""
         return iter(self._listeners.values())
 
     async def finish(self, output: Json) -> None:
-        """The part before has ended with this."""
+        """The part before has ended with this output."""
         for listener in self.listeners():
             await listener.finish(output)
 
     async def settle(self) -> None:
-        """The part before waits for its user: who has heard what it said may finish."""
+        """The part before waits for its user: steps that have heard what it said may finish."""
         for listener in self.listeners():
             await listener.drop()
 
     async def stop(self) -> None:
-        """End what is still under way."""
+        """End all calls in progress."""
         for listener in self.listeners():
             await listener.stop()
 
 
 class Outlet:
-    """Where a part puts the pieces of what it says."""
+    """Where a part sends the pieces of what it says."""
 
     def __init__(self, feed: Feed, branch: str = "") -> None:
         self._feed = feed
         self._branch = branch
 
     def passes(self, flow: Flow) -> bool:
-        """Whether what a part says may go out here before it is complete."""
+        """Whether a part's words may be sent before they are complete."""
         return gives_pieces(flow)
 
     def of(self, branch: str) -> "Outlet | None":
@@ -269,7 +270,7 @@ class Outlet:
         return Outlet(self._feed, branch)
 
     def open(self, _path: str, _anew: bool = False, /) -> Callable[[str], Taken]:
-        """Takes the pieces of another reply, from the first of which on the one before does not count."""
+        """Begin another reply; from its first piece on, the previous one does not count."""
         is_first = True
 
         def hear(piece: str) -> Taken:
@@ -290,26 +291,26 @@ class Outlet:
 
 
 class Door(Outlet):
-    """Where the words go that are for the user, and for a step that listens to them in the end."""
+    """The outlet for words to the user; `inner` is for a step that listens to them too."""
 
     def __init__(self, to_user: ToUser, inner: Outlet | None = None) -> None:
         self._to_user = to_user
         self._inner = inner
 
     def passes(self, flow: Flow) -> bool:
-        """Words that the user hears, or those who listen inside."""
+        """Whether the user or a step inside hears this part."""
         return gives_pieces(flow, to_user=True)
 
     def beside(self, inner: Outlet) -> "Door":
-        """The same door, for a part that someone inside listens to as well."""
+        """A door for a part that a step inside listens to as well."""
         return Door(self._to_user, inner)
 
     def of(self, branch: str) -> Outlet | None:
-        """Branches speak at once; only who listens inside can tell them apart."""
+        """The inner outlet: branches speak at once, and only a step inside can tell them apart."""
         return None if self._inner is None else self._inner.of(branch)
 
     def open(self, path: str, anew: bool = False, /) -> Callable[[str], Taken]:
-        """Takes the pieces of another reply, which may stand for the one before it."""
+        """Begin another reply, which may replace the one before it."""
         inner = None if self._inner is None else self._inner.open(path, anew)
         to_user = self._to_user(path, anew)
         return lambda piece: Taken(to_user(piece), inner and inner(piece))
@@ -321,7 +322,7 @@ class Door(Outlet):
 
 
 def branch_names(node: Node) -> dict[str, str]:
-    """What the branches of a fork are called in its output, by their keys."""
+    """The names of a fork's branches in its output, by their keys."""
     names = [child.segment for child in node.children.values()]
     return {
         key: child.segment if names.count(child.segment) == 1 else f"{child.segment}.{key}"
@@ -332,7 +333,7 @@ def branch_names(node: Node) -> dict[str, str]:
 def _listening(
     node: Node, base: str, cut: Cut, outlet: Outlet | None
 ) -> Iterator[tuple[str, Step, Cut, Outlet | None]]:
-    """The steps in a part that take its pieces: path, step, how they are cut, and where its own go."""
+    """The steps in a part that take its pieces: path, step, how pieces are split, and the step's own outlet."""
     path, flow, children = f"{base}/{node.segment}", node.flow, node.children
     match flow:
         case Step() if "chunks" in flow.wants:

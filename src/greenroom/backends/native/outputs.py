@@ -14,7 +14,7 @@ from greenroom.ledger.query import split_place
 def declared_changes(
     node: Agent | Step | Remote, output: Json, own: tuple[Change, ...]
 ) -> list[Change]:
-    """What the output puts into the state, next to the changes that the node made itself."""
+    """The state changes that the output causes, in addition to those that the node made itself."""
     changes_state = isinstance(node, Step) and not {"state", "ctx", "context"}.isdisjoint(
         node.wants
     )
@@ -41,7 +41,7 @@ def _placed(
         if is_object(output) and path[-1] in output:
             yield place, Change(scope, path, "set", output[path[-1]])
         elif not is_free:
-            # One that changes the state by itself may leave places alone; any other forgot them.
+            # A node that changes the state itself may leave places alone; any other node forgot them.
             raise TypeError(
                 f"{node.name!r} writes {place}, but its output has no part {path[-1]!r}: {output!r}"
             )

@@ -1,4 +1,4 @@
-"""An agent elsewhere: each message to it is a call that the gate sees, and its questions are the user's."""
+"""A remote agent: each message to it is a call that the tool gate sees, and its questions go to the user."""
 
 import asyncio
 import re
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from greenroom.world.middleware.run import RunMiddleware
 
 ASKS = "input_required"
-"""What an agent elsewhere, or its mock, answers with when it asks back: `{"input_required": "Which order?"}`."""
+"""The key with which a remote agent, or its mock, asks back: `{"input_required": "Which order?"}`."""
 _SENT = "a2a"
 _STATUS = "a2a:status"
 _ROUND = re.compile(r"^@\d+|#\d+")
 
 
 async def run_remote(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:
-    """Send the input; as long as the other agent asks back, send what the user says to that."""
+    """Send the input; while the other agent asks back, send the user's answers."""
     remote, index = node.flow, walk.index
     assert isinstance(remote, Remote)
     for number in count():
@@ -58,7 +58,7 @@ async def run_remote(walk: GraphWalk, node: Node, path: str, given: Json) -> Wal
 
 
 def asked_back(value: Json) -> str | None:
-    """The question that an agent elsewhere asks; None if it has answered."""
+    """The question that a remote agent asks; None if it has answered."""
     question = value.get(ASKS) if is_object(value) and len(value) == 1 else None
     return question if isinstance(question, str) else None
 
@@ -74,7 +74,7 @@ def _question(walk: GraphWalk, path: str, key: str, question: str) -> Yield:
 async def _call(
     walk: GraphWalk, remote: Remote, path: str, call_id: str, given: Json
 ) -> Paused | None:
-    """Make the call, or go on with one that was sent before a cut; what has to be approved first waits."""
+    """Make the call, or continue one that was sent before an interruption; waits if it needs approval."""
     args: Mapping[str, Json] = {"message": given}
     if call_id in walk.index.called:
         args = walk.index.called[call_id].args
@@ -111,7 +111,7 @@ async def _call(
 
 
 def _state(walk: GraphWalk, remote: Remote, path: str) -> dict[str, Json]:
-    """What is sent of the state, each value by the last part of its place."""
+    """The part of the state that is sent, each value by the last part of its place."""
     state = walk.ledger.fold(walk.world.voice, branch_of(path))
     found = {split_place(place)[1][-1]: value_of(place, state) for place in remote.reads}
     return {name: value for name, value in found.items() if value is not MISSING}
@@ -123,12 +123,12 @@ def _memories(walk: GraphWalk) -> list[dict[str, Json]]:
 
 
 def _sent_before(walk: GraphWalk, call_id: str) -> dict[str, Json] | None:
-    """What was written down of a message when it was sent, the latest last."""
+    """What was recorded about a message when it was sent; later records override earlier ones."""
     return next((one for one in reversed(_memories(walk)) if one.get("call") == call_id), None)
 
 
 class _FarCall:
-    """The body of a call: it runs only when the gate lets it."""
+    """The body of a call: it runs only if the tool gate allows it."""
 
     def __init__(
         self, walk: GraphWalk, remote: Remote, path: str, call_id: str, args: Mapping[str, Json]
@@ -138,12 +138,13 @@ class _FarCall:
         self._path = path
         self._call_id = call_id
         self._args = args
-        # The same place in a later turn, or in a later round, goes on with the same conversation.
+        # The same place in a later turn or round continues the same conversation.
         self._place = _ROUND.sub("", path)
 
     async def run(self, _: Context) -> Json:
-        """Send the message, or ask how it ended; an answer, or a question in its place."""
-        from greenroom.backends.a2a.exchange import Exchange, Listening  # rehearsals need none
+        """Send the message, or ask how it ended; returns an answer or a question."""
+        # Imported here: rehearsals with mocks do not need it.
+        from greenroom.backends.a2a.exchange import Exchange, Listening
         from greenroom.backends.a2a.wire import parts_for
 
         sent, is_new = self._sent()
@@ -160,7 +161,7 @@ class _FarCall:
             raise ToolError(str(error)) from error
         except asyncio.CancelledError:
             if self._walk.index.is_closed(self._path):
-                await exchange.cancel()  # what it would answer is not wanted any more
+                await exchange.cancel()  # its answer is no longer needed
             raise
         if answer.question:
             return {ASKS: answer.question}
@@ -168,7 +169,7 @@ class _FarCall:
         return str(answer.output) if is_question else answer.output
 
     def _sent(self) -> "tuple[Sent, bool]":
-        """The message as it was written down, or a new one in the same conversation."""
+        """The message as it was recorded, or a new one in the same conversation."""
         from greenroom.backends.a2a.exchange import Sent
 
         before = _sent_before(self._walk, self._call_id)

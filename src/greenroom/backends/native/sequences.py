@@ -1,4 +1,4 @@
-"""Parts that go one way at a time: steps, transforms, sequences, loops and routes."""
+"""Parts that run one branch at a time: steps, transforms, sequences, loops and routes."""
 
 from collections.abc import Awaitable
 from itertools import count
@@ -31,11 +31,11 @@ from greenroom.world.world import Context
 
 MAX_ROUNDS = 100
 TAP_FAILED = "tap_failed"
-"""The note that a function which was only to look raised an error."""
+"""The note that a tap's function raised an error."""
 
 
 async def run_step(walk: GraphWalk, node: Node, path: str, given: Json) -> Done:
-    """Call the function with what it asks for, or take the call of one that has been listening."""
+    """Call the function with what it asks for, or use the call of a step that has been listening."""
     step = node.flow
     assert isinstance(step, Step)
     if "chunks" in step.wants:
@@ -43,7 +43,7 @@ async def run_step(walk: GraphWalk, node: Node, path: str, given: Json) -> Done:
         listener = known or Listener(walk, step, path, outlet=walk.outlet)
         context, call = listener.call(path, given)
     else:
-        # A copy: what the step does to its input must not be done to the ledger.
+        # A copy, so that a step that changes its input does not change the ledger.
         context = Context(walk.world, path, input=plain(given))
         call = call_step(step, path, context, walk.outlet, walk.far)
     if step.passes:
@@ -55,7 +55,7 @@ async def run_step(walk: GraphWalk, node: Node, path: str, given: Json) -> Done:
 async def _look(
     walk: GraphWalk, step: Step, path: str, context: Context, call: Awaitable[Any]
 ) -> None:
-    """Let a function look that is to change nothing; what it raises is a note."""
+    """Call a tap's function, which may change nothing; an error it raises becomes a note."""
     try:
         await call
     except GreenroomError:
@@ -112,7 +112,7 @@ async def run_sequence(walk: GraphWalk, node: Node, path: str, given: Json) -> W
 
 
 def _linked(walk: GraphWalk, node: Node, sequence: Sequence, path: str) -> dict[str, GraphWalk]:
-    """The walk of each part of a sequence: what gives it its pieces, and where it puts its own."""
+    """The walk of each part of a sequence, with its feed of pieces and its outlet."""
     walks: dict[str, GraphWalk] = {}
     outlet, keys = walk.outlet, list(node.children)
     hearing, cuts = hearing_parts(sequence), sequence.cuts()
@@ -121,7 +121,7 @@ def _linked(walk: GraphWalk, node: Node, sequence: Sequence, path: str) -> dict[
         if key in hearing:
             first = number
             while hearing.get(keys[first]):
-                first -= 1  # to the one whose words all behind it wait for
+                first -= 1  # back to the part whose words all parts after it wait for
             source = f"{path}.{keys[first]}/{node.children[keys[first]].segment}"
             feed = (walk.feed if number == 0 else None) or Feed(
                 walk,
@@ -161,7 +161,7 @@ async def run_loop(walk: GraphWalk, node: Node, path: str, given: Json) -> Walke
 
 
 async def is_last_round(walk: GraphWalk, loop: Loop, path: str, number: int, output: Json) -> bool:
-    """Whether a loop ends with this round: its `until` holds, or it has gone its rounds."""
+    """Whether a loop ends with this round: its `until` holds, or it has made all its rounds."""
     here = f"{path}#{number}"
     if loop.until is not None:
         if here not in walk.index.decided:
@@ -175,7 +175,7 @@ async def is_last_round(walk: GraphWalk, loop: Loop, path: str, number: int, out
     if loop.until is None:
         return True
     raise LoopLimit(
-        f"the loop at {path} went {limit} rounds without ending. Raise max_rounds, or find out why "
+        f"the loop at {path} made {limit} rounds without ending. Raise max_rounds, or find out why "
         f"its `until` never holds."
     )
 
@@ -194,7 +194,7 @@ def await_message(walk: GraphWalk, here: str, output: Json) -> Yield | None:
 
 
 async def run_route(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:
-    """Choose once, and go that way."""
+    """Choose a branch once, and run it."""
     key = await choose_branch(walk, node, path, given)
     walked = await walk.walk(node.children[key], f"{path}.{key}", given)
     return walked if isinstance(walked, Paused) else walk.end(node, path, walked.output)

@@ -22,7 +22,7 @@ async def call_step(
     outlet: "Outlet | None" = None,
     far: "FarCode | None" = None,
 ) -> Any:
-    """What the function gives; if it yields texts, all of them together, each handed on at once."""
+    """What the function returns; if it yields strings, all of them joined, each passed on at once."""
     with placed(path):
         if far is not None:
             return await far.call(
@@ -36,12 +36,12 @@ async def call_step(
 
 
 async def yielded(name: str, texts: AsyncIterator[object], on_delta: OnDelta | None) -> str:
-    """What a step yields, all together; each piece is handed on at once."""
+    """What a step yields, joined; each piece is passed on at once."""
     found: list[str] = []
     async for text in texts:
         if not isinstance(text, str):
             raise BadAgent(
-                f"step {name!r} yielded {text!r}; what a step yields are pieces of a text. "
+                f"step {name!r} yielded {text!r}; a step may only yield strings, the pieces of its text. "
                 f"Return other values."
             )
         found.append(text)

@@ -1,4 +1,4 @@
-"""Long histories as summaries: what a model made of the oldest exchanges, kept in the ledger."""
+"""Summaries of long histories: a model condenses the oldest exchanges, and the ledger keeps that."""
 
 from collections.abc import Mapping
 
@@ -35,7 +35,7 @@ async def summary_of_the_past(
     path: str,
     team: Mapping[str, Agent],
 ) -> tuple[str, int]:
-    """The summary of the oldest exchanges, and how many it covers; asked for what is not summarised yet."""
+    """The summary of the oldest exchanges, and how many it covers; new ones are summarised when needed."""
     assert rule.last is not None
     earlier = earlier_exchanges(index, node, path, team)
     batches = max(0, len(earlier) // rule.last - 1)

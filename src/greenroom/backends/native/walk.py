@@ -1,11 +1,11 @@
-"""The native interpreter: it walks the graph from its root, skipping what the ledger knows.
+"""The native interpreter: it walks the graph from its root, skipping what the ledger already has.
 
-Nothing is kept between two walks but the ledger. A node whose end is recorded gives its recorded
-output, a decision that was taken is not asked for again, and an agent node goes on from its last
-recorded reply. So a run may be cut at any event and continued anywhere.
+Only the ledger is kept between two walks. A node whose end is recorded gives its recorded output, a
+recorded decision is not made again, and an agent node continues from its last recorded reply. So a run may
+be interrupted at any event and continued anywhere.
 
-How a part runs depends on its kind: `sequences` has those that go one way at a time, `forks` those that
-go several ways at once, `guards` those that watch over a part, and `kinds` says which is run by what.
+How a part runs depends on its kind: `sequences` has parts that run one branch at a time, `forks` parts that
+run several at once, `guards` parts that guard others, and `kinds` maps each kind to its function.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class Done(Struct, frozen=True):
-    """A node ended with this output, or handed the conversation over to another agent."""
+    """A node ended with this output, or handed the conversation to another agent."""
 
     output: Json
     to: str = ""
@@ -74,11 +74,11 @@ class GraphWalk(Struct, frozen=True, eq=False):
     root: str
     kinds: Mapping[type[Flow], NodeRunner]
     feed: Feed | None = None
-    """What gives this part its pieces, if it takes what comes to it in pieces."""
+    """Feeds this part with pieces, if it takes its input in pieces."""
     outlet: Outlet | None = None
-    """Where this part puts the pieces of what it says, if someone takes them."""
+    """Where this part sends the pieces of what it says, if anyone takes them."""
     far: "FarCode | None" = None
-    """What calls the author's functions, if this part stands apart."""
+    """Calls the author's functions, if this part runs in another process."""
 
     async def walk(self, node: Node, base: str, given: Json) -> Walked:
         """Run a node below `base`, or take its end from the ledger."""
@@ -111,9 +111,9 @@ class GraphWalk(Struct, frozen=True, eq=False):
         return await self.walk(node, base, given)
 
     def _attempt(self, node: Node, path: str) -> tuple[str, int]:
-        """The path of the attempt that is due; recorded failures count."""
+        """The path and number of the next attempt; recorded failures count."""
         failed, attempt, here = self.index.failed, 1, path
-        # A fork and a guard say themselves what became of their parts.
+        # Forks and guards record the failures of their parts themselves.
         while here in failed and node.segment not in ("par", "within"):
             if attempt > _retries(node.flow):
                 again = RecordedFailure(failed[here].error, failed[here].error_type)
@@ -123,14 +123,14 @@ class GraphWalk(Struct, frozen=True, eq=False):
         return here, attempt
 
     def items(self, flow: MapOver, path: str) -> Json:
-        """The list that a map has from the state, as it is now."""
+        """The list that a map reads from the current state."""
         if not flow.over:
             return None
         found = value_of(flow.over, self.ledger.fold(self.world.voice, branch_of(path)))
         return None if found is MISSING else found
 
     async def _run_agent(self, agent: Agent, node: Node, path: str, given: Json) -> Walked:
-        """Let an agent speak; middleware around it may answer in its place."""
+        """Run an agent; middleware around it may answer instead."""
         outlet = self.outlet if agent.output is None else None
         run = AgentRun(agent, node.id, path, self.world, self.index, node.team, outlet=outlet)
         turn = AgentTurn(agent.name, path, given)
@@ -173,14 +173,14 @@ class GraphWalk(Struct, frozen=True, eq=False):
         return Done(self.world.record(event).output)
 
     def hand_over(self, node: Node, path: str, to: str) -> Done:
-        """Record that an agent leaves the conversation to another; it has written nothing."""
+        """Record that an agent hands the conversation to another, and writes nothing itself."""
         if path not in self.index.decided:
             self.world.record(Decided(path=path, choice=to))
         self.world.record(NodeEnded(path=path, node=node.id))
         return Done(None, to)
 
     async def decide(self, on: Decider, wants: tuple[str, ...], path: str, value: Json) -> Any:
-        """What a place in the state, a query or a function says to `value`; it may change nothing."""
+        """The decision of a state place, a query or a function on `value`; it may change nothing."""
         state = self.ledger.fold(self.world.voice, branch_of(path))
         if isinstance(on, str):
             return value_of(on, state)

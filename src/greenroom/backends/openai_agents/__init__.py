@@ -1,7 +1,7 @@
-"""OpenAI Agents, advanced on a World: tools and models are gated as each turn asks for them.
+"""OpenAI Agents, run on a World: tools and models are gated when a turn asks for them.
 
-The agent objects are only ever run, never changed. Guardrails, hooks, handoffs, tool policies and
-approvals are the framework's own and run above the gate.
+The agent objects are only run, never changed. Guardrails, hooks, handoffs, tool policies and approvals are
+the framework's own, and run outside the gates.
 """
 
 # The framework is only partly typed.
@@ -37,8 +37,8 @@ from greenroom.world.call_context import ContextSetting
 class OpenAIAgentsBackend(ForeignBackend):
     """Runs an `Agent` with all those it hands over to or uses as tools.
 
-    `context`, if given, makes the run's context of the session's state; what it holds afterwards is
-    the session's state again. `live_servers` are MCP servers that may be asked for their tools.
+    `context`, if given, makes the run's context from the session's state; what it holds afterwards becomes
+    the session's state. `live_servers` are MCP servers that may be asked for their tools.
     """
 
     name: ClassVar[str] = "openai-agents"
@@ -79,7 +79,7 @@ class OpenAIAgentsBackend(ForeignBackend):
         self._streamed = streamed
 
     def part(self, name: str) -> "OpenAIAgentsBackend":
-        """One of the agents, with those that it hands over to itself."""
+        """One of the agents, with the agents that it hands over to."""
         found = [member for member in self._members if member.name == name]
         if len(found) != 1:
             names = ", ".join(member.name for member in self._members)
@@ -150,9 +150,9 @@ class OpenAIAgentsBackend(ForeignBackend):
         return result
 
     async def _start(self, run: FrameworkRun, context: Any) -> tuple[Agent[Any], Any]:
-        """Which agent begins, and with what: all that was said, or the pause with its answers."""
+        """The agent that begins, and its input: all that was said, or the pause with its answers."""
         invocation = run.invocation
-        # A copy: the framework shows guardrails what it is given, and what happened is never edited.
+        # A copy: guardrails see the framework's input, and must not edit the ledger through it.
         *items, end = deepcopy(invocation.history()) or [{}]
         last: dict[str, Any] = as_object(end)
         if last.get("state") is not None and invocation.resumed:
@@ -165,7 +165,7 @@ class OpenAIAgentsBackend(ForeignBackend):
         agent, given = self._agent_named(last.get("agent")), invocation.given
         attached = invocation.attached
         if not items and isinstance(given, str) and given and not attached:
-            return agent, given  # as authors mostly give it, which their guardrails see
+            return agent, given  # the form that authors mostly use, and their guardrails expect
         return agent, [*items, *([user_item(given or "", attached)] if given or attached else [])]
 
     def _agent_named(self, name: str | None) -> Agent[Any]:
@@ -182,7 +182,7 @@ class OpenAIAgentsBackend(ForeignBackend):
 
 
 class _StateNotes:
-    """Writes down what each agent changed in the context that they share."""
+    """Records what each agent changed in the shared context."""
 
     def __init__(self, invocation: Invocation, context: Any) -> None:
         self._invocation = invocation
@@ -197,7 +197,7 @@ class _StateNotes:
         known = before if is_object(before) else {}
         world = self._invocation.world
         state = self._invocation.ledger.fold(world.voice).get("session", {})
-        # What the agent left alone may have changed by an answer.
+        # A value that the agent left alone may have been changed by an answer.
         changes = tuple(
             Change("session", (key,), "set", plain(value, f"state {key!r}"))
             for key, value in after.items()
@@ -209,12 +209,12 @@ class _StateNotes:
 
 
 def _items_as_json(items: list[Any]) -> tuple[list[Json], bool]:
-    """The items as JSON, and whether it is all their own."""
+    """The items as JSON, and whether that is an unshared copy."""
     try:
-        # Through text: what has no number there is None, and nothing is shared with the run.
+        # Through JSON text: NaN becomes None there, and nothing is shared with the run.
         text = to_json(items, by_alias=True, inf_nan_mode="null", fallback=str)
         return from_json(text), True
-    except ValueError:  # half a character has no place in such a text
+    except ValueError:  # half a surrogate pair cannot be encoded
         return cast("list[Json]", jsonable(items)), False
 
 

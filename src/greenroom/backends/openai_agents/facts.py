@@ -1,4 +1,4 @@
-"""What is known of an agent before it runs, and what in it cannot be rehearsed."""
+"""What is known about an agent before it runs, and what in it cannot be rehearsed."""
 
 # The framework is only partly typed.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false, reportPrivateUsage=false
@@ -22,7 +22,7 @@ _RELIED_ON = ("get_all_tools", "get_mcp_tools")
 def agents_of(root: Any, live_servers: Sequence[object]) -> list[Agent[Any]]:
     """Every agent within reach once, handed over to or used as a tool; BadAgent if one cannot be."""
     if not isinstance(root, Agent):
-        raise BadAgent(f"a {type(root).__name__} cannot be rehearsed. Hand over an agents.Agent.")
+        raise BadAgent(f"a {type(root).__name__} cannot be rehearsed. Pass an agents.Agent.")
     found: dict[int, Agent[Any]] = {}
     waiting: list[Any] = [root]
     while waiting:
@@ -33,7 +33,7 @@ def agents_of(root: Any, live_servers: Sequence[object]) -> list[Agent[Any]]:
             raise BadAgent(why)
         found[id(agent)] = agent
         for given in cast("list[Any]", agent.handoffs):
-            # An agent that a handoff makes up later is checked when it is at work.
+            # An agent that a handoff creates later is checked when it runs.
             reference = getattr(given, "_agent_ref", None)
             waiting.append(reference() if isinstance(given, Handoff) and reference else given)
         waiting += [tool._agent_instance for tool in _tools(agent) if is_delegation(tool)]
@@ -41,21 +41,21 @@ def agents_of(root: Any, live_servers: Sequence[object]) -> list[Agent[Any]]:
 
 
 def unheld_part(agent: Any, live_servers: Sequence[object]) -> str:
-    """Why an agent cannot be led through the gate; "" if it can."""
+    """Why an agent cannot go through the tool gate; "" if it can."""
     kind = type(agent)
     if kind.__module__.startswith(("agents.sandbox", "agents.realtime")):
-        return f"agent {agent.name!r} is a {kind.__name__}, whose work no gate can see."
+        return f"agent {agent.name!r} is a {kind.__name__}, whose work the tool gate cannot see."
     for name in () if kind is Agent else _RELIED_ON:
         if getattr(kind, name) is not getattr(Agent, name):
             return (
-                f"agent {agent.name!r} is a {kind.__name__}, which brings its own {name}(); what it "
-                f"does there would run past the gate."
+                f"agent {agent.name!r} is a {kind.__name__}, which has its own {name}(), and that "
+                f"would bypass the tool gate."
             )
     for tool in agent.tools:
         if not isinstance(tool, FunctionTool):
             return (
-                f"agent {agent.name!r} has a {type(tool).__name__}, which runs where no gate can "
-                f"hold it. Rehearse with a function tool of that name."
+                f"agent {agent.name!r} has a {type(tool).__name__}, which runs where the tool "
+                f"gate cannot intercept it. Rehearse with a function tool of that name."
             )
     for server in agent.mcp_servers:
         if not any(server is live for live in live_servers):
@@ -103,7 +103,7 @@ def described_agent(agent: Agent[Any]) -> dict[str, Json]:
 
 
 def model_name(model: Any) -> str:
-    """What to call a model in ledgers; the framework's own default has no name here."""
+    """A model's name in ledgers; the framework's default model has no name here."""
     if model is None or isinstance(model, str):
         return model or "default"
     named: Any = getattr(model, "model", None) or getattr(model, "name", None)

@@ -1,6 +1,6 @@
-"""The innermost wrapping: where the framework would ask a model or run a tool, the World is asked."""
+"""The gates around the framework's innermost calls: instead of a model or a tool, the World is asked."""
 
-# The framework is only partly typed, and the seams are at private names of its own.
+# The framework is only partly typed, and the seams use its private names.
 # pyright: reportPrivateUsage=false
 
 import functools
@@ -63,7 +63,7 @@ _ORDER = (
     "handoffs",
     "tracing",
 )
-# What runs an agent that is used as a tool: functions inside the framework's own `as_tool`.
+# The functions inside the framework's own `as_tool`, which run an agent that is used as a tool.
 _DELEGATING = tuple(part for part in Agent.as_tool.__code__.co_consts if isinstance(part, CodeType))
 _passed: ContextVar[object] = ContextVar("greenroom_openai_agents_passed", default=None)
 _asking: ContextVar[Ask | None] = ContextVar("greenroom_openai_agents_asking", default=None)
@@ -71,7 +71,7 @@ _checkers: "WeakKeyDictionary[Any, Check]" = WeakKeyDictionary()
 
 
 class GatedModel(Model):
-    """A model that is asked only through the World; the real one is made when it must answer."""
+    """A model that is asked only through the World; the real one is created when it must answer."""
 
     def __init__(self, caller: Caller, agent: str, name: str, make: Callable[[], Model]) -> None:
         self._caller = caller
@@ -89,7 +89,7 @@ class GatedModel(Model):
         return self._real
 
     async def get_response(self, *args: Any, **given: Any) -> ModelResponse:
-        """The World's reply; the real model's own response wherever that is what was replied."""
+        """The World's reply; the real model's own response object if that is what it replied."""
 
         async def run(seeded: Args | None) -> ModelResponse:
             asked, named = (args, given) if seeded is None else ((), seeded)
@@ -103,7 +103,7 @@ class GatedModel(Model):
         return response
 
     async def stream_response(self, *args: Any, **given: Any) -> AsyncIterator[Any]:
-        """The whole reply, given once more as a stream."""
+        """The whole reply as a stream."""
 
         async def run(seeded: Args | None) -> list[Any]:
             asked, named = (args, given) if seeded is None else ((), seeded)
@@ -132,7 +132,7 @@ class GatedModel(Model):
         run: Callable[[Args | None], Any],
         response_in: Callable[[Any], ModelResponse],
     ) -> tuple[ModelResponse, Any]:
-        """The framework's response, and all that the real model gave if that is what was replied."""
+        """The framework's response, and what the real model gave if that is what was replied."""
         caller = self._caller
         if why := _unheld(given):
             raise caller.refuse(ToolRefused(f"agent {self._agent!r} {why}"))
@@ -150,7 +150,7 @@ class GatedModel(Model):
         )
 
         async def ask(asked: ModelRequest) -> Any:
-            # Of OpenAI's two interfaces one takes a seed.
+            # Only one of OpenAI's two interfaces takes a seed.
             if asked.seed is None or not isinstance(self.real, OpenAIChatCompletionsModel):
                 return await run(None)
             settings: ModelSettings = given["model_settings"]
@@ -168,7 +168,7 @@ class GatedModel(Model):
 
 
 def gated_tool(caller: Caller, tool: FunctionTool) -> FunctionTool:
-    """A copy of a tool whose body asks the World; of an agent used as a tool, each call does."""
+    """A copy of a tool whose body asks the World; for an agent used as a tool, each of its calls does."""
     gate: Any
     twin: FunctionTool = object.__new__(type(tool))
     twin.__dict__.update(tool.__dict__)
@@ -177,13 +177,13 @@ def gated_tool(caller: Caller, tool: FunctionTool) -> FunctionTool:
     elif isinstance(caller, FrameworkRun):
         gate = Delegation(caller, tool, twin)
     else:
-        return tool  # what the agent inside does is asked for call by call
+        return tool  # each call of the agent inside is asked about
     twin.__dict__["on_invoke_tool"] = gate
     return twin
 
 
 class ToolGate(_FailureHandlingFunctionToolInvoker):
-    """Stands where a tool's `on_invoke_tool` stood."""
+    """Replaces a tool's `on_invoke_tool`."""
 
     def __init__(self, caller: Caller, tool: FunctionTool, twin: FunctionTool) -> None:
         self._caller = caller
@@ -199,7 +199,7 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
         return prepare(input, tool_name) if prepare else None
 
     async def __call__(self, ctx: ToolContext[Any], input: str) -> Any:
-        """The World's answer. A failure is the tool's own policy to judge; a refusal is not."""
+        """The World's answer. The tool's own policy handles a failure, but not a refusal."""
         try:
             return await self._checked(ctx, input)
         except GreenroomError:
@@ -213,7 +213,7 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
             return result
 
     async def _checked(self, ctx: ToolContext[Any], input: str) -> Any:
-        """Let the framework check the arguments, where it is the one who does."""
+        """Let the framework check the arguments, if it is the one that checks them."""
         ctx._function_tool_arguments = None
         tool, origin = self._tool, origin_of(self._tool)
         if origin.fn is tool:
@@ -236,7 +236,7 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
         body = _body_of(self._tool)
 
         async def run() -> Any:
-            # An agent that the body starts is not part of this run: it is asked for by itself.
+            # An agent that the body starts is not part of this run: its calls are asked about separately.
             with (
                 ContextSetting(RUN, None),
                 ContextSetting(LEVEL, None),
@@ -247,7 +247,7 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
         return await self._answered(request, run)
 
     async def _answered(self, request: ToolRequest, run: Callable[[], Any]) -> Any:
-        """What the framework is given: the real thing, or what the World says in its place."""
+        """What the framework gets: the real result, or the World's answer instead."""
         caller = self._caller
         outcome, kept = await caller.ask_tool(caller.place_tool(request), run, _result_as_json)
         outcome = refuse_to_wait(caller, request.tool, outcome)
@@ -257,10 +257,10 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
 
 
 class Delegation(ToolGate):
-    """Stands where an agent used as a tool is run: a call, and inside it a level of its own."""
+    """Replaces the run of an agent that is used as a tool: a call with its own level inside."""
 
     async def _checked(self, ctx: ToolContext[Any], input: str) -> Any:
-        """What the agent answered, or a mock in its place; a pause inside leaves the call open."""
+        """What the agent answered, or what a mock answers instead; a pause inside leaves the call open."""
         run, body = cast(FrameworkRun, self._caller), _body_of(self._tool)
         call_id, args = ctx.tool_call_id, args_of(input)
         level = run.level.inside(args["input"] if args.keys() == {"input"} else jsonable(args))
@@ -294,7 +294,7 @@ def _result_as_json(value: Any) -> Json:
 
 def is_delegation(tool: FunctionTool) -> bool:
     """Whether a tool is another agent, run as the framework runs one."""
-    # By identity: wrappers of a function copy its attributes, code is not.
+    # Compared by code object: wrappers copy a function's attributes, but not its code.
     invoker = tool.on_invoke_tool
     if type(invoker) is not _FailureHandlingFunctionToolInvoker:
         return False
@@ -303,12 +303,12 @@ def is_delegation(tool: FunctionTool) -> bool:
 
 
 def is_passed(ctx: object) -> bool:
-    """Whether the call that this context belongs to was asked for, and its body runs now."""
+    """Whether the World allowed the call of this context, and its body is running."""
     return _passed.get() is ctx
 
 
 def _body_of(tool: FunctionTool) -> Check:
-    """What a tool does, below its policy for failures."""
+    """A tool's body, without its policy for failures."""
     return getattr(tool.on_invoke_tool, "_invoke_tool_impl", tool.on_invoke_tool)
 
 
@@ -318,7 +318,7 @@ def origin_of(tool: FunctionTool) -> Origin:
 
 
 def _checker(function: Any, tool: FunctionTool) -> Check:
-    """The framework's own check of a function's arguments, with nothing behind it but the asking."""
+    """The framework's own check of a function's arguments, followed only by asking the World."""
     known = _checkers.get(function)
     if known is None:
         signature = inspect.signature(function)
@@ -331,7 +331,7 @@ def _checker(function: Any, tool: FunctionTool) -> Check:
             for name, value in signature.bind(*args, **given).arguments.items():
                 if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
                     found |= value
-                elif not isinstance(value, ToolContext):  # which the framework puts in
+                elif not isinstance(value, ToolContext):  # the framework injects the context
                     found[name] = value
             return await ask(found)
 
@@ -341,7 +341,7 @@ def _checker(function: Any, tool: FunctionTool) -> Check:
             strict_mode=tool.strict_json_schema,
             failure_error_function=None,
         )
-        # By now the signature is read; a value that held its key would never be let go.
+        # The signature is read by now; a value that refers to its weak key would never be freed.
         del stand_in.__wrapped__
         known = _checkers[function] = _body_of(checker)
     return known
@@ -364,7 +364,7 @@ def _named(args: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _read(stream: AsyncIterator[Any]) -> list[Any]:
-    """All events of a reply that comes in pieces, each handed on to who listens."""
+    """All events of a streamed reply, each passed on to the listener."""
     events: list[Any] = []
     async for event in stream:
         if event.type == "response.output_text.delta":
@@ -381,11 +381,11 @@ def _last_response(events: list[Any]) -> ModelResponse:
 
 
 def _unheld(given: dict[str, Any]) -> str:
-    """What in a question would let the provider act or remember past the gate."""
+    """What in a request would let the provider act or remember without the tool gate; "" if nothing."""
     for tool in given["tools"]:
         if not isinstance(tool, FunctionTool):
             return (
-                f"gives its model a {type(tool).__name__}, which runs where no gate can hold it. "
+                f"gives its model a {type(tool).__name__}, which runs where the tool gate cannot intercept it. "
                 f"Rehearse with a function tool instead."
             )
     for name in ("prompt", "conversation_id", "previous_response_id"):
@@ -395,5 +395,5 @@ def _unheld(given: dict[str, Any]) -> str:
     for name in ("extra_body", "extra_args"):
         extra: Any = getattr(settings, name, None)
         if isinstance(extra, dict) and "tools" in extra:
-            return f"gives its model tools by {name}, which run where no gate can hold them."
+            return f"gives its model tools by {name}, which run where the tool gate cannot intercept them."
     return ""

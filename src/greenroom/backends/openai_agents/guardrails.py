@@ -1,4 +1,4 @@
-"""Tripwires of guardrails: the framework raises them, and a case may expect them."""
+"""Guardrails that stop an agent: the framework raises an error, and a case may expect it."""
 
 # The framework is only partly typed.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -26,7 +26,7 @@ TRIPPED = (
 
 
 def stopped_by(error: Any, invocation: Invocation) -> GuardrailTripped:
-    """The error for a tripwire; the ledger notes which guardrail it was, and what it said."""
+    """The error for a triggered guardrail; the ledger notes which one it was, and what it said."""
     result: Any = getattr(error, "guardrail_result", None)
     guardrail: Any = getattr(error, "guardrail", None) or getattr(result, "guardrail", None)
     name = str(guardrail.get_name())

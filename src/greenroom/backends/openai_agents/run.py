@@ -1,4 +1,4 @@
-"""One advance of one run: which agents are at work, and where in the ledger."""
+"""One advance of one run: which agents are running, and where in the ledger."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -16,7 +16,7 @@ LEVEL: ContextVar["Level | None"] = ContextVar("greenroom_openai_agents_level", 
 class Level:
     """One run of the framework's loop: the outermost, or that of an agent used as a tool.
 
-    One agent at a time is at work on it; a handoff lets another take over.
+    One agent at a time runs on it; a handoff lets another take over.
     """
 
     __slots__ = ("_agent", "_at_work", "_given", "_invocation", "_prefix", "note_state", "path")
@@ -31,28 +31,28 @@ class Level:
         self._agent: str = ""
         self.path: str = prefix
         self.note_state: Callable[[str], None] | None = None
-        """Writes down what the agent at work has changed, before it ends."""
+        """Records what the running agent has changed, before it ends."""
 
     def resume(self) -> None:
-        """Go on with the agent that was at work when the run paused."""
+        """Continue with the agent that was running when the run paused."""
         index = self._invocation.index
         for path in index.started:
             if path.rpartition("/")[0] == self._prefix and path not in index.ended:
                 self.go_on(path)
 
     def go_on(self, path: str) -> None:
-        """Go on with the agent at work in this path."""
+        """Continue with the agent that runs at this path."""
         self._agent, self.path = self._invocation.index.started[path].node, path
         self._at_work.add(path)
 
     def inside(self, given: Json) -> "Level":
-        """A run of an agent that the agent at work uses as a tool."""
+        """The level of an agent that the running agent uses as a tool."""
         level = Level(self._invocation, self.path, given, self._at_work)
         level.note_state = self.note_state
         return level
 
     def enter(self, agent: str) -> str:
-        """This agent is at work now, in place of the one before; its path."""
+        """This agent runs now, in place of the one before; returns its path."""
         if agent != self._agent:
             if self._agent:
                 decided = Decided(path=self.path, choice=agent)
@@ -64,7 +64,7 @@ class Level:
         return self.path
 
     def leave(self, output: Json = None) -> None:
-        """The agent at work has ended, with this output."""
+        """The running agent has ended, with this output."""
         if self._agent:
             if self.note_state is not None:
                 self.note_state(self.path)
@@ -73,7 +73,7 @@ class Level:
             self._agent = ""
 
     def fail(self, error: Exception) -> None:
-        """The agent at work has failed; what has called it decides what becomes of that."""
+        """The running agent has failed; its caller decides what happens then."""
         if self._agent:
             self._invocation.fail_node(self.path, error)
             self._at_work.discard(self.path)
@@ -81,7 +81,7 @@ class Level:
 
 
 class FrameworkRun(RunCaller):
-    """What the gates of one advance share; each call stands where its agent is at work."""
+    """The state that the gates of one advance share; each call is placed where its agent runs."""
 
     __slots__ = ("live_servers", "outermost", "places")
 
@@ -91,7 +91,7 @@ class FrameworkRun(RunCaller):
         self.outermost = Level(invocation, invocation.root, invocation.given)
         self.outermost.resume()
         self.places: dict[str, str] = {}
-        """Where the agents stand that are used as tools and wait for an approval, by their calls."""
+        """The paths of agents that are used as tools and wait for an approval, by their calls."""
 
     @property
     def level(self) -> Level:
@@ -100,20 +100,20 @@ class FrameworkRun(RunCaller):
 
     @property
     def place(self) -> str:
-        """The path of the agent at work."""
+        """The path of the running agent."""
         return self.level.path
 
     def place_model(self, request: ModelRequest) -> ModelRequest:
-        """The question of an agent, which is at work from now on."""
+        """The request of an agent, which counts as running from now on."""
         self.level.enter(request.agent)
         return super().place_model(request)
 
 
 def model_caller() -> FrameworkRun | HostCaller | None:
-    """Who asks models for the agent that runs here; None: it asks by itself."""
+    """The caller for models of the agent that runs here; None if it asks them directly."""
     return RUN.get() or inner_model_caller()
 
 
 def tool_caller(origin: object, name: str) -> FrameworkRun | HostCaller | None:
-    """Who asks for this tool; None: it runs. Raises where no tool may be called."""
+    """The caller for this tool; None if the tool simply runs. Raises where no tool may be called."""
     return RUN.get() or inner_tool_caller(origin, name)

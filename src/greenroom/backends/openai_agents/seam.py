@@ -1,9 +1,9 @@
-"""Where the framework calls its tools and models; each place asks who answers for the running work.
+"""The seams where the framework calls its tools and models; each asks who answers for the running code.
 
-Outside of rehearsals, everything is as it was.
+Outside of rehearsals, they behave as usual.
 """
 
-# The framework is only partly typed, and the seams are at private names of its own.
+# The framework is only partly typed, and the seams use its private names.
 # pyright: reportPrivateUsage=false
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ _HELD = "_greenroom_held_invocation"
 
 @cache
 def install() -> None:
-    """Put the seams in, once."""
+    """Install the seams, once."""
     wrap(
         [
             (AgentBase, "get_all_tools", _tools_seam),
@@ -48,12 +48,12 @@ def install() -> None:
             (DefaultTraceProvider, "create_trace", _trace_seam),
         ]
     )
-    # An attribute of its objects; nothing of that name is there to be wrapped.
+    # An attribute of instances; the class has nothing of that name to wrap.
     FunctionTool.on_invoke_tool = cast("Any", _HeldInvocation())
 
 
 def _tools_seam(real: Call) -> Call:
-    """What no gate can hold is refused before it is listed."""
+    """Refuses tools that the tool gate cannot intercept, before they are listed."""
 
     async def get_all_tools(self: Any, run_context: Any) -> list[Any]:
         run, caller = RUN.get(), model_caller()
@@ -91,7 +91,7 @@ def _call_seam(real: Call) -> Call:
 
 
 def _invoker_seam(real: Call) -> Call:
-    """A tool that the author's code invokes by itself, past the framework's own loop."""
+    """For a tool that the author's code invokes directly, outside the framework's own loop."""
 
     async def invoke(self: Any, ctx: Any, input: str) -> Any:
         return await _invoked(self._function_tool, lambda: real(self, ctx, input), ctx, input)
@@ -100,8 +100,8 @@ def _invoker_seam(real: Call) -> Call:
 
 
 async def _invoked(tool: FunctionTool | None, run: Callable[[], Any], ctx: Any, input: str) -> Any:
-    """What a tool gives to whoever invokes it by hand."""
-    # The calls of an agent that is used as a tool are asked for one by one.
+    """The result of a tool that code invokes directly."""
+    # For an agent that is used as a tool, its calls are asked about one by one.
     if tool is None or is_passed(ctx) or is_delegation(tool):
         return await run()
     caller = tool_caller(origin_of(tool), tool.name)
@@ -111,15 +111,15 @@ async def _invoked(tool: FunctionTool | None, run: Callable[[], Any], ctx: Any, 
 
 
 class _HeldInvocation:
-    """`on_invoke_tool` of tools that were made by hand: the author's function, but not past the gate."""
+    """`on_invoke_tool` of tools that the author constructed: their function, but behind the tool gate."""
 
     def __get__(self, tool: FunctionTool | None, _: object = None) -> Any:
         if tool is None:
             return self
         real: Any = vars(tool).get("on_invoke_tool")
         if real is None or isinstance(real, _FailureHandlingFunctionToolInvoker):
-            return real  # which has a seam of its own
-        # The framework looks whether it is still the same one; and copies take what they find along.
+            return real  # that has its own seam
+        # The framework checks whether it is still the same object, and copies take it along.
         of, known, invoke = vars(tool).get(_HELD, (None, None, None))
         if of == id(tool) and known is real:
             return invoke
@@ -136,7 +136,7 @@ class _HeldInvocation:
 
 
 def _trace_seam(real: Call) -> Call:
-    """Traces would be sent to their collector by a thread of the framework's own."""
+    """Stops traces, which the framework would send to their collector from its own thread."""
 
     def create_trace(self: Any, *args: Any, **given: Any) -> Any:
         if RUN.get() is not None or model_host() is not None:

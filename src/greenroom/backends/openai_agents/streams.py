@@ -31,7 +31,7 @@ _PIECE = re.compile(r"\s*\S+|\s+\Z")
 
 
 def events_of(response: ModelResponse, model: str) -> Iterator[Any]:
-    """The events of a response: each item word by word, and at last the whole."""
+    """The events of a response: each item word by word, and finally the whole."""
     number, whole = count(), _whole(response, model)
     begun = whole.model_copy(update={"output": [], "usage": None, "status": "in_progress"})
     yield ResponseCreatedEvent(
@@ -76,7 +76,7 @@ def _whole(response: ModelResponse, model: str) -> Response:
 
 
 def _opened(item: Any, place: dict[str, Any]) -> tuple[Any, Iterator[tuple[Any, dict[str, Any]]]]:
-    """An item as it is announced, and the events in which it is filled."""
+    """An item as it is announced, and the events that fill it."""
     if isinstance(item, ResponseFunctionToolCall):
         return item.model_copy(update={"arguments": ""}), _arguments(item, place)
     if isinstance(item, ResponseOutputMessage):

@@ -46,7 +46,7 @@ def request_of(
     handoffs: Iterable[Handoff[Any, Any]],
     **asker: Any,
 ) -> ModelRequest:
-    """A question of the framework to its model, as ours; `asker` says who asks, and where."""
+    """The framework's model request, as ours; `asker` says who asks, and where."""
     specs = [
         Spec(t.name, t.description, t.params_json_schema)
         for t in tools
@@ -65,7 +65,7 @@ def request_of(
 
 
 def reply_of(response: ModelResponse) -> ModelReply:
-    """A model's response, as ours; its price is not known."""
+    """A model's response, as ours; its price is unknown."""
     used = response.usage
     known = used.input_tokens or used.output_tokens
     return ModelReply(
@@ -82,7 +82,7 @@ def reply_of(response: ModelResponse) -> ModelReply:
 
 
 def response_of(reply: ModelReply, id: str) -> ModelResponse:
-    """A reply of ours, as the framework's model would have given it."""
+    """Our reply, in the form of the framework's model."""
     output: list[Any] = [
         ResponseFunctionToolCall(
             type="function_call", name=c.tool, call_id=c.id, arguments=json.dumps(dict(c.args))
@@ -137,12 +137,12 @@ def response_in(event: Any) -> ModelResponse | None:
 
 
 def args_of(encoded: str) -> dict[str, Json]:
-    """Arguments as the model wrote them; what is not a JSON object is given as it stands."""
+    """Arguments as the model wrote them; text that is not a JSON object is passed as `input`."""
     try:
         args: Json = from_json(encoded or "{}")
     except (ValueError, TypeError):
         try:
-            args = json.loads(encoded)  # which reads some more, half a character for one
+            args = json.loads(encoded)  # accepts more, such as half a surrogate pair
         except ValueError:
             return {"input": encoded}
     return cast("dict[str, Json]", args) if isinstance(args, dict) else {"input": args}
@@ -202,7 +202,7 @@ def _input(one: Attachment) -> dict[str, Any]:
 
 
 def as_returned(value: Json) -> Any:
-    """An answer of the World as a tool returns it: with files, a list of outputs."""
+    """The World's answer in the form a tool returns it: with files, a list of outputs."""
     text, attached = text_and_attachments(value)
     if not attached:
         return value

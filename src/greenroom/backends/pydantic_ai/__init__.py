@@ -1,7 +1,7 @@
-"""pydantic-ai agents, advanced on a World by the seam at the framework's innermost calls.
+"""pydantic-ai agents, run on a World through a seam at the framework's innermost calls.
 
-The agent object is only ever run, never changed. The user's own capabilities, hooks and guardrails
-run above the seam.
+The agent object is only run, never changed. The author's own capabilities, hooks and guardrails run outside
+the seam.
 """
 
 from collections.abc import Callable, Mapping
@@ -125,7 +125,7 @@ class PydanticAIBackend(ForeignBackend):
 
 
 def _place_inside(invocation: Invocation, path: str) -> str:
-    """Where agents stand that run inside this one; after a pause its hooks begin again."""
+    """The path of agents that run inside this one; after a pause its hooks start again."""
     notes = invocation.ledger.of(Remembered, voice=invocation.world.voice)
     pauses = sum(note.path == invocation.root for note in notes) if invocation.resumed else 0
     return f"{path}#{pauses + 1}" if pauses else path
@@ -152,20 +152,20 @@ def _answers(invocation: Invocation, messages: list[ModelMessage]) -> DeferredTo
 
 
 def _refuse_doubt(invocation: Invocation, call_id: str) -> None:
-    """That a body runs again is not written down: after a cut it is not known whether it did."""
+    """Refuse to resume if it is unknown whether an approved body ran: running it again is not recorded."""
     world, ledger = invocation.world, invocation.ledger
     answered = max(event.seq for event in ledger.of(Answered, voice=world.voice))
     if answered < max(ledger.loaded_count, invocation.index.resumed_at):
         called = invocation.index.called[call_id]
         raise InDoubt(
-            f"tool {called.tool!r} was approved before the cut with {dict(called.args)!r} and its "
-            f"return is not recorded, so it is not known whether it acted. Look at the real "
+            f"tool {called.tool!r} was approved before the interruption with {dict(called.args)!r}, and its "
+            f"return is not recorded, so it is unknown whether it acted. Look at the real "
             f"system, then start the run again."
         )
 
 
 def _settled(invocation: Invocation, messages: list[ModelMessage]) -> DeferredToolResults:
-    """What the World answered by itself to calls that would have waited for the user."""
+    """What the World itself answered to calls that would have waited for the user."""
     calls: dict[str, ToolCallPart] = {}
     for message in messages:
         if isinstance(message, ModelResponse):
@@ -174,7 +174,7 @@ def _settled(invocation: Invocation, messages: list[ModelMessage]) -> DeferredTo
             for part in message.parts:
                 calls.pop(str(getattr(part, "tool_call_id", "")), None)
     results = DeferredToolResults()
-    for call_id in calls:  # of the last reply, without a result in the history
+    for call_id in calls:  # calls of the last reply that have no result in the history
         end = invocation.index.results.get(call_id)
         if isinstance(end, ToolReturned):
             results.calls[call_id] = as_returned(plain(end.value))
@@ -198,7 +198,7 @@ async def _waits(
         tool, call_id, args = call.tool_name, call.tool_call_id, _args(call)
         wait = invocation.result_wanted(call_id, tool, args)
         if call_id in index.results:
-            waits.append(wait)  # its own body left it to the user
+            waits.append(wait)  # the tool's own body left the answer to the user
             continue
         n = index.call_number(tool, call_id, path)
         request = ToolRequest(call_id, tool, args, path, yields=True, n=n)

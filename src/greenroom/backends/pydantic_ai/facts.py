@@ -1,4 +1,4 @@
-"""What is known of an agent before it runs, and what in it cannot be rehearsed."""
+"""What is known about an agent before it runs, and what in it cannot be rehearsed."""
 
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,45 +28,45 @@ from greenroom.errors import BadAgent
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.plain import Json
 
-# Not every version has choices that act.
+# Not every version has choices that run an action.
 _ACTIONS: Final[Any] = getattr(output, "_ChoicesActions", None)
 
 
 def check_agent(agent: Any) -> Agent[Any, Any]:
-    """The agent, if all its work can be led through the gate; BadAgent naming what cannot."""
+    """The agent, if all its work can go through the tool gate; BadAgent naming what cannot."""
     if not isinstance(agent, Agent):
         raise BadAgent(
-            f"a {type(agent).__name__} cannot be rehearsed, because what it wraps runs past the "
-            f"gate. Hand over the pydantic_ai.Agent inside."
+            f"a {type(agent).__name__} cannot be rehearsed, because what it wraps bypasses the "
+            f"tool gate. Pass the pydantic_ai.Agent inside."
         )
     known = cast("Agent[Any, Any]", agent)
     for name in ("run", "iter"):
         owner = next(cls for cls in type(known).__mro__ if name in vars(cls))
-        # By the class itself: whatever it says of itself can be copied.
+        # Compared by the class itself, because its names can be copied.
         if owner not in Agent.__mro__:
             raise BadAgent(
-                f"agent {name_of(known)!r} is a {type(known).__name__}, which brings its own "
-                f"{name}(); what it does there would run past the gate."
+                f"agent {name_of(known)!r} is a {type(known).__name__}, which has its own "
+                f"{name}(), and that would bypass the tool gate."
             )
     kinds = native_kinds(getattr(known, "_cap_native_tools", ()))
     if kinds:
         raise BadAgent(
             f"agent {name_of(known)!r} has the native tools {', '.join(kinds)}, which run at the model's "
-            f"provider, where no gate can hold them. Rehearse with function tools."
+            f"provider, where the tool gate cannot intercept them. Rehearse with function tools."
         )
     return known
 
 
 def check_model(agent: Agent[Any, Any]) -> None:
-    """Refuse a model object whose own `request` was put into it: the World would never be asked."""
+    """Refuse a model whose `request` was set on the object: the World would never be asked."""
     override: Any = getattr(agent, "_override_model", None)
     given: Any = override.get() if override is not None else None
     model: Any = agent.model if given is None else given.value
     for name in ("request", "request_stream"):
         if isinstance(model, Model) and name in vars(model):
             raise BadAgent(
-                f"the model of agent {name_of(agent)!r} has a {name}() that was put into the object, "
-                f"which would answer past the World. Define it in a class of models, or use a "
+                f"the model of agent {name_of(agent)!r} has a {name}() that was set on the object, "
+                f"which would bypass the tool gate. Define it in a model class, or use a "
                 f"FunctionModel."
             )
 
@@ -83,7 +83,7 @@ def name_of(agent: Agent[Any, Any]) -> str:
 
 
 def tool_facts(agent: Agent[Any, Any]) -> dict[str, ToolFacts] | None:
-    """Every tool and output function by the name it has for the model; None if they cannot be known."""
+    """Every tool and output function by its name for the model; None if they cannot be known."""
     found: dict[str, ToolFacts] = {}
     for toolset in agent.toolsets:
         known = _listed(toolset)
@@ -108,7 +108,7 @@ def tool_facts(agent: Agent[Any, Any]) -> dict[str, ToolFacts] | None:
 
 
 def action_name(action: Any) -> str:
-    """The name by which the action of a choice is asked for: its function's."""
+    """The name under which the World is asked about a choice's action: its function's."""
     while isinstance(action, partial):
         action = cast("partial[Any]", action).func
     return getattr(action, "__name__", None) or type(action).__name__
@@ -131,7 +131,7 @@ def described_agent(agent: Agent[Any, Any]) -> dict[str, Json]:
 def _listed(toolset: AbstractToolset[Any]) -> dict[str, Any] | None:
     """Tools by their name for the model, as far as the framework's own toolsets list them."""
     kind = type(toolset)
-    # A class that lists its tools in its own way lists them only when it runs.
+    # The tools of a class with its own way to list them are known only when it runs.
     if "get_tools" in vars(toolset) or _lists(kind) not in _LISTING:
         return None
     if isinstance(toolset, FunctionToolset):
@@ -155,7 +155,7 @@ def _listed(toolset: AbstractToolset[Any]) -> dict[str, Any] | None:
 
 
 def _is_prepared(toolset: AbstractToolset[Any]) -> bool:
-    """Whether code of the author may change what the tools take when they are listed."""
+    """Whether the author's code may change the tools' parameters when they are listed."""
     if isinstance(toolset, CombinedToolset):
         return any(map(_is_prepared, toolset.toolsets))
     if isinstance(toolset, WrapperToolset):
@@ -172,11 +172,11 @@ _LISTING: Final = {
     for kind in (
         *(FunctionToolset, ExternalToolset, CombinedToolset, WrapperToolset),
         *(PrefixedToolset, RenamedToolset, FilteredToolset, PreparedToolset),
-        # What the tools of a capability are wrapped in, in versions that wrap them.
+        # The wrapper around a capability's tools, in versions that wrap them.
         getattr(getattr(toolsets, "_capability_owned", None), "CapabilityOwnedToolset", object),
     )
 }
-"""The functions by which toolsets of the framework list what they were given."""
+"""The functions with which the framework's toolsets list their tools."""
 
 
 def _tool_fact(name: str, tool: Any) -> ToolFacts:

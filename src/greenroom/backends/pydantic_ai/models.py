@@ -1,7 +1,7 @@
-"""The framework's models, asked through the World of the case that asks them.
+"""The framework's models, asked through the World of the case.
 
-Every class of models has its own `request`, so each is wrapped, those defined later too. Of models
-that ask each other the outermost is answered for.
+Every model class has its own `request`, so each is wrapped, including those defined later. If models ask
+each other, the World answers for the outermost.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -35,7 +35,7 @@ from greenroom.ledger.redaction import keep_keys
 from greenroom.models.model import ModelRequest, send_piece
 from greenroom.world.call_context import ContextSetting
 
-# What else goes to a provider. A version that does not know it has no use for it either.
+# Other methods that call a provider. A version that lacks one does not use it either.
 _PAST_THE_WORLD: Final = (
     *("batch_create", "batch_status", "batch_results", "batch_cancel"),
     *("compact_messages", "count_tokens", "cancel_suspended_response"),
@@ -43,7 +43,7 @@ _PAST_THE_WORLD: Final = (
 
 
 def wrap_models() -> None:
-    """Wrap every class of models, those that are yet to be defined too."""
+    """Wrap every model class, including those that are defined later."""
     seams: dict[str, Wrap] = {"request": _request_seam, "request_stream": _stream_seam}
     seams |= {name: partial(_refusing_seam, name) for name in _PAST_THE_WORLD}
 
@@ -55,29 +55,29 @@ def wrap_models() -> None:
 
 
 class StandIn(Model):
-    """A model for agents that name theirs, or have none, where another answers: it is never asked."""
+    """A placeholder for agents that only name their model, or have none, if another answers; never asked."""
 
     @property
     def model_name(self) -> str:
-        """What errors call it."""
+        """Its name in errors."""
         return "stand-in"
 
     @property
     def system(self) -> str:
-        """No provider's."""
+        """Its provider: none."""
         return "greenroom"
 
     async def request(self, *_: Any, **__: Any) -> ModelResponse:
-        """Never: the World answers."""
+        """Raise: the World answers, so this is never called."""
         raise AssertionError("a stand-in was asked past the World")
 
     def request_stream(self, *_: Any, **__: Any) -> Any:
-        """Never, either; it says that this model can be asked for a stream."""
+        """Raise; the method exists to declare that this model can stream."""
         raise AssertionError("a stand-in was asked past the World")
 
 
 def with_stand_in(agent: Agent[Any, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """What a run is given, with a model wherever making the named one would take a key."""
+    """The arguments of a run, with a stand-in model if creating the named one would need a key."""
     named = agent.model if given.get("model") is None else given["model"]
     return {**given, "model": StandIn()} if named is None or isinstance(named, str) else given
 
@@ -105,7 +105,7 @@ def _stream_seam(real: Call) -> Call:
         )
 
     def request_stream(self: Model, *given: Any, **named: Any) -> Any:
-        """The whole reply, given once more as a stream."""
+        """The whole reply as a stream."""
         caller = model_caller()
         if caller is None:
             return real(self, *given, **named)
@@ -115,7 +115,7 @@ def _stream_seam(real: Call) -> Call:
 
 
 async def _read(stream: StreamedResponse) -> ModelResponse:
-    """A whole reply that comes in pieces, each handed on to who listens."""
+    """A whole reply that comes in pieces, each passed on to the listener."""
     async for event in stream:
         match event:
             case (
@@ -129,7 +129,7 @@ async def _read(stream: StreamedResponse) -> ModelResponse:
 
 
 async def _streamed(model: Model, asked: Sequence[Any], real: Call) -> ModelResponse:
-    """A reply in pieces; from a model that has none, the whole reply."""
+    """A reply in pieces; from a model that cannot stream, the whole reply."""
     async with AsyncExitStack() as stack:
         try:
             stream = await stack.enter_async_context(model.request_stream(*asked))
@@ -145,15 +145,15 @@ def _refusing_seam(name: str, real: Call) -> Call:
             return await real(self, *given, **named)
         raise refused(
             caller,
-            f"has its model do {name!r}, which goes to the provider past the World. Rehearse without "
-            f"what asks for it.",
+            f"has its model do {name!r}, which calls the provider and bypasses the tool gate. Rehearse "
+            f"without that.",
         )
 
     return refuse
 
 
 class _Question:
-    """What a model is asked, by whatever names it was given."""
+    """A model's request, however its arguments were passed."""
 
     __slots__ = ("messages", "more", "parameters", "settings")
 
@@ -177,9 +177,9 @@ async def _answer(
     question: _Question,
     real: Callable[..., Awaitable[ModelResponse]],
 ) -> ModelResponse:
-    """The World's reply; the real model's own response wherever that is what was replied."""
+    """The World's reply; the real model's own response object if that is what it replied."""
     keep_keys(model)
-    # What would act at the provider is refused, wherever the agent has it from.
+    # Tools that run at the provider are refused, wherever the agent got them from.
     kinds = native_kinds(question.parameters.native_tools)
     for settings in (question.settings, model.settings):
         for name, given in dict(settings or {}).items():
@@ -188,8 +188,8 @@ async def _answer(
     if kinds:
         raise refused(
             caller,
-            f"gives its model {', '.join(kinds)}, which would run at the model's provider, where no "
-            f"gate can hold it. Rehearse with a function tool.",
+            f"gives its model {', '.join(kinds)}, which would run at the model's provider, where the "
+            f"tool gate cannot intercept it. Rehearse with a function tool.",
         )
 
     async def run(request: ModelRequest) -> ModelResponse:

@@ -1,8 +1,8 @@
-"""Agents that can pause: every tool may turn out to be the user's to answer.
+"""Agents that can pause: any tool may turn out to need the user's answer.
 
-The framework lets a run pause only if its output type says so. Saying it in the type has the whole
-schema of the output built again for every run; so the agent is run by a twin that shares all it has,
-and whose own schema allows the pause.
+The framework lets a run pause only if its output type allows that. Changing the type would rebuild the
+whole output schema for every run; so the agent is run by a twin that shares everything with it, except that
+its schema allows the pause.
 """
 
 from collections.abc import AsyncGenerator
@@ -18,7 +18,7 @@ from greenroom.backends.pydantic_ai.facts import output_parts
 class _Pausing(Agent[Any, Any]):
     """An agent whose runs may pause."""
 
-    # Beside what it shares with the agent.
+    # Its own attributes, in addition to those it shares with the agent.
     __slots__ = ("allowing", "original")
 
     allowing: tuple[Any, Any]
@@ -27,7 +27,7 @@ class _Pausing(Agent[Any, Any]):
 
     @asynccontextmanager
     async def iter(self, *given: Any, **named: Any) -> AsyncGenerator[Any]:  # pyright: ignore[reportIncompatibleMethodOverride] - as it is called
-        """A run in which the author's code meets the author's agent."""
+        """A run in which the author's code sees the author's agent, not the twin."""
         async with super().iter(*given, **named) as run:
             run.ctx.deps.agent = self.original
             yield run
@@ -47,23 +47,23 @@ def twin_of(agent: Agent[Any, Any]) -> Agent[Any, Any] | None:
     if _says_so(agent):
         return agent
     schema = getattr(agent, "_output_schema", None)
-    # Other versions of the framework may make the schema of a run elsewhere.
+    # Other versions of the framework may build the schema of a run elsewhere.
     if not hasattr(Agent, "_prepare_output_schema") or not hasattr(schema, "allows_deferred_tools"):
         return None
-    # A method that was put into the object itself is not the twin's.
+    # The twin would not have a method that was set on the object itself.
     if type(agent) is not Agent or any(callable(getattr(Agent, n, None)) for n in vars(agent)):
         return None
     twin = object.__new__(_Pausing)
-    # One and the same: what is changed in the agent later is changed in its twin.
+    # They share one dict: later changes of the agent apply to its twin.
     object.__setattr__(twin, "__dict__", vars(agent))
     twin.allowing, twin.original = (None, None), agent
     return twin
 
 
 def pausing_output(agent: Agent[Any, Any]) -> dict[str, Any]:
-    """What a run is given as its output type, so that an agent without a twin can pause."""
-    # The framework takes no type together with output validators. Such an agent may run, and says so itself
-    # if it comes to a pause.
+    """The output type for a run, so that an agent without a twin can pause."""
+    # The framework accepts no output type together with output validators. Such an agent may run, and the
+    # framework raises an error if it needs to pause.
     if _says_so(agent) or getattr(agent, "_output_validators", ()):
         return {}
     return {"output_type": [agent.output_type, DeferredToolRequests]}

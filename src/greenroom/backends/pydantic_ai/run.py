@@ -1,4 +1,4 @@
-"""The run that the running code belongs to, and who asks the World for it."""
+"""The run that the running code belongs to, and its caller to the World."""
 
 from contextvars import ContextVar
 from typing import Any
@@ -19,7 +19,7 @@ from greenroom.world.call_context import is_asked
 
 
 class FrameworkRun(RunCaller):
-    """The one run that a backend begins: its calls stand at its own path."""
+    """The run that a backend begins: its calls are placed at its own path."""
 
     __slots__ = ("_is_begun", "_runs")
 
@@ -36,7 +36,7 @@ class FrameworkRun(RunCaller):
         return getattr(self.invocation.world, "model", None) is not None
 
     def begins(self, agent: Agent[Any, Any]) -> bool:
-        """Whether this is the run that was begun; what else runs meanwhile runs inside it."""
+        """Whether this is the backend's own run; other runs meanwhile are inside it."""
         if agent is not self._runs or self._is_begun:
             return False
         self._is_begun = True
@@ -54,7 +54,7 @@ RUN: ContextVar[FrameworkRun | InnerRun | None] = ContextVar("pydantic_ai_run", 
 
 
 def tool_caller(origin: object, name: str) -> FrameworkRun | HostCaller | None:
-    """Who asks for a tool called here; None: no rehearsal has a say, and the tool may run."""
+    """The caller for a tool that is called here; None if there is no rehearsal and the tool simply runs."""
     run = RUN.get()
     if type(run) is FrameworkRun:
         return run
@@ -62,9 +62,9 @@ def tool_caller(origin: object, name: str) -> FrameworkRun | HostCaller | None:
 
 
 def model_caller() -> FrameworkRun | HostCaller | None:
-    """Who asks a model here; None: the model is asked as it is."""
+    """The caller for a model that is asked here; None if the model is asked directly."""
     run = RUN.get()
-    # A model that answers in place of the agent's may be one of the framework's itself.
+    # The substitute model may be one of the framework's models itself.
     if type(run) is FrameworkRun and not is_asked():
         return run
     return inner_model_caller(run.agent if run is not None else "")

@@ -1,8 +1,8 @@
-"""Where pydantic-ai calls tools, output functions and models: put in once in a process.
+"""The seams where pydantic-ai calls tools, output functions and models, installed once per process.
 
-A call is handed from toolset to toolset. Those of the framework that only hand it on are known, by
-the very functions that do so; whatever else it is handed to, a toolset of the author's or one of a
-newer version, is asked for as a whole before it runs.
+A call is passed from toolset to toolset. The framework's toolsets that only pass it on are known, by their
+functions. For any other toolset, such as the author's or one of a newer version, the World is asked about
+the whole call before it runs.
 """
 
 from collections.abc import Callable
@@ -42,21 +42,21 @@ from greenroom.world.call_context import ContextSetting, model_host
 from greenroom.world.world import Pending, Returned, ToolRequest
 
 _HANDING_ON: Final[set[object]] = set()
-"""The functions by which toolsets of the framework call a tool: each hands on, or asks itself."""
+"""The functions with which the framework's toolsets call a tool: each passes the call on, or asks itself."""
 
 
 _WANTED: ContextVar[Any] = ContextVar("pydantic_ai_wanted", default=None)
-"""The call of a model that is on its way to its body, as the framework has checked it."""
+"""The validated tool call that is on its way to its body."""
 
 
 class _Passed(Struct, frozen=True):
-    """The call whose body runs here: seams further in that it comes through let it pass."""
+    """The call whose body runs here: inner seams let it pass."""
 
     call: object
     leaf: object
 
     def leads_to(self, schema: FunctionSchema) -> bool:
-        """Whether the call is one of this function, by a toolset of the framework's or the author's."""
+        """Whether the call runs this function, through a toolset of the framework's or the author's."""
         wanted: Any = getattr(self.call, "call", None)
         is_leaf = self.leaf is schema or self.leaf is schema.json_schema
         return is_leaf or getattr(wanted, "tool_name", "") == schema.name
@@ -67,7 +67,7 @@ _PASSED: ContextVar[_Passed | None] = ContextVar("pydantic_ai_passed", default=N
 
 @cache
 def install() -> None:
-    """Put the seams in, once; FenceNotHeld if this version lacks a place where one belongs."""
+    """Install the seams, once; FenceNotHeld if this version lacks a name that a seam needs."""
     output = _module("pydantic_ai._output")
     delegates: dict[Any, Callable[[Any, Any], Any]] = {
         WrapperToolset: lambda toolset, _: toolset.wrapped,
@@ -78,7 +78,7 @@ def install() -> None:
             "pydantic_ai.toolsets._deferred_capability_loader", "DeferredCapabilityLoaderToolset"
         ): _below,
     }
-    # These call the toolset inside by a function that has a seam, or have no body to call.
+    # These call the inner toolset by a function that has a seam, or have no body to call.
     handing_on = (ApprovalRequiredToolset, PrefixedToolset, RenamedToolset, ExternalToolset)
     known = {original(kind, "call_tool") for kind in handing_on}
     places: list[tuple[Any, str, Wrap]] = [
@@ -89,7 +89,7 @@ def install() -> None:
         (output, "execute_output_function", _output_seam),
         (Agent, "iter", _begin_seam),
     ]
-    if hasattr(import_module("pydantic_ai.output"), "Choices"):  # younger than the rest
+    if hasattr(import_module("pydantic_ai.output"), "Choices"):  # only newer versions have it
         places.append((output, "execute_choice_action", _choice_seam))
     wrap(places)
     wrap_models()
@@ -108,14 +108,14 @@ def _part(module: str, name: str) -> Any:
 
 
 def _below(toolset: Any, tool: Any) -> Any:
-    """Where a toolset with one tool of its own hands on the others."""
+    """Where a toolset with one tool of its own passes on calls of others."""
     return None if tool.toolset is toolset else toolset.wrapped
 
 
 def _hands_on(toolset: object) -> bool:
-    """Whether a toolset calls its tools by a function of the framework's that is known to ask.
+    """Whether a toolset calls its tools by a function of the framework that is known to ask.
 
-    By the function itself, as the class has it: names and attributes can be copied.
+    Compared by the class's function itself, because names and attributes can be copied.
     """
     kind = type(toolset)
     if kind.__getattribute__ is not object.__getattribute__ or "call_tool" in vars(toolset):
@@ -137,7 +137,7 @@ def _execute_seam(real: Call) -> Call:
 
 
 class _Held:
-    """A toolset that nothing is known of, in the place where it would be called."""
+    """Replaces an unknown toolset where it would be called."""
 
     def __init__(self, toolset: Any) -> None:
         self._toolset = toolset
@@ -174,7 +174,7 @@ def _function_seam(real: Call) -> Call:
 
 
 def _schema_seam(real: Call) -> Call:
-    """The call of the author's function itself: code may come here past every toolset."""
+    """For the call of the author's function itself: code may get here without any toolset."""
 
     async def call(self: FunctionSchema, args_dict: dict[str, Any], ctx: RunContext[Any]) -> Any:
         passed = _PASSED.get()
@@ -200,12 +200,12 @@ class _Call(Struct, frozen=True):
     origin: Origin | None = None
 
     def passing(self) -> _Passed:
-        """What this call is known by further in, where its context and tool may be copies."""
+        """What identifies this call in inner seams, where its context and tool may be copies."""
         wanted = _WANTED.get()
         return _Passed(self.ctx if wanted is None else wanted, _leaf(self.tool))
 
     def has_passed(self) -> bool:
-        """Whether this very call was asked for further out."""
+        """Whether an outer seam already asked about this call."""
         passed = _PASSED.get()
         if passed is None:
             return False
@@ -213,10 +213,10 @@ class _Call(Struct, frozen=True):
         return passed.call is mine.call and passed.leaf is mine.leaf
 
     def request(self, agent: str) -> ToolRequest:
-        """The call as the World is asked for it.
+        """The call as the World is asked about it.
 
-        By the name the model knows, though prefixes and renamings are off it at the leaf; unless
-        it is another tool's, which code on the way has put in the place of the one that was wanted.
+        Under the name that the model knows, even though the innermost toolset sees it without prefixes and
+        renamings; unless code on the way has replaced the tool with another one.
         """
         wanted = _WANTED.get()
         if wanted is None or _leaf(wanted.tool) is not _leaf(self.tool):
@@ -231,7 +231,7 @@ class _Call(Struct, frozen=True):
 
 
 def _leaf(tool: Any) -> object:
-    """What stays the same of a tool, however often the framework copies or renames it."""
+    """The part of a tool that stays the same, however often the framework copies or renames it."""
     while (inner := getattr(tool, "source_tool", None)) is not None:
         tool = inner
     call = getattr(tool, "call_func", None)
@@ -250,7 +250,7 @@ def _origin(toolset: FunctionToolset[Any], tool: Any) -> Origin | None:
 
 
 async def _ask(call: _Call, run: Run) -> Any:
-    """The World's answer, or the real tool's where no rehearsal has a say."""
+    """The World's answer, or the real tool's outside of rehearsals."""
     if call.has_passed():
         return await run()
     caller = tool_caller(call.origin, call.name)
@@ -267,13 +267,13 @@ async def _ask(call: _Call, run: Run) -> Any:
 
 
 def _settled(outcome: Returned | Pending, kept: Kept) -> Any:
-    """What the framework is to make of the World's answer."""
+    """The World's answer as the framework's result or error."""
     if isinstance(outcome, Pending):
         raise CallDeferred
     if outcome.error:
-        # What the real tool raised is the framework's to judge; a mock's failure the model may see.
+        # The framework handles what the real tool raised; a mock's failure goes to the model.
         if kept.error is None and outcome.source == "live":
-            # The run was begun again, and hears again what a real tool raised to steer it.
+            # The run started again, and gets again what a real tool raised to control it.
             kind, _, text = outcome.error.partition(": ")
             if kind == "ModelRetry":
                 raise ModelRetry(text)
@@ -299,7 +299,7 @@ def _output_seam(real: Call) -> Call:
 
 
 class _HeldFunction:
-    """An output function in the place where it is called: it acts like a tool, so it is asked for."""
+    """Replaces an output function where it is called: it can act like a tool, so the World is asked."""
 
     def __init__(self, schema: Any) -> None:
         self._schema = schema
@@ -317,7 +317,7 @@ class _HeldFunction:
 
 def _choice_seam(real: Call) -> Call:
     async def execute_choice_action(action: Callable[[], Any]) -> Any:
-        """What a choice stands for acts like an output function that takes nothing."""
+        """The action of a choice, treated like an output function without parameters."""
         return await _ask_function(action, action_name(action), lambda: real(action))
 
     return execute_choice_action
@@ -361,7 +361,7 @@ def _begin_seam(real: Callable[..., AbstractAsyncContextManager[Any]]) -> Call:
 
 
 class _RunInside:
-    """A run inside something else, so that its model calls stand under its agent's name."""
+    """Marks a run inside other code, so that its model calls are placed under its agent's name."""
 
     __slots__ = ("_current", "_run")
 

@@ -39,7 +39,7 @@ from greenroom.models.model import ModelReply, ModelRequest
 def request_of(
     messages: list[ModelMessage], parameters: ModelRequestParameters, **asker: Any
 ) -> ModelRequest:
-    """A question of the framework to its model, as ours; `asker` says who asks, and where."""
+    """The framework's model request, as ours; `asker` says who asks, and where."""
     schema = parameters.output_object.json_schema if parameters.output_object else None
     said: list[Message] = []
     for message in messages:
@@ -63,7 +63,7 @@ def request_of(
 
 
 def reply_of(response: ModelResponse) -> ModelReply:
-    """A model's response, as ours; its price is not known."""
+    """A model's response, as ours; its price is unknown."""
     used = response.usage
     is_known = used.input_tokens or used.output_tokens or used.has_values()
     text, calls = _said(response)
@@ -78,7 +78,7 @@ def reply_of(response: ModelResponse) -> ModelReply:
 
 
 def response_of(reply: ModelReply) -> ModelResponse:
-    """A reply of ours, as the framework's model would have given it."""
+    """Our reply, in the form of the framework's model."""
     calls = [ToolCallPart(call.tool, as_object(plain(call.args)), call.id) for call in reply.calls]
     files = [FilePart(file_of(one)) for one in reply.attachments]
     text = [TextPart(reply.text)] if reply.text or not (calls or files) else []
@@ -91,7 +91,7 @@ def response_of(reply: ModelReply) -> ModelResponse:
 
 
 def output_as_json(result: AgentRunResult[Any]) -> Json:
-    """What an agent came to; with its words goes what its model attached to them."""
+    """An agent's output; its words together with what its model attached to them."""
     output = result.output
     if type(output) is str:
         return message_value(output, _attached(result.response.files))
@@ -99,13 +99,13 @@ def output_as_json(result: AgentRunResult[Any]) -> Json:
 
 
 def remembered(messages: Sequence[ModelMessage]) -> list[Json]:
-    """The messages as JSON, in the framework's own form: `recalled` makes the same messages of it."""
+    """The messages as JSON, in the framework's own form; `recalled` restores them."""
     return ModelMessagesTypeAdapter.dump_python(list(messages), mode="json")
 
 
 def recalled(known: list[Json]) -> list[ModelMessage]:
     """The messages that were remembered."""
-    # A copy: the framework keeps some of what it is given, and what happened is never edited.
+    # A copy: the framework keeps some of what it is given, and must not edit the ledger through it.
     return ModelMessagesTypeAdapter.validate_python(deepcopy(known)) if known else []
 
 
@@ -128,7 +128,7 @@ def _message(part: ModelRequestPart) -> Message | None:
 
 
 def file_of(attachment: Attachment) -> BinaryContent:
-    """An attachment as the framework has it."""
+    """An attachment in the framework's form."""
     kind, name = attachment.media_type, attachment.name
     return BinaryContent(attachment.data, media_type=kind, identifier=name)
 
@@ -153,7 +153,7 @@ def _text_beside_files(part: ToolReturnPart) -> str:
 
 
 def as_returned(value: Json) -> Any:
-    """An answer of the World as a tool returns it: the framework looks for files in lists only."""
+    """The World's answer in the form a tool returns it: the framework looks for files only in lists."""
     text, attached = text_and_attachments(value)
     if not attached:
         return value
