@@ -68,7 +68,7 @@ def test_a_receiver_that_is_killed_counts_nothing_twice_and_loses_nothing(tmp_pa
         process = WarmPython(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path)
         assert process.stdout is not None
         line = process.stdout.readline()
-        place = line.split("takes OTLP at ")[1].strip()
+        place = line.split("receiving OTLP at ")[1].strip()
         assert OTLPSpanExporter(place).export(spans) is SpanExportResult.SUCCESS
         journal = tmp_path / "conversations.jsonl"
         until = monotonic() + 600
