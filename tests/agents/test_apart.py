@@ -371,7 +371,7 @@ async def test_code_that_no_process_would_find_is_found_by_check_and_refused_by_
     assert (issue.kind, issue.node) == ("CodeNotFound", "apart/inner")
     ledger = await played(flow)
     assert end_of(ledger).error_type == "BadAgent"
-    assert "at the top of a module" in end_of(ledger).error
+    assert "at the top level of a module" in end_of(ledger).error
     assert not check(apart(step(lambda ctx: ctx.input, name="inner"), "none")).of("error")
 
 
