@@ -29,7 +29,7 @@ def test_a_real_tool_inside_another_mock_is_refused(build: Callable[..., Any], m
     [result] = rehearse(build(), [case], model=model, store=False)
     assert result.error is not None
     # Had the body run, its own error would stand here, or the agent would have seen it.
-    assert "has the real tool inside it, so that it was not run" in result.error.message
+    assert "has the real tool inside it, so it was not run" in result.error.message
 
 
 @tool
