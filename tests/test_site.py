@@ -47,5 +47,5 @@ def test_the_search_finds_a_page_and_asks_no_one_outside(site: Path) -> None:
         page.goto(f"{(site / 'search.html').as_uri()}?q=middleware")
         page.wait_for_selector("#search-results li")
         found = page.inner_text("#search-results")
-    assert "Middleware: what stands around a run" in found
+    assert "Code around model and tool calls" in found
     assert [url for url in asked if not url.startswith("file:")] == []

@@ -5,9 +5,8 @@ The names below load their packages when first used, so that importing the packa
 
 from importlib import import_module
 
-TYPE_CHECKING = (
-    False  # not imported from `typing`, which takes longer to load than this whole module
-)
+# Not imported from `typing`, which takes longer to load than this whole module.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -112,10 +112,8 @@ class RecordReader:
         for name, usual, read in self._parts:
             value = fields.read(name, read, _REFUSED) if fields.has(name) else None
             if value is _REFUSED:
-                if name in given:
-                    given[name] = (
-                        "unnamed"  # it was given, so it must not be reported as missing too
-                    )
+                if name in given:  # so it must not be reported as missing, too
+                    given[name] = "unnamed"
             elif value or (value is not None and (usual or usual is None)):
                 given[name] = value  # unless it is as empty as the default
         return given

@@ -75,9 +75,8 @@ def perform(
     the arguments `user` and `app` say whose it is. `resources` maps names to functions that open what tools
     need; `middleware` wraps the agent's model and tool calls.
     """
-    from greenroom.store.store import (
-        as_store,  # SQLite is loaded only when something must be stored
-    )
+    # SQLite is loaded only when something must be stored.
+    from greenroom.store.store import as_store
 
     turn = Turn(
         agent=agent,

@@ -215,9 +215,8 @@ class Store(StoreReader):
 def _database(place: str | Path) -> Database:
     if not is_server(place):
         return SqliteDatabase(Path(place).absolute())
-    from greenroom.store.postgres import (
-        PostgresDatabase,  # its driver is loaded only where it is used
-    )
+    # Its driver is loaded only where it is used.
+    from greenroom.store.postgres import PostgresDatabase
 
     return PostgresDatabase(str(place))
 

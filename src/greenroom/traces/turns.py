@@ -53,9 +53,8 @@ def calls_of(turn: Turn) -> tuple[list[ToolAct], bool]:
             elif call.id in results or not has_spans:
                 made.append(_unrecorded_call(act, call, results, turn))
             elif act is not turn.models[-1] or spoken_at_top(turn) is None:
-                is_known = (
-                    False  # after the last reply, the call may be how the agent gave its answer
-                )
+                # After the last reply, the call may be how the agent gave its answer.
+                is_known = False
     made += [_filled(tool, None, results) for tool in left]
     return sorted(made, key=lambda tool: tool.span.start), is_known
 
