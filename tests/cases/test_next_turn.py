@@ -106,7 +106,7 @@ def test_it_is_written_to_files_and_runs_from_there_and_from_the_store(
     assert kept.case is not None
     assert "history" not in kept.case
     rows = timeline(kept.ledger, Trimmer())
-    assert "recorded up to here in talk; run again from here on" in [row.get("who") for row in rows]
+    assert "recorded up to here in talk; run again from here" in [row.get("who") for row in rows]
 
 
 def test_it_is_recorded_and_replayed(session: Ledger, tmp_path: Path) -> None:

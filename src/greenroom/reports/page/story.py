@@ -137,14 +137,14 @@ def _earlier(
     """The chosen trial of the baseline next to this one, or the most informative: one that ended differently."""
     ranked = sorted(before, key=lambda one: (one.trial != chosen, one.passed == result.passed))
     for earlier in ranked:
-        before, _ = _rows(earlier, Trimmer())
-        if before:
+        then, _ = _rows(earlier, Trimmer())
+        if then:
             return Earlier(
                 n=earlier.trial,
                 status=earlier.status,
                 why=shortened("; ".join(reasons(earlier)), _LONGEST_WHY),
-                timeline=before,
-                beside=beside(before, rows),
+                timeline=then,
+                beside=beside(then, rows),
             )
     return None
 
