@@ -3,8 +3,10 @@
 import asyncio
 import os
 import socket
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -22,6 +24,7 @@ from greenroom.agents.mermaid import mermaid
 from greenroom.backends.native import children
 from greenroom.errors import BadAgent, FenceBreach, ToolRefused
 from greenroom.ledger import InvocationEnded, NodeFailed, Noted, ToolCalled, ToolReturned, state
+from greenroom.world.threads import Expired
 from rehearsals import end_of
 
 NODE = [sys.executable, "-m", "greenroom", "node"]
@@ -264,6 +267,39 @@ async def test_a_blocked_process_is_ended_when_its_time_is_up() -> None:
     assert isinstance(output(late), int)
     cut = await played(apart(far.block), stop=Stop(max_seconds=0.5))
     assert end_of(cut).reason == "max_seconds"
+
+
+@pytest.mark.parametrize("moment", ["its reader starts", "the fence closes again"])
+async def test_a_process_whose_case_runs_out_of_time_while_it_starts_is_ended(
+    moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Noticed(subprocess.Popen[bytes]):
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, **named)
+            started.append(self)
+
+    class NeverReading(Thread):
+        def start(self) -> None:
+            raise Expired
+
+    @contextmanager
+    def closing_late() -> Generator[None]:
+        yield
+        raise Expired
+
+    monkeypatch.setattr(children.subprocess, "Popen", Noticed)
+    if moment == "its reader starts":
+        monkeypatch.setattr(children, "Thread", NeverReading)
+    _end_those_that_wait()
+    with pytest.raises(Expired):
+        await children.make_ready((), nullcontext if "reader" in moment else closing_late)
+    (process,) = started
+    assert process.returncode is not None
+    assert process.stdin is not None
+    assert process.stdin.closed
+    assert children._idle == []
 
 
 @pytest.mark.heavy

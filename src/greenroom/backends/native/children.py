@@ -53,7 +53,11 @@ class Child:
         )
         # In an empty context, because it belongs to no case and may serve several.
         reader = Thread(target=self._read, name="greenroom-child", daemon=True)
-        Context().run(reader.start)
+        try:
+            Context().run(reader.start)
+        except BaseException:  # the case that wanted it may run out of time here
+            self.kill()
+            raise
 
     def messages(self) -> "asyncio.Queue[Message | None]":
         """A queue of its messages from now on, for the running loop; None marks its end."""
@@ -203,21 +207,21 @@ async def _called(child: Child, message: Message, answer: Answer) -> Message:
 
 async def _started(command: tuple[str, ...], start: Start) -> Child:
     """Start a process and wait until it is ready."""
+    child, is_ready = None, False
     try:
         with start():
             child = Child(command)
-    except OSError as error:
-        raise ChildProcessError(f"{shlex.join(command)} cannot be started: {error}") from error
-    is_ready = False
-    try:
         async with asyncio.timeout(_STARTING):
             first = await child.messages().get()
         is_ready = first == {"ready": True}
     except TimeoutError:
         raise ChildProcessError(f"its process was not ready within {_STARTING:g} s") from None
+    except OSError as error:
+        raise ChildProcessError(f"{shlex.join(command)} cannot be started: {error}") from error
     finally:
-        if not is_ready:
+        if child is not None and not is_ready:
             child.kill()
+    assert child is not None
     if not is_ready:
         how = _garbled(first) if first is not None else child.end()
         raise ChildProcessError(f"its process {how} before it was ready")
