@@ -26,6 +26,7 @@ from greenroom import (
     simulate,
     tool,
 )
+from greenroom.agents import approved
 from greenroom.errors import BadInput, MiddlewareFailed, ModelBroke
 from greenroom.ledger import (
     ModelFailed,
@@ -35,6 +36,7 @@ from greenroom.ledger import (
     RunStarted,
     ToolFailed,
     ToolReturned,
+    tool_calls,
 )
 from greenroom.ledger.messages import Usage
 from greenroom.models.model import ModelReply, ModelRequest
@@ -569,3 +571,19 @@ def test_middleware_runs_no_tool_as_a_run_begins_or_ends(kind: type) -> None:
     error = report.results[0].error
     told = report.faults[0] if kind is RunEnded else error and error.message
     assert re.search(r"a call of the tool .*refund.* at test_middleware.py", str(told))
+
+
+class Silent(Middleware):
+    async def before_tool(self, call: ToolRequest) -> None:
+        return None
+
+
+@pytest.mark.parametrize("mock", [None, "yes", True, {"approved": True}])
+async def test_a_constant_mock_answers_a_wait_in_the_same_way_around_middleware(mock: Any) -> None:
+    flow = Agent("clerk", model=Scripted("pay")) >> approved(
+        Agent("cashier", model=Scripted("paid")), "Pay?"
+    )
+    case = Case("c", "Hi", mocks={"approve_cashier": mock})
+    bare, around = await simulate(case, flow), await simulate(case, flow, middleware=[Silent()])
+    assert [(one.result, one.source) for one in tool_calls(bare)] == [(mock, "mock")]
+    assert [(one.result, one.source) for one in tool_calls(around)] == [(mock, "mock")]

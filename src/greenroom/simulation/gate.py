@@ -198,8 +198,10 @@ class RehearsalWorld(FencedWorld):
             if answer is not None:
                 return answer
             self.refusals.check()
-        elif type(mock) in JSON_TYPES:  # there is nothing to run, and no time to record
-            return answer_constant(self, request, mock, "mock")
+        if type(mock) in JSON_TYPES:  # it is never taken for the tool itself, even if it is None
+            if self.middleware is None:
+                return answer_constant(self, request, mock, "mock")
+            return await answer_tool(self, request, lambda _: mock, "mock")
         if request.tool in mocking_var.get():
             # A mock that calls the tool it replaces would call itself.
             raise self.refusals.set(self._refused_directly(request.tool))
