@@ -30,43 +30,43 @@ _CLOSING = 1.0
 async def evaluate(agent: Any, cases: Cases, **options: Unpack[Options]) -> Report:
     """Rehearse `agent` on every case, and return a report with the results in the order of the cases.
 
-        What runs: each case runs `trials` times, or as often as its set says. With "auto", rounds are repeated
-        until it is clear whether the cases' pass rate reaches `min_pass_rate`, 20 at most. `on_error="stop"`
-        ends the run at the first error; "skip" shows broken cases but leaves them out of the verdict.
-        `fail_fast` ends the run at the first case that does not pass.
+    What runs: each case runs `trials` times, or as often as its set says. With "auto", rounds are repeated
+    until it is clear whether the cases' pass rate reaches `min_pass_rate`, 20 at most. `on_error="stop"`
+    ends the run at the first error; "skip" shows broken cases but leaves them out of the verdict.
+    `fail_fast` ends the run at the first case that does not pass.
 
-        What answers: `mocks` answer for tools that a case does not mock itself. `model` replaces every model of
-        the agent, whatever its framework, so that no key is needed; a case's own `model` comes first.
-        `allow_tools` names tools whose real bodies may run, inside the fence. `resources` maps names to functions
-        that open what these tools need, such as a connection, in each trial in which one runs for real.
+    What answers: `mocks` answer for tools that a case does not mock itself. `model` replaces every model of
+    the agent, whatever its framework, so that no key is needed; a case's own `model` comes first.
+    `allow_tools` names tools whose real bodies may run, inside the fence. `resources` maps names to functions
+    that open what these tools need, such as a connection, in each trial in which one runs for real.
 
-        What measures: `metrics` and the criteria of `config` are added to each case's own. `cache` is a folder
+    What measures: `metrics` and the criteria of `config` are added to each case's own. `cache` is a folder
     for judges' answers, so that none is paid for twice.
 
-        Safety: `allow_unfenced` runs even where the fence cannot hold, and `allow_opaque` accepts an agent whose
-        tools run where no gate can see them; the report says so.
+    Safety: `allow_unfenced` runs even where the fence cannot hold, and `allow_opaque` accepts an agent whose
+    tools run where no gate can see them; the report says so.
 
-        Storage and cost: each finished trial is recorded in `store` (a folder; without one `$GREENROOM_STORE`,
+    Storage and cost: each finished trial is recorded in `store` (a folder; without one `$GREENROOM_STORE`,
     else `.greenroom`; False records nothing). `resume` continues the run of that id, or with True the latest
-        unfinished one of this set; finished trials do not run again. `budget` is what the run may cost in
-        USD: no case begins that could cost more than is left. `cancel` is a token that stops the run from outside.
+    unfinished one of this set; finished trials do not run again. `budget` is what the run may cost in
+    USD: no case begins that could cost more than is left. `cancel` is a token that stops the run from outside.
 
-        Comparison: `baseline` is an earlier report of these cases, or several that count together. A case that
+    Comparison: `baseline` is an earlier report of these cases, or several that count together. A case that
     passed there and fails now runs again, up to `confirm` (30) times, until it is clear whether it has
-        changed; 0 runs none again. These trials are in `report.confirmed` and count in no rate.
+    changed; 0 runs none again. These trials are in `report.confirmed` and count in no rate.
     `Gate().decide(report, baseline)` gives the decision.
 
-        Recordings: `record` keeps the models' answers in a folder. `replay` takes such a folder, or the id of a run
-        in the store: the recording answers for the models of agent, users and judges, and for tools that would
-        run for real, and every result says so. What was not recorded is an error that says what differs; with
+    Recordings: `record` keeps the models' answers in a folder. `replay` takes such a folder, or the id of a run
+    in the store: the recording answers for the models of agent, users and judges, and for tools that would
+    run for real, and every result says so. What was not recorded is an error that says what differs; with
     `on_drift="live"` the model is asked instead.
 
-        Processes: `workers` runs the trials in that many processes, for agents that block or compute. They import
-        agent, cases and metrics by themselves, so these must be given as references, names or data. `on` runs
-        them on the nodes of a Ray cluster: "ray", its address, or a `Ray`. `rate` is how often models may be
-        asked, {"openai:gpt-x": "8000/min"}, by all trials together.
+    Processes: `workers` runs the trials in that many processes, for agents that block or compute. They import
+    agent, cases and metrics by themselves, so these must be given as references, names or data. `on` runs
+    them on the nodes of a Ray cluster: "ray", its address, or a `Ray`. `rate` is how often models may be
+    asked, {"openai:gpt-x": "8000/min"}, by all trials together.
 
-        A notebook shows a progress bar, unless `progress=False`.
+    A notebook shows a progress bar, unless `progress=False`.
     """
     check_loop()
     with with_progress(options) as given:
