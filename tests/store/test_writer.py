@@ -62,6 +62,24 @@ async def test_everything_is_written_and_told_in_its_order(tmp_path: Path) -> No
     assert set(store.keys(run.id)) == {Key(name, 1) for name in names}
 
 
+async def test_an_error_of_one_who_is_told_is_raised_and_the_others_are_told(
+    tmp_path: Path,
+) -> None:
+    store, told = Store(tmp_path), Told()
+
+    def fail(failure: GreenroomError | None) -> None:
+        raise AttributeError("no such thing")
+
+    async with writing(store) as (writer, run):
+        for name, tell in (("a", told.of("a")), ("b", fail), ("c", told.of("c"))):
+            writer.add(run, lambda name=name: row(name), tell)
+        with pytest.raises(AttributeError, match="no such thing"):
+            await writer.do(lambda _: None)
+        assert told.all == [("a", None), ("c", None)]
+        assert await writer.do(lambda _: 5) == 5
+    assert len(store.keys(run.id)) == 3
+
+
 async def test_who_is_told_finds_the_trial_on_disk(tmp_path: Path) -> None:
     store, seen = Store(tmp_path), asyncio.Event()
     found: list[Key] = []

@@ -47,6 +47,7 @@ class Writer:
         self._jobs: SimpleQueue[_Addition | _Job | None] = SimpleQueue()
         self._ended = asyncio.Event()
         self._is_open = True
+        self._told_wrong: Exception | None = None
         self._database = Reconnecting(store.database)  # the thread's own
         Thread(target=self._write, name="greenroom-store", daemon=True).start()
 
@@ -55,11 +56,18 @@ class Writer:
         self._jobs.put(_Addition(run, row, tell))
 
     async def do(self, work: Callable[[Connection], T]) -> T:
-        """The result of `work`, which runs after everything given before."""
+        """The result of `work`, which runs after everything given before.
+
+        An error of a function that was told of a stored trial is raised here: nobody else waits for it.
+        """
         answer: asyncio.Future[T] = self._loop.create_future()
         self._jobs.put(_Job(work, answer))
         # A caller that is cancelled while it waits must not cancel the work.
-        return await asyncio.shield(answer)
+        done = await asyncio.shield(answer)
+        if self._told_wrong is not None:
+            error, self._told_wrong = self._told_wrong, None
+            raise error
+        return done
 
     def stop(self) -> None:
         """End the thread once everything is written, without waiting for it."""
@@ -113,7 +121,14 @@ class Writer:
             self._database.do(lambda connection: self._store.add(group[0].run, rows, connection))
         except Exception as error:  # noqa: BLE001 - the waiting caller gets it
             failure = self._named(error)
-        self._call(_tell, group, failure)
+        self._call(self._tell, group, failure)
+
+    def _tell(self, group: Sequence[_Addition], failure: GreenroomError | None) -> None:
+        for addition in group:
+            try:
+                addition.tell(failure)
+            except Exception as error:  # noqa: BLE001 - raised by `do`; the other trials are told too
+                self._told_wrong = self._told_wrong or error
 
     def _run(self, job: _Job) -> None:
         try:
@@ -133,11 +148,6 @@ class Writer:
             return error
         failure = self._store.database.failure(error)
         return failure or StoreFailed(f"cannot write to {self._store}: {error!r}.")
-
-
-def _tell(group: Sequence[_Addition], failure: GreenroomError | None) -> None:
-    for addition in group:
-        addition.tell(failure)
 
 
 def _give(answer: "asyncio.Future[Any]", found: object) -> None:
