@@ -267,3 +267,9 @@ def test_an_expectation_that_every_answer_meets_is_refused(given: dict[str, Any]
 def test_a_goal_that_every_state_meets_is_refused() -> None:
     with pytest.raises(BadCase, match="would match at once"):
         Stop(state_matches={"session": {}})
+
+
+@pytest.mark.parametrize("tags", [[2024], ["a", None], [True]])
+def test_a_tag_is_a_string(tags: list[Any]) -> None:
+    with pytest.raises(BadCase, match=r"`tags` holds .*; write it as a string"):
+        Case("c", "Hi", tags=tags)

@@ -194,3 +194,60 @@ def test_a_lambda_needs_a_name():
 def test_a_threshold_that_nobody_or_everybody_reaches_is_refused(threshold):
     with pytest.raises(BadMetric, match="threshold"):
         metric(name="t", threshold=threshold)
+
+
+class Words(str):
+    """As libraries return them."""
+
+    __slots__ = ()
+
+
+class Rated(Score):
+    """A score with more than reports have a place for."""
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Score(0.7, reason=None),  # type: ignore[arg-type]
+        lambda: Score(0.7, reason=ValueError("no")),  # type: ignore[arg-type]
+        lambda: Score(0.7, reason=["a"]),  # type: ignore[arg-type]
+        lambda: Score(0.7, name=5),  # type: ignore[arg-type]
+        lambda: Score(0.7, evidence=None),  # type: ignore[arg-type]
+        lambda: Score(0.7, evidence="all of it"),
+        lambda: Score(0.7, evidence=[1]),  # type: ignore[list-item]
+        lambda: Score(0.7, True, evidence=5),  # type: ignore[arg-type]
+        lambda: NotApplicable(None),  # type: ignore[arg-type]
+        lambda: NotApplicable(ValueError("no")),  # type: ignore[arg-type]
+        lambda: Unmeasured(None),  # type: ignore[arg-type]
+        lambda: Unmeasured("so", "nowhere"),  # type: ignore[arg-type]
+    ],
+)
+async def test_words_that_no_report_could_show_leave_it_unmeasured(make: Any):
+    with pytest.raises(BadMetric):
+        make()
+
+    def odd(response):
+        return make()
+
+    found = await outcome(odd)
+    assert isinstance(found, Unmeasured)
+    assert "should be" in found.why or "use one of" in found.why
+
+
+async def test_a_string_of_a_library_is_kept_as_a_plain_one():
+    def wordy(response):
+        return Score(1, reason=Words("so"), evidence=[Words("a"), "b"], name=Words("w"))
+
+    found = await outcome(wordy)
+    assert [type(text) for text in (found.reason, found.name, *found.evidence)] == [str] * 4
+    assert type(NotApplicable(Words("so")).why) is str
+
+
+async def test_a_score_of_a_subclass_is_a_score():
+    def rated(response):
+        return Rated(0.7, reason="so")
+
+    found = await outcome(rated)
+    assert type(found) is Score
+    assert found == Score(0.7, reason="so", name="rated")

@@ -32,6 +32,7 @@ class FieldTypes:
 
     def __init__(self, part: type[Any], **words: str) -> None:
         self._fields: list[tuple[str, Any, tuple[type, ...], str]] = []
+        self._texts = [one.name for one in fields(part) if one.type == Sequence[str]]
         for one in fields(part):
             if not one.init:
                 continue
@@ -52,6 +53,10 @@ class FieldTypes:
                 continue
             if not isinstance(value, kinds) or (isinstance(value, str) and str not in kinds):
                 raise BadCase(f"{where}: `{name}` is {value!r}, but should be {words}.")
+        for name in self._texts:
+            for text in getattr(part, name):
+                if not isinstance(text, str):
+                    raise BadCase(f"{where}: `{name}` holds {text!r}; write it as a string.")
 
 
 def checked_scopes(given: Mapping[Any, Any], where: str, nothing: str) -> Mapping[str, Any]:

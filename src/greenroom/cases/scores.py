@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from math import isfinite
-from typing import Any
+from typing import Any, get_args
 
 from greenroom.errors import BadMetric, Phase
 
@@ -29,6 +29,7 @@ class Score:
     name: str = ""
 
     def __post_init__(self) -> None:
+        self._check_words()
         number: Any = self.value
         if type(number) is float and 0.0 <= number <= 1.0 and type(self.passed) is bool:
             return
@@ -41,6 +42,24 @@ class Score:
             )
         if self.passed is None:  # pyright: ignore[reportUnnecessaryComparison]
             object.__setattr__(self, "passed", self.value >= self._bar())
+
+    def _check_words(self) -> None:
+        """Refuse what no report could show: words that are not strings."""
+        if type(self.reason) is not str:
+            object.__setattr__(self, "reason", checked_words(self.reason, "a Score's `reason`"))
+        if type(self.name) is not str:
+            object.__setattr__(self, "name", checked_words(self.name, "a Score's `name`"))
+        if self.evidence == ():
+            return
+        if isinstance(self.evidence, str) or not isinstance(self.evidence, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadMetric(
+                f"a Score's `evidence` is {self.evidence!r}, but should be a list of strings."
+            )
+        if any(type(line) is not str for line in self.evidence):
+            lines = tuple(
+                checked_words(line, "a line of a Score's `evidence`") for line in self.evidence
+            )
+            object.__setattr__(self, "evidence", lines)
 
     def _bar(self) -> float:
         """The threshold; one that every score reaches, or that none can reach, is refused."""
@@ -92,6 +111,10 @@ class NotApplicable(_NoScore):
 
     why: str
 
+    def __post_init__(self) -> None:
+        if type(self.why) is not str:
+            object.__setattr__(self, "why", checked_words(self.why, "NotApplicable's `why`"))
+
 
 @dataclass(frozen=True, slots=True)
 class Unmeasured(_NoScore):
@@ -102,6 +125,21 @@ class Unmeasured(_NoScore):
 
     why: str
     phase: Phase = "metric"
+
+    def __post_init__(self) -> None:
+        if type(self.why) is not str:
+            object.__setattr__(self, "why", checked_words(self.why, "Unmeasured's `why`"))
+        if self.phase not in get_args(Phase):
+            raise BadMetric(
+                f"Unmeasured's `phase` is {self.phase!r}; use one of {', '.join(get_args(Phase))}."
+            )
+
+
+def checked_words(given: Any, what: str) -> str:
+    """The string that was given, without its subclass; anything else is refused."""
+    if not isinstance(given, str):
+        raise BadMetric(f"{what} is {given!r}, but should be a string: say why in words.")
+    return str.__str__(given)
 
 
 Outcome = Score | NotApplicable | Unmeasured

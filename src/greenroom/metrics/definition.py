@@ -6,7 +6,7 @@ A metric is an object with `name` and `measure`, a function whose parameters are
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from math import isfinite
 from numbers import Real
@@ -44,10 +44,9 @@ _SIMPLE = frozenset((type(None), bool, int, str))
 
 def as_outcome(returned: object, name: str, threshold: float | None = None) -> Outcome:
     """A metric's return value as an outcome; an invalid one is unmeasured, with the reason."""
-    if isinstance(returned, Score):
-        return _checked_score(returned, name)
-    if isinstance(returned, NotApplicable | Unmeasured):
-        return returned
+    if isinstance(returned, OUTCOMES):
+        returned = _without_subclass(returned)
+        return _checked_score(returned, name) if isinstance(returned, Score) else returned
     if getattr(returned, "shape", None) == () and callable(item := getattr(returned, "item", None)):
         returned = item()  # a single value of numpy or torch
     if isinstance(returned, bool):
@@ -64,6 +63,14 @@ def as_outcome(returned: object, name: str, threshold: float | None = None) -> O
         return Unmeasured(f"the metric returned None (a forgotten return?); {_EXPECTED}")
     kind = type(returned).__name__
     return Unmeasured(f"the metric returned {_short(returned)} of type {kind}; {_EXPECTED}")
+
+
+def _without_subclass(outcome: Outcome) -> Outcome:
+    """The outcome without what a subclass adds, which reports and stores have no place for."""
+    if type(outcome) in OUTCOMES:
+        return outcome
+    kind = next(kind for kind in type(outcome).__mro__ if kind in OUTCOMES)
+    return kind(**{one.name: getattr(outcome, one.name) for one in fields(kind)})
 
 
 def _checked_score(score: Score, name: str) -> Outcome:
