@@ -15,14 +15,24 @@ def result(case: Case, *script: Any, **options: Any) -> CaseResult:
     return rehearse(agent, [case]).results[0]
 
 
-@pytest.mark.parametrize("pattern", [".*", "(yes)?", "21|", "$", r"\d*", "(?i)a*", "(?!no)"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *(".*", "(yes)?", "21|", "$", r"\d*", "(?i)a*", "(?!no)"),
+        *("^", r"\A", ".+", "(?s).", r"\S", r"\w|\W", "^$|."),  # an empty answer is not measured
+    ],
+)
 def test_a_pattern_that_every_answer_matches_is_refused(pattern: str) -> None:
     with pytest.raises(BadMetric, match="every answer matches it"):
         matches(pattern)
 
 
 @pytest.mark.parametrize(
-    "pattern", [".+", "^(?!.*sorry)", "^[^x]*$", "(?<!x)$", r"\bfoo\b", "^$", r"^\d*$", "ok|done"]
+    "pattern",
+    [
+        *("^(?!.*sorry)", "^[^x]*$", "[^x]", "(?<!x)$", r"\bfoo\b", "^$", r"^\d*$", "ok|done"),
+        *("^.+$", "(?s)^.{1,200}$", r"^\w", r"[^\W\d]"),
+    ],
 )
 def test_a_pattern_that_some_answer_misses_is_kept(pattern: str) -> None:
     assert matches(pattern).pattern.pattern == pattern

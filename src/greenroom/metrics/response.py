@@ -102,6 +102,10 @@ def contains(
     )
 
 
+_ANSWERS = (*map(chr, range(ord("!"), ord("~") + 1)), "é", "中", "🙂", "a\nb")
+"""Answers that have nothing in common."""
+
+
 class Matches(BuiltIn, frozen=True, kw_only=True):
     """Searches the last response for a regular expression."""
 
@@ -137,9 +141,14 @@ def matches(pattern: str | re.Pattern[str], *, name: str | None = None) -> Match
 
 
 def _fits_all(pattern: re.Pattern[str]) -> bool:
-    """Whether a pattern matches every text, because it matches the empty string at the end."""
-    looks_back = "(?<" in pattern.pattern or r"\B" in pattern.pattern
-    return not looks_back and pattern.fullmatch("\0", 1) is not None
+    """Whether a pattern matches every answer: the empty string at its end, or whatever character it is."""
+    written = pattern.pattern
+    looks_back = "(?<" in written or r"\B" in written
+    if not looks_back and pattern.fullmatch("\0", 1) is not None:
+        return True
+    # Answers that lack a word, or that are short, are not among these.
+    excludes = any(part in written for part in ("(?!", "(?<!", "{"))
+    return not excludes and all(map(pattern.search, _ANSWERS))
 
 
 class Sharing(Protocol):
