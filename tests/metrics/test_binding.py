@@ -245,3 +245,53 @@ def test_the_signature_is_read_once_however_often_a_function_is_given():
     for _ in range(100):
         as_metric(plain_function)
     assert table.wants_of.cache_info().misses == before + 1
+
+
+async def test_what_a_metric_changes_is_a_copy():
+    case = Case(
+        "c",
+        "Hi",
+        expect=Expect(tools=[call("look", at={"$in": ["sky"]})], contains=["21"]),
+        metrics=["contains"],
+        metadata={"k": {"x": 1}},
+        mocks={"look": {"a": [1]}},
+    )
+    same = repr(case)
+
+    def changes(case, expected_tool_calls, context, result, expected):
+        case.metrics.clear()
+        case.metadata["k"]["x"] += 1
+        case.mocks["look"]["a"].append(2)
+        case.script[0].expect.contains.clear()
+        result.case.metadata.clear()
+        context["k"]["x"] = 9
+        for wanted in (*expected_tool_calls, *expected):
+            wanted.args["at"]["$in"].clear()
+            wanted.args.clear()
+        return True
+
+    class Mine:
+        name = "mine"
+
+        def measure(self, case, ledger, world):
+            case.metadata.clear()
+            case.expect.tools.clear()
+            return True
+
+    await score(weather(), [metric(changes), Mine()], case=case)
+    assert repr(case) == same
+
+
+async def test_a_metric_cannot_change_what_another_one_found():
+    def first(response):
+        return Score(0.0, details={"parts": [1]})
+
+    def overall(scores, ctx):
+        scores["first"].details["parts"].append(2)
+        scores["first"] = Score(1.0)
+        ctx.scores.clear()
+        return 1.0
+
+    found = await score(weather(), [metric(first), metric(overall)])
+    assert found["first"] == Score(0.0, details={"parts": [1]}, name="first")
+    assert found["overall"].passed

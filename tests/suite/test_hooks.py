@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from greenroom import Agent, Case, EvalSet, Report, Scripted, call, evaluate, step, tool
-from greenroom.cases.scores import Score
+from greenroom.cases import Criterion
+from greenroom.cases.scores import NotApplicable, Score
 from greenroom.errors import BadInput
 from greenroom.ledger import ModelReplied, RunEnded, RunStarted, ToolReturned
 from greenroom.metrics import contains
@@ -275,3 +276,97 @@ async def test_what_goes_wrong_at_the_end_is_in_the_report():
 def test_what_is_no_plug_in_is_told_at_once(plugin):
     with pytest.raises(BadInput, match="on_run_start, on_case_start"):
         Hooks(plugins=[plugin])
+
+
+def leave(*_: Any) -> None:
+    raise SystemExit(1)
+
+
+def skip(*_: Any) -> None:
+    pytest.skip("later")
+
+
+def fail(*_: Any) -> None:
+    pytest.fail("no")
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+@pytest.mark.parametrize("hook", [leave, skip, fail])
+async def test_a_hook_that_would_end_the_process_or_the_test_is_noted(hook, recorded, tmp_path):
+    class Everywhere:
+        on_run_start = on_case_start = on_event = on_metric_complete = staticmethod(hook)
+        on_case_complete = on_run_complete = staticmethod(hook)
+
+    report = await evaluate(
+        CLERK, cases(), metrics=[OK], plugins=[Everywhere()], store=tmp_path if recorded else False
+    )
+    assert [result.status for result in report] == ["passed"] * 3
+    assert sum("raised" in note for note in report.notes) == 6
+
+
+async def test_what_a_hook_changes_is_a_copy(tmp_path):
+    class Clears:
+        def on_metric_complete(self, case, name, outcome):
+            case.mocks.clear()
+
+        def on_case_complete(self, result):
+            result.scores.clear()
+            result.models["x"] = 1
+            result.asked.mocks.clear()
+
+        def on_run_complete(self, report):
+            report.results[0].scores.clear()
+            report.results.clear()
+
+    report = await evaluate(
+        CLERK, cases(), metrics=[contains("nope")], plugins=[Clears()], store=tmp_path, trials=2
+    )
+    assert [[*result.scores] for result in report] == [["contains('nope')"]] * 6
+    assert all("x" not in result.models for result in report)
+    assert str(Store(tmp_path).report(report.id).summary) == str(report.summary)
+
+
+async def test_a_critical_failure_that_a_hook_replaces_leaves_the_rest_unmeasured():
+    critical = Criterion("contains", options={"texts": ["gone"]}, critical=True)
+
+    def lenient(case, name, outcome):
+        return Score(1, reason="by hand") if "gone" in name else None
+
+    report = await evaluate(CLERK, cases(1), metrics=[critical, OK], on_metric_complete=lenient)
+    (result,) = report
+    assert result.status == "error"
+    assert "a hook replaced that" in str(result.scores["contains('Done')"].reason)
+
+
+async def test_what_several_hooks_replaced_is_what_was_measured():
+    class Stricter:
+        def on_metric_complete(self, case, name, outcome):
+            return Score(0.25, reason="again")
+
+    report = await evaluate(
+        CLERK,
+        cases(1),
+        metrics=[OK],
+        on_metric_complete=lambda case, name, outcome: Score(0.5, reason="first"),
+        plugins=[Stricter()],
+    )
+    (why,) = report.results[0].replaced.values()
+    assert "Stricter" in why
+    assert "it was 1.00" in why
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+async def test_no_result_is_lost_to_an_odd_outcome_of_a_hook(recorded, tmp_path):
+    def odd(case, name, outcome):
+        return NotApplicable(case.metadata.get("why")) if case.id == "c0" else None
+
+    report = await evaluate(
+        CLERK,
+        cases(6),
+        metrics=[OK],
+        on_metric_complete=odd,
+        store=tmp_path if recorded else False,
+        concurrency=8,
+    )
+    assert [result.status for result in report] == ["passed"] * 6
+    assert any("should be a string" in note for note in report.notes)

@@ -51,6 +51,7 @@ from typing import Any, Protocol, Union, get_args, get_origin, get_type_hints
 from msgspec import Struct, field
 
 from greenroom.cases.case import Case
+from greenroom.cases.copies import own_copy
 from greenroom.cases.scores import Outcome
 from greenroom.errors import BadMetric
 from greenroom.ledger import questions
@@ -134,9 +135,12 @@ _LOG = logging.getLogger("greenroom.metrics")
 
 
 class Run(Struct, frozen=True):
-    """A finished trial as a metric sees it; every name of the table is an attribute."""
+    """A finished trial as a metric sees it; every name of the table is an attribute.
 
-    case: Case
+    What a metric changes in a case, or in earlier scores, is a copy.
+    """
+
+    rehearsed: Case
     ledger: Ledger
     world: World
     metric: str = ""
@@ -157,7 +161,7 @@ class Run(Struct, frozen=True):
 Read = Callable[[Run], object]
 
 _FACTS: dict[str, Read] = {
-    "case": lambda run: run.case,
+    "case": lambda run: own_copy(run.rehearsed),
     "ledger": lambda run: run.ledger,
     "world": lambda run: run.world,
     "response": lambda run: spoken(run.ledger),
@@ -166,18 +170,18 @@ _FACTS: dict[str, Read] = {
     "tool_calls": lambda run: seen_calls(run.ledger),
     "steps": lambda run: trajectory(run.ledger),
     "events": lambda run: [event for event in run.ledger if event.voice == "agent"],
-    "expected_tool_calls": lambda run: expected_calls(run.case),
-    "reference": lambda run: reference(run.case),
-    "context": lambda run: plain(run.case.metadata),
+    "expected_tool_calls": lambda run: own_copy(expected_calls(run.rehearsed)),
+    "reference": lambda run: reference(run.rehearsed),
+    "context": lambda run: plain(run.rehearsed.metadata),
     "state": lambda run: questions.state(run.ledger),
     "usage": lambda run: known_usage(run.ledger),
     "cost": lambda run: known_cost(run.ledger),
     "seconds": lambda run: questions.seconds(run.ledger),
     "turns": lambda run: questions.turns(run.ledger),
     "memory": lambda run: memory_use(run.ledger),
-    "scores": lambda run: run.around.scores,
+    "scores": lambda run: own_copy(run.around.scores),
     "note": lambda run: run.note,
-    "logger": lambda run: _MetricLogger(_LOG, {"case": run.case.id, "metric": run.metric}),
+    "logger": lambda run: _MetricLogger(_LOG, {"case": run.rehearsed.id, "metric": run.metric}),
     "cancel": lambda run: run.around.cancel,
     "result": lambda run: run,
 }

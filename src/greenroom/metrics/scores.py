@@ -8,6 +8,7 @@ from time import monotonic
 from typing import TypeGuard
 
 from greenroom.cases.case import Case
+from greenroom.cases.copies import own_copy
 from greenroom.cases.data import case_from
 from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
@@ -25,7 +26,14 @@ from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.plain import as_object
 from greenroom.ledger.questions import started
 from greenroom.metrics.builtin import BuiltIn
-from greenroom.metrics.definition import OUTCOMES, as_metric, as_outcome, falls_short, is_critical
+from greenroom.metrics.definition import (
+    OUTCOMES,
+    FunctionMetric,
+    as_metric,
+    as_outcome,
+    falls_short,
+    is_critical,
+)
 from greenroom.metrics.expectations import expectations as expected_of
 from greenroom.metrics.needs import needs_of, unseen_facts, without
 from greenroom.metrics.parameters import CancelToken, surrounded
@@ -48,6 +56,9 @@ _PASSING_TYPES = {
     "ClientConnectionError",
 }
 """The names of such errors in the packages through which models are asked."""
+
+LEFT_OUT = "not measured:"
+"""Begins the reason of a metric that was left out because a critical one had failed."""
 
 Measure = Callable[[], object]
 """Call a metric. It returns an outcome, an awaitable of one or, if it is a plug-in's, anything."""
@@ -89,10 +100,11 @@ async def measure_trial(
         for name in sorted(metrics, key=lambda name: not is_critical(metrics[name])):
             metric = metrics[name]
             if failed:
-                why = f"not measured: {failed!r}, which is critical, failed"
-                found[name] = NotApplicable(why)
+                found[name] = NotApplicable(left_out(failed))
                 continue
-            measure: Measure = partial(metric.measure, case, ledger, world)
+            # A metric that changed the case would change what is measured after it.
+            given = case if isinstance(metric, BuiltIn | FunctionMetric) else own_copy(case)
+            measure: Measure = partial(metric.measure, given, ledger, world)
             if unseen and (missing := needs_of(metric, case) & unseen):
                 measure = partial(_of_unseen_facts, metric, measure, without(missing))
             guarded = partial(needs_guard, metric, case)
@@ -102,6 +114,11 @@ async def measure_trial(
             if is_critical(metric) and falls_short(found[name]):
                 failed = name
     return {name: found[name] for name in metrics}
+
+
+def left_out(critical: str) -> str:
+    """Why a metric was not measured: the critical one of this name had failed."""
+    return f"{LEFT_OUT} {critical!r}, which is critical, failed"
 
 
 async def _measured(

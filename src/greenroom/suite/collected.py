@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 
 from greenroom.cases.scores import NotApplicable
 from greenroom.ledger.simulated import SIMULATED
+from greenroom.metrics.scores import LEFT_OUT
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.results.text import listed, number_of
 from greenroom.results.trial_verdict import REPLAYED, UNSEEN
 from greenroom.world.rates import Rates
 
-_LEFT_OUT = "not measured:"
-"""Begins the reason of a metric that was skipped because a critical one had failed."""
 _SCRIPT = "scripted"
 """A script that answers for the agent and for its judge is two scripts."""
 _AHEAD = 16
@@ -86,7 +85,7 @@ class CommonNotes:
         for name, outcome in result.scores.items():
             if not isinstance(outcome, NotApplicable):
                 self._inapplicable[name] = None
-            elif not outcome.why.startswith(_LEFT_OUT):
+            elif not outcome.why.startswith(LEFT_OUT):
                 self._inapplicable.setdefault(name, outcome.why)
 
     def notes(self, rates: Rates, asked: Iterable[str] = ()) -> list[str]:

@@ -4,10 +4,9 @@ A hook is a function. A plug-in is an object with any of the hooks as methods, a
 and `on_run_complete` if it likes.
 """
 
-import asyncio
 import inspect
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -15,9 +14,12 @@ from itertools import product
 from msgspec import Struct
 
 from greenroom.cases.case import Case
+from greenroom.cases.copies import own_copy, with_own_parts
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadInput, HookRefused
 from greenroom.ledger.events import Event
+from greenroom.metrics.definition import as_outcome, falls_short
+from greenroom.metrics.scores import left_out
 from greenroom.results.report import FAULT, Report
 from greenroom.results.result import CaseResult
 from greenroom.results.text import outcome_text
@@ -26,7 +28,7 @@ from greenroom.simulation.fence import FencedScope, LastingOpening, RunScope, pu
 from greenroom.simulation.hangs.limits import call_in_time
 from greenroom.store.runs import Plan
 from greenroom.world.call_context import answered_by, guarded
-from greenroom.world.threads import Expired, Overdue
+from greenroom.world.threads import Interruption, Overdue
 
 OnCase = Callable[[Case], None]
 OnResult = Callable[[CaseResult], None]
@@ -100,7 +102,8 @@ class Hooks:
         found, replaced = dict(result.scores), dict(result.replaced)
         for name, listener in product(result.scores, tuple(self.listeners["on_metric_complete"])):
             was = found[name]
-            returned = self._call_apart("on_metric_complete", listener, case, name, was)
+            seen = own_copy(case), name, own_copy(was)
+            returned = self._call_apart("on_metric_complete", listener, *seen)
             if isinstance(returned, bool | int | float) or (
                 isinstance(returned, _OUTCOMES) and returned != was and not can_be_rejudged(result)
             ):
@@ -108,18 +111,25 @@ class Hooks:
                     f"the hook {listener.name!r} returned {returned!r} for {name!r}: {_REPLACE}"
                 )
             elif isinstance(returned, _OUTCOMES) and returned != was:
-                replaced[name] = f"by the hook {listener.name!r}; it was {_words(was)}"
-                found[name] = returned
-        return result if found == result.scores else rejudged(result, found, replaced)
+                measured = _words(result.scores[name])
+                replaced[name] = f"by the hook {listener.name!r}; it was {measured}"
+                found[name] = as_outcome(returned, name)
+        if found == result.scores:
+            return result
+        return rejudged(result, _measured_late(found, replaced), replaced)
 
     def case_completed(self, result: CaseResult) -> None:
         """Call the hooks for a finished trial; if the run is recorded, the trial is saved by now."""
-        self._call_all("on_case_complete", result)
+        if "on_case_complete" in self.listeners:
+            self._call_all("on_case_complete", with_own_parts(result))
 
     def run_completed(self, report: Report) -> Report:
         """A run is over: its report, with a note of what went wrong in hooks at this moment."""
         known = len(self.notes)
-        self._call_all("on_run_complete", report)
+        if "on_run_complete" in self.listeners:
+            is_here = isinstance(report.results, list)  # else they are read from the store
+            seen = [*map(with_own_parts, report.results)] if is_here else report.results
+            self._call_all("on_run_complete", replace(report, results=seen))
         new = self.notes[known:]
         return replace(report, notes=[*report.notes, *new]) if new else report
 
@@ -163,12 +173,13 @@ class Hooks:
         name = f"the hook {listener.name!r}"
         try:
             returned = call_in_time(partial(listener.hook, *what), self.seconds, name, apart=True)
-        except Expired:
+        except (Interruption, KeyboardInterrupt):
             raise
         except Overdue:
             self._count_cut(moment, listener)
-        except (Exception, asyncio.CancelledError, GeneratorExit) as error:  # noqa: BLE001 - kept from the results
-            # Nothing is awaited here, so it was neither cancelled nor closed: the hook raised that itself.
+        except BaseException as error:  # noqa: BLE001 - kept from the results
+            # Nothing is awaited here, so it was neither cancelled nor closed: the hook raised that itself,
+            # as it may call `sys.exit` or `pytest.fail`.
             self.note(f"{name} raised {error!r}")
         else:
             if not inspect.iscoroutine(returned):
@@ -185,6 +196,17 @@ class Hooks:
             # Else a run would take that long for each of its events.
             self.listeners[moment] = [o for o in self.listeners[moment] if o is not listener]
             self.note(f"{name} was stopped {_MOST_CUTS} times, and not called after that")
+
+
+def _measured_late(found: Mapping[str, Outcome], replaced: Collection[str]) -> dict[str, Outcome]:
+    """The outcomes; what was left out for a critical metric that no longer fails is unmeasured."""
+    spared = {left_out(name) for name in replaced if not falls_short(found[name])}
+    return {
+        name: Unmeasured(f"{outcome.why}, and a hook replaced that after the measurement")
+        if isinstance(outcome, NotApplicable) and outcome.why in spared
+        else outcome
+        for name, outcome in found.items()
+    }
 
 
 def _words(outcome: Outcome) -> str:
