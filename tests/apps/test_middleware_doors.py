@@ -28,6 +28,8 @@ class Marks(Middleware):
 loud, marks = Loud(), Marks()
 both = [loud, marks]
 nothing = 7
+def pieces(): yield loud
+async def later(): return [loud]
 agent = Agent("shop", model=Scripted("Hello."))
 cases = [Case(name, says="Hi", expect=Expect(response="HELLO.!")) for name in ("a", "b")]
 """
@@ -64,8 +66,9 @@ def test_the_command_line_takes_middleware_one_by_one_or_as_a_list(
     assert run(shop, *EVAL, *workers, "--middleware", "shop.py:both").returncode == 0
 
 
-def test_what_is_no_middleware_is_a_usage_error(shop: Path) -> None:
-    done = run(shop, *EVAL, "--middleware", "shop.py:nothing")
+@pytest.mark.parametrize("name", ["nothing", "pieces", "later"])
+def test_what_is_no_middleware_is_a_usage_error(shop: Path, name: str) -> None:
+    done = run(shop, *EVAL, "--middleware", f"shop.py:{name}")
     assert done.returncode == 3
     assert "middleware are objects with hooks" in done.stdout + done.stderr
 

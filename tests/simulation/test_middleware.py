@@ -413,6 +413,8 @@ def test_what_is_no_middleware_is_refused() -> None:
         run(object())
     with pytest.raises(BadInput, match="has none of the hooks"):
         run(Everything)
+    with pytest.raises(BadInput, match="has none of the hooks"):
+        run(one for one in [Everything()])  # it can be closed, as middleware can
     with pytest.raises(BadInput, match="outside of a run"):
         current_run()
 

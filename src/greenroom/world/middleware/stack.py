@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from greenroom.errors import BadInput, GreenroomError
 from greenroom.world.middleware.names import failed, name_of
-from greenroom.world.middleware.protocol import HOOKS, hook_of
+from greenroom.world.middleware.protocol import HOOKS, Middleware, hook_of
 
 CLOSING: Final = 10.0
 """Seconds that each of them gets to close."""
@@ -91,8 +91,14 @@ class MiddlewareStack:
 
 
 def is_middleware(thing: object) -> bool:
-    """Whether it defines at least one hook; a class does not count, only an object."""
-    return not isinstance(thing, type) and any(hook_of(thing, hook) for hook in HOOKS)
+    """Whether it defines at least one hook; a class does not count, only an object.
+
+    Generators, coroutines and files can be closed too: `close` alone makes nothing middleware.
+    """
+    if isinstance(thing, type):
+        return False
+    hooks = HOOKS if isinstance(thing, Middleware) else [hook for hook in HOOKS if hook != "close"]
+    return any(hook_of(thing, hook) for hook in hooks)
 
 
 def _height(member: object) -> int:
