@@ -41,7 +41,7 @@ AGENT and CASES are `path` or `path:name`:
 | written | means |
 |---|---|
 | `shop.py` | a Python file |
-| `shop.py:clerk` | a name inside it, or a dotted one: `shop.py:desk.clerk` |
+| `shop.py:clerk` | a name inside it, or a dotted one: `shop.py:desk.clerk`, `shop.py:sets.0` |
 | `my_agent/` | a folder: its `agent.py`, `__init__.py` or `main.py` |
 | `my_package.shop` | a module that can be imported |
 | `cases.yaml` | CASES only: [an eval-set file](files.md), of any known shape |
@@ -52,11 +52,15 @@ AGENT and CASES are `path` or `path:name`:
 the first of `root_agent`, `agent`, `graph`, `app`; else what `create_graph`, `create_agent` or
 `get_agent_async` returns. A function called `main` is never called unless you name it.
 
-**Which cases.** With CASES, those. Without, every `Case`, list of cases and `EvalSet` at the top
-level of AGENT's file, and every eval set next to it (or in `evals/` or `tests/` there) that is called
+**Which cases.** With CASES, those. Without, every `Case`, every `EvalSet` and every list of them at the
+top level of AGENT's file, and every eval set next to it (or in `evals/` or `tests/` there) that is called
 like `refund.evalset.json`, `refund.test.json` or `refund.eval.yaml` and belongs to this agent: by
 its name, or because the agent is called `agent.py`. In a folder, files that are not eval sets are
-skipped with a remark. Cases with the same id get the name of their set as a prefix.
+skipped with a remark. Cases with the same id get the id of their set as a prefix.
+
+**Sets.** The metrics of an `EvalSet` measure its own cases only; all cases run as often as the set with
+the most trials asks for. A case that has several names, or is in several sets, runs once, unless
+these sets measure it by different metrics.
 
 **What judges them.** Their own metrics and expectations; a `test_config.json` next to their file; with
 `--config`, that file instead of it.

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from greenroom import rehearse
+
 ONE = {"says": "Hi", "mocks": {"refund": {"value": "ok"}}, "expect": {"contains": "money"}}
 ADK = {
     "eval_set_id": "theirs",
@@ -197,3 +199,49 @@ def test_cases_named_twice_are_bad_usage(shop, greenroom):
     result = greenroom("eval", "run", "shop.py", "cases.json", "--test-file", "cases.json")
     assert result.exit_code == 3
     assert "--test-file" in result.stderr
+
+
+STRICT = """
+from greenroom import Expect
+def pays():
+    return Case("pays", says="Hi", mocks={"refund": "ok"}, expect=Expect(contains="money"))
+strict = EvalSet("strict", [pays()], metrics=[contains("never said")], trials=2)
+"""
+
+
+@pytest.mark.parametrize("words", [["shop.py"], ["shop.py:agent"], ["shop.py", "shop.py"]])
+def test_a_set_of_a_module_runs_with_its_metrics_and_trials(author, greenroom, words):
+    author(STRICT)
+    result = greenroom("eval", "run", *words)
+    assert result.exit_code == 1
+    assert "2 trials of 1 case: 0 passed, 2 failed" in result.stdout
+    [line] = [line for line in result.stdout.splitlines() if "again: " in line]
+    again = greenroom(*line.split("again: greenroom ")[1].split())
+    assert "2 trials of 1 case: 0 passed, 2 failed" in again.stdout
+    assert "2 trials of 1 case" in greenroom("eval", "run", *words, "--dry-run").stdout
+    mutants = greenroom("eval", "mutants", *words)
+    assert "the agent passes no case" in mutants.stdout
+
+
+def test_rehearse_runs_the_set_of_a_module_with_its_metrics_and_trials(author):
+    author(STRICT)
+    report = rehearse("shop.py", "shop.py", store=False)
+    assert [result.passed for result in report.results] == [False, False]
+    assert report.name == "strict"
+
+
+@pytest.mark.parametrize("words", [["shop.py"], ["shop.py:agent"], ["shop.py", "shop.py"]])
+def test_equal_ids_of_two_sets_in_a_module_play_alone_by_their_own(author, greenroom, words):
+    author(f"{STRICT}more = [EvalSet('mild', [pays()]), EvalSet('other', [pays()], metrics=[])]")
+    shown = greenroom("eval", "run", *words).stdout
+    assert all(name in shown for name in ("strict:pays", "mild:pays", "other:pays"))
+    [line] = [line for line in shown.splitlines() if "again: " in line]
+    again = greenroom(*line.split("again: greenroom ")[1].split())
+    assert "2 trials of 1 case: 0 passed, 2 failed" in again.stdout
+
+
+def test_a_case_that_is_named_too_plays_alone_with_the_metrics_of_its_set(author, greenroom):
+    author(f"{STRICT}alone = strict['pays']\nmild = Case('mild', says='Hi')")
+    shown = greenroom("eval", "run", "shop.py").stdout
+    assert "again: greenroom eval run shop.py --filter id:pays" in shown
+    assert "again: greenroom eval run shop.py shop.py:mild" in shown

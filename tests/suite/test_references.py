@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from greenroom import Agent, Case, EvalSet
+from greenroom.cases.parts import metric_name
 from greenroom.errors import BadFile, BadInput, NotFound
 from greenroom.suite.inputs.references import load_agent
 from greenroom.suite.inputs.sources import as_evalset, load_cases
@@ -187,6 +188,72 @@ def test_cases_may_be_named(tmp_path: Path) -> None:
     assert ids(load_cases(f"{path}:a")) == ["a"]
     assert ids(load_cases(f"{path}:b")) == ["b1", "b2"]
     assert load_cases(f"{path}:c").id == "s"
+
+
+SETS = """
+from greenroom.metrics import contains
+theirs = EvalSet('s', [Case('c', says='Hi')], name='Theirs', metrics=[contains('x')], trials=2)
+"""
+
+
+def test_the_only_set_of_a_module_is_that_set_whole(tmp_path: Path) -> None:
+    path = module(tmp_path, f"{SETS}alias = theirs\nlisted = [theirs]\nc = theirs['c']\n")
+    assert load_cases(path) == load_cases(f"{path}:theirs")
+    assert (load_cases(path).name, load_cases(path).trials) == ("Theirs", 2)
+
+
+def test_a_set_of_a_module_is_judged_as_the_file_it_was_read_from(tmp_path: Path) -> None:
+    file = tmp_path / "x.test.json"
+    file.write_text(
+        '[{"query": "Hi", "expected_tool_use": [], "reference": "Hello.", '
+        '"expected_intermediate_agent_responses": []}]'
+    )
+    path = module(tmp_path, f"read = EvalSet.load({str(file)!r})\n")
+    assert load_cases(path).usual
+    assert load_cases(path).usual == EvalSet.load(file).usual
+
+
+def test_the_sets_of_a_module_keep_their_metrics_to_themselves(tmp_path: Path) -> None:
+    path = module(tmp_path, f"{SETS}own = Case('c')\nsets = [EvalSet('t', [Case('c'), Case('d')])]")
+    found = load_cases(path)
+    assert (found.id, found.trials) == ("mine", 2)
+    assert {case.id: len(case.metrics) for case in found} == {
+        "mine:c": 0,
+        "s:c": 1,
+        "t:c": 0,
+        "d": 0,
+    }
+
+
+def test_several_sets_are_one_as_a_value_and_by_name(tmp_path: Path) -> None:
+    path = module(tmp_path, f"{SETS}both = [theirs, EvalSet('t', [Case('c')]), Case('d')]")
+    found = load_cases(f"{path}:both")
+    assert (ids(found), found.trials) == (["d", "s:c", "t:c"], 2)
+    assert ids(load_cases(f"{path}:both.1")) == ["c"]
+    with pytest.raises(NotFound, match=r"there is no '3'"):
+        load_cases(f"{path}:both.3")
+    with pytest.raises(BadInput, match="holds 5, which is not a Case"):
+        as_evalset([found, 5])
+
+
+@pytest.mark.parametrize(
+    "body, kept",
+    [
+        ("all = EvalSet('all', [a, b], metrics=[m])\nsome = all.limit(1)", ["a m", "b m"]),
+        ("some = EvalSet('some', [a])\nall = EvalSet('all', [a, b], metrics=[m])", ["a m", "b m"]),
+        (
+            "x = EvalSet('x', [a], metrics=[m])\ny = EvalSet('y', [a, b], metrics=[n])",
+            ["x:a m", "y:a n", "b n"],
+        ),
+    ],
+)
+def test_a_case_of_several_sets_runs_once_for_each_way_it_is_judged(
+    tmp_path: Path, body: str, kept: list[str]
+) -> None:
+    metrics = "from greenroom.cases import Criterion\nm, n = Criterion('m'), Criterion('n')\n"
+    found = load_cases(module(tmp_path, f"{metrics}a, b = Case('a'), Case('b')\n{body}\n"))
+    judged = [(case, *case.metrics, *found.metrics) for case in found]
+    assert [" ".join([case.id, *map(metric_name, by)]) for case, *by in judged] == kept
 
 
 def test_a_module_without_cases_is_named(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from greenroom.suite.watch import fence_gaps
 if TYPE_CHECKING:
     from greenroom.suite.workers.workplace import Workplace
 
-Cases = EvalSet | Case | Iterable[Case] | str | Path
+Cases = EvalSet | Case | Iterable[Case | EvalSet] | str | Path
 
 
 class Prepared(Struct, frozen=True, kw_only=True):

@@ -270,17 +270,19 @@ class Chosen:
 
     def rerun_commands(self, order: Order, agent: str) -> dict[str, str]:
         """How to run each case alone."""
-        # The names of cases in their modules.
+        # The names of cases in their modules. A set that adds to how its cases run is needed with them.
         names: dict[int, str] = {}
         for source in self.gathered.sources:
             file, _ = split_reference(source.reference)
-            if source.is_data:
+            evalset = source.evalset
+            if source.is_data or evalset.metrics or evalset.usual or evalset.trials > 1:
                 continue
             try:
                 named = list(vars(load_module(file)).items())
             except BadInput:
                 continue
-            names |= {id(v): f"{file}:{name}" for name, v in named if isinstance(v, Case)}
+            own = {id(case) for case in evalset}
+            names |= {id(v): f"{file}:{name}" for name, v in named if id(v) in own}
         return {
             case.id: shlex.join(self._alone(case, order, agent, names)) for case in self.evalset
         }
@@ -290,8 +292,10 @@ class Chosen:
             return order.rerun_words(agent, names[id(case)])
         reference, known = self.gathered.origins[case.id]
         # Without CASES, those in the agent's own file are meant.
-        named = [] if not order.cases and reference == agent else [reference]
-        return order.rerun_words(agent, *named, "--filter", f"id:{known}")
+        if not order.cases and split_reference(reference)[0] == split_reference(agent)[0]:
+            return order.rerun_words(agent, "--filter", f"id:{case.id}")
+        only = case.id if reference == order.cases else known
+        return order.rerun_words(agent, reference, "--filter", f"id:{only}")
 
     def places(self) -> dict[str, CasePlace]:
         """Where each case is from, for reports that point there."""

@@ -135,7 +135,9 @@ class EvalRunner:
         self.user_model = user_model
         self.options = options
 
-    def run(self, cases: EvalSet | Iterable[Case] | Case | str | Path) -> list[EvalResult]:
+    def run(
+        self, cases: EvalSet | Iterable[Case | EvalSet] | Case | str | Path
+    ) -> list[EvalResult]:
         """A result for every trial of every case, in their order."""
         return [EvalResult(result) for result in self.report(cases)]
 
@@ -165,7 +167,7 @@ class EvalRunner:
         case = Case("simulated", query, user=simulator, stop=Stop(max_turns=max_turns), agent=agent)
         return self.run(case)[0]
 
-    def report(self, cases: EvalSet | Iterable[Case] | Case | str | Path) -> Report:
+    def report(self, cases: EvalSet | Iterable[Case | EvalSet] | Case | str | Path) -> Report:
         """The report on these cases."""
         evalset = as_evalset(cases)
         users = [with_user_model(case, self.user_model) for case in evalset]

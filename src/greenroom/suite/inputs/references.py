@@ -5,12 +5,12 @@ import asyncio
 import importlib
 import inspect
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from hashlib import blake2b
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from greenroom.backends.makers import per_case
 from greenroom.cases.files.documents import SUFFIXES
@@ -88,11 +88,19 @@ def split_reference(reference: str) -> tuple[str, str]:
 def _attribute(module: ModuleType, dotted: str, reference: str) -> Any:
     found: Any = module
     for name in dotted.split("."):
-        if not hasattr(found, name):
+        items = _items(found)
+        if name not in items and not hasattr(found, name):
             public = sorted(n for n in vars(module) if not n.startswith("_"))
             raise NotFound(f"{reference!r}: there is no {name!r}. {suggest(name, public)}")
-        found = getattr(found, name)
+        found = items[name] if name in items else getattr(found, name)
     return found
+
+
+def _items(found: object) -> dict[str, Any]:
+    """The items of a list by their numbers; of anything else, none."""
+    if not isinstance(found, list | tuple):
+        return {}
+    return {str(number): item for number, item in enumerate(cast("Iterable[Any]", found))}
 
 
 def load_module(where: str, kind: str = "path") -> ModuleType:

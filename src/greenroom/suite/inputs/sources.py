@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from inspect import isfunction
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct, structs
@@ -24,6 +23,7 @@ from greenroom.models.model import Model
 from greenroom.models.named import as_model
 from greenroom.suite.inputs.criteria import as_config, check_evalset, equipped
 from greenroom.suite.inputs.judge_models import with_named_judges
+from greenroom.suite.inputs.module_sets import named_in, sets_in
 from greenroom.suite.inputs.references import (
     FOLDER_FILES,
     agent_beside,
@@ -56,7 +56,7 @@ class Source(Struct, frozen=True):
     @property
     def is_data(self) -> bool:
         """Whether the cases are from a file of data, not from code."""
-        return bool(self.evalset.shape)
+        return _is_data(split_reference(self.reference)[0])
 
 
 class CaseSource(Struct, frozen=True):
@@ -81,11 +81,11 @@ def gather(reference: str, *, configs: bool = True) -> CaseSource:
     """
     where, ids = split_reference(reference)
     if glob.has_magic(where) and not Path(where).exists():
-        sources = [_source(name, configs) for name in _matching(where)]
+        sources = [one for name in _matching(where) for one in _sources(name, configs)]
         return together(_with_ids(sources, listed_ids(ids), where) if ids else sources)
     if Path(where).is_dir() and where == reference:
         return _of_folder(Path(where), configs)
-    return together([_source(reference, configs)])
+    return together(_sources(reference, configs), id=_stem(where))
 
 
 def check_not_empty(evalset: EvalSet, reference: str) -> None:
@@ -100,22 +100,22 @@ def check_not_empty(evalset: EvalSet, reference: str) -> None:
 def gather_beside(agent: str, *, configs: bool = True) -> CaseSource:
     """All cases of an agent: those in its module, and those in the eval-set files next to it."""
     where, _ = split_reference(agent)
-    module = load_module(where)
-    found = module_cases(module)
-    sources = [Source(where, EvalSet(Path(where).stem or where, found))] if found else []
-    home = getattr(module, "__file__", None)
-    if home is not None:
-        sources += [_source(str(file), configs) for file in _files_beside(Path(home))]
+    sources = _module_sources(where)
+    home = getattr(load_module(where), "__file__", None)
+    files = [] if home is None else [str(file) for file in _files_beside(Path(home))]
+    sources += [_file_source(file, configs) for file in files]
     if not sources:
         raise NotFound(
             f"no cases found in {where}: it defines no Case, list of cases or EvalSet at module "
             f"level, and there is no eval-set file next to it. Add one, or name a file with cases."
         )
-    return together(sources)
+    return together(sources, id="cases" if files else _stem(where))
 
 
-def together(sources: Sequence[Source], passed_by: Sequence[str] = ()) -> CaseSource:
-    """Several sources as one set."""
+def together(
+    sources: Sequence[Source], passed_by: Sequence[str] = (), *, id: str = "cases"
+) -> CaseSource:
+    """Several sources as one set, with this id; one alone keeps its own."""
     # The sets, with a prefix before every id that several of them have.
     counts = Counter(case_id for source in sources for case_id in source.evalset.ids)
     homes = Counter(source.evalset.id for source in sources)
@@ -137,7 +137,7 @@ def together(sources: Sequence[Source], passed_by: Sequence[str] = ()) -> CaseSo
     }
     if len(named) == 1:
         return CaseSource(named[0], sources, origins, passed_by)
-    merged = replace(merge(*named, id="cases"), description="")
+    merged = replace(merge(*named, id=id), description="")
     return CaseSource(merged, sources, origins, passed_by)
 
 
@@ -145,12 +145,13 @@ def together(sources: Sequence[Source], passed_by: Sequence[str] = ()) -> CaseSo
 
 
 def load_cases(reference: str) -> EvalSet:
-    """The cases of `path[:attr]`: a data file, or every Case, list of them or EvalSet of a module.
+    """The cases of `path[:attr]`: a data file, or every Case and EvalSet of a module, listed or not.
 
-    `cases.json:first,second` takes the cases with these ids.
+    `cases.json:first,second` takes the cases with these ids. The only set of a module is returned as it
+    is; of several, each keeps its metrics, and equal ids get their set's id as a prefix.
     """
     where, attr = split_reference(reference)
-    if Path(where).suffix in (*_TEXTS, *_TABLES):
+    if _is_data(where):
         from greenroom.cases.files import read_evalset  # loaded only for data files
 
         read = read_evalset(where)
@@ -161,32 +162,24 @@ def load_cases(reference: str) -> EvalSet:
             raise
         return chosen(found, listed_ids(attr)) if attr else found
     if attr:
-        return as_evalset(load_value(reference), Path(where).stem)
-    cases = module_cases(load_module(where))
-    if not cases:
+        return as_evalset(load_value(reference), _stem(where))
+    sources = _module_sources(where)
+    if not sources:
         raise NotFound(
             f"no cases found in {where}: it defines no Case, list of cases or EvalSet at module "
             f"level. Add one, or name a file with cases."
         )
-    return EvalSet(Path(where).stem, cases)
+    return together(sources, id=_stem(where)).evalset
 
 
-def module_cases(module: ModuleType) -> list[Case]:
-    """Every case of a module once, though it may have several names."""
-    seen: dict[int, Case] = {}
-    for value in list(vars(module).values()):
-        items: list[Any] = []
-        if isinstance(value, Case):
-            items = [value]
-        elif isinstance(value, EvalSet | list | tuple):
-            items = list(cast("Iterable[Any]", value))
-        if all(isinstance(item, Case) for item in items):
-            seen.update((id(case), case) for case in items)
-    return list(seen.values())
+def _module_sources(where: str) -> list[Source]:
+    """Every eval set of a module, and its other cases as one more."""
+    found = sets_in(named_in(load_module(where)), _stem(where))
+    return [Source(f"{where}:{name}" if name else where, one) for name, one in found.items()]
 
 
 def as_evalset(given: object, name: str = "cases") -> EvalSet:
-    """An eval set from one, from cases, from a single case, or from a path."""
+    """An eval set from one, from several, from cases, from a single case, or from a path."""
     if isinstance(given, EvalSet):
         return given
     if isinstance(given, Case):
@@ -194,7 +187,12 @@ def as_evalset(given: object, name: str = "cases") -> EvalSet:
     if isinstance(given, str | Path):
         return load_cases(str(given))
     if isinstance(given, Iterable):
-        return EvalSet(name, list(cast("Iterable[Case]", given)))
+        items = list(cast("Iterable[Case | EvalSet]", given))
+        if not any(isinstance(item, EvalSet) for item in items):
+            return EvalSet(name, cast("list[Case]", items))
+        found = sets_in([(str(number), item) for number, item in enumerate(items)], name)
+        sources = [Source(f"{name}:{number}", one) for number, one in found.items()]
+        return together(sources, id=name).evalset
     raise BadFile(f"{given!r} is neither a case, a list of cases, an EvalSet nor a path to them.")
 
 
@@ -211,11 +209,27 @@ def listed_ids(attr: str) -> list[str]:
     return ids
 
 
-def _source(reference: str, configs: bool) -> Source:
+def _stem(where: str) -> str:
+    """What the cases of a module are called together."""
+    return Path(where).stem or where
+
+
+def _is_data(where: str) -> bool:
+    return Path(where).suffix in (*_TEXTS, *_TABLES)
+
+
+def _sources(reference: str, configs: bool) -> list[Source]:
+    """The sources that a file or `path[:attr]` of Python code holds."""
+    where, attr = split_reference(reference)
+    if _is_data(where):
+        return [_file_source(reference, configs)]
+    # Without a set, the error is that of `load_cases`.
+    found = [] if attr else _module_sources(where)
+    return found or [Source(reference, load_cases(reference))]
+
+
+def _file_source(reference: str, configs: bool) -> Source:
     where, _ = split_reference(reference)
-    path = Path(where)
-    if path.suffix not in (*_TEXTS, *_TABLES):
-        return Source(reference, load_cases(reference))
     try:
         found = load_cases(reference)
     except BadFile as error:
@@ -224,7 +238,7 @@ def _source(reference: str, configs: bool) -> Source:
         raise
     if not configs:
         return Source(where, found)
-    config = path.with_name(_CONFIG)
+    config = Path(where).with_name(_CONFIG)
     judged = equipped(found, {}, as_config(config)) if config.is_file() else found
     check_evalset(where, judged)
     return Source(where, judged, str(config) if config.is_file() else "")
@@ -261,13 +275,13 @@ def _of_folder(folder: Path, configs: bool) -> CaseSource:
     passed_by: list[str] = []
     for file in _data_files(folder):
         if _is_evalset(file):
-            sources.append(_source(str(file), configs))
+            sources.append(_file_source(str(file), configs))
         elif file.name != _CONFIG:
             passed_by.append(str(file))
     if sources:
         return together(sources, passed_by)
     if any((folder / name).is_file() for name in FOLDER_FILES):
-        return together([_source(str(folder), configs)])
+        return together(_sources(str(folder), configs), id=_stem(str(folder)))
     raise NotFound(
         f"no eval sets found in {folder}: none of its files is one. Looked at "
         f"{', '.join((*_TEXTS, *_TABLES))}; tables count if they are called like cases.evalset.csv."

@@ -73,7 +73,7 @@ async def rescore(
     *,
     metrics: Iterable[MetricLike] = (),
     config: "EvalConfig | str | Path | None" = None,
-    cases: EvalSet | Case | Iterable[Case] | str | Path | None = None,
+    cases: EvalSet | Case | Iterable[Case | EvalSet] | str | Path | None = None,
     cache: AnswerCache | str | Path | None = None,
     concurrency: int = CONCURRENCY,
     seconds_per_metric: float | None = None,

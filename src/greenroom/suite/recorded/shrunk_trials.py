@@ -37,7 +37,7 @@ async def shrink_trial(
     agent: Any,
     *,
     trial: int = 1,
-    cases: EvalSet | Case | Iterable[Case] | str | Path | None = None,
+    cases: EvalSet | Case | Iterable[Case | EvalSet] | str | Path | None = None,
     config: "EvalConfig | str | Path | None" = None,
     metrics: Iterable[MetricLike] = (),
     mocks: Mapping[str, Anything] | None = None,
