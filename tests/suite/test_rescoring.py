@@ -9,6 +9,7 @@ from greenroom import Agent, Case, EvalSet, Report, Scripted, evaluate, metric, 
 from greenroom.cases import Expect, Unmeasured
 from greenroom.errors import BadInput
 from greenroom.metrics import contains, judge
+from greenroom.results import compare
 from greenroom.store import Store
 from greenroom.suite.recorded.rescores import rescore
 from greenroom.world.answers import AnswerCache
@@ -58,6 +59,22 @@ async def test_what_the_run_came_to_stays_in_the_store(tmp_path):
     assert statuses(store.report(before.id)) == ["passed"] * 2
     assert len(store.runs()) == 1
     assert found.report.id != before.id
+
+
+async def test_a_rescored_report_compares_with_its_original(tmp_path):
+    mocked = Case(
+        "mocked", says="Hi", mocks={"refund": lambda order: {}}, metrics=[contains("way")]
+    )
+    held = await evaluate(clerk(), [*cases(), mocked], store=tmp_path)
+    stored = Store(tmp_path).report(held.id)
+    for before in (held, stored):
+        after = (await rescore(before, metrics=[contains("refund")])).report
+        before.save(tmp_path / "before.json")
+        after.save(tmp_path / "after.json")
+        files = Report.load(tmp_path / "before.json"), Report.load(tmp_path / "after.json")
+        for pair in ((before, after), (stored, after), files):
+            verdicts = {change.case_id: change.verdict for change in compare(*pair).cases}
+            assert verdicts == dict.fromkeys(("good", "coded", "mocked"), "flipped")
 
 
 async def test_metrics_that_are_code_stay_as_recorded_unless_the_cases_are_given(tmp_path):

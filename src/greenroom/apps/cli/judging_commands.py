@@ -120,8 +120,8 @@ def eval_rescore(
     """Measure an earlier RUN again, without the agent, and show which verdicts flip.
 
     --config gives the criteria. CASES, which may have changed since, give what each case expects and its
-    own metrics; without CASES, the recorded ones are used. The run itself is not changed. Exit code 2 if
-    something could not be measured.
+    own metrics; without CASES, the recorded ones are used. The run itself is not changed. Trials that broke
+    when they were run stay errors. Exit code 2 if another trial could not be measured, or if all of them broke.
     """
     options.loudness(given)
     from greenroom.apps.cli.recorded_results import rescore_run

@@ -185,9 +185,12 @@ class Rescoring:
             return before
         now = await self._judge(before, ledger)
         self.gone |= before.scores.keys() - now.scores.keys()
+        # A case that was not given is the one that ran; its ledger lacks what is code.
+        ran = {} if self.cases is not None else {"asked": before.asked, "asks": before.asks}
         # The ledger stays where it is: a run may be larger than the memory.
         return replace(
             now,
+            **ran,
             trial=before.trial,
             notes=tuple(dict.fromkeys((*before.notes, *now.notes))),
             kept=before.kept,
