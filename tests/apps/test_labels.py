@@ -1,6 +1,7 @@
 """`greenroom labels`: trials drawn from a run, graded in the terminal, and how far people agree."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ from click.testing import CliRunner
 
 from greenroom import Agent, Case, Expect, Scripted, rehearse
 from greenroom.apps.cli import main
+from greenroom.cases import Criterion
+from greenroom.cases.parts import MetricLike
 from greenroom.metrics import contains, metric
 from greenroom.results import LabelSet
 
@@ -132,3 +135,38 @@ def test_grades_of_a_judge_that_has_changed_are_refused():
     refused = calibrated("labels/judge", then.id)
     assert refused.exit_code == 3
     assert "the judge 'judge' has changed since these trials were drawn" in refused.stderr
+
+
+def judged(case: Callable[[int], Case]) -> str:
+    agent = Agent("clerk", model=Scripted(then=lambda request: f"Echo {request.last}"))
+    return rehearse(agent, [case(n) for n in range(24)], store="runs").id
+
+
+ODD = Criterion("contains", options={"texts": ["odd"], "name": "judge"})
+
+
+@pytest.mark.parametrize("own", [contains("odd", name="judge"), ODD])
+def test_a_judge_of_the_cases_is_known_as_one_of_the_run_is(own: MetricLike):
+    says = ("even", "odd")
+    run = judged(lambda n: Case(f"c{n}", says=says[n % 2], metrics=[own]))
+    asked = ("--question", "Is it?", "--metric", "judge", "--store", "runs", "-o", "labels/judge")
+    assert CliRunner().invoke(main, ["labels", "draw", run, *asked]).exit_code == 0
+    labelled("labels/judge")
+    assert "the judge passes 12 of 12" in calibrated("labels/judge", run).stdout
+    agent = Agent("clerk", model=Scripted(then=lambda request: f"Echo {request.last}"))
+    cases = [Case(f"d{n}", says=says[n % 2]) for n in range(24)]
+    same = rehearse(agent, cases, metrics=[own], store="runs").id
+    assert "the judge passes 12 of 12" in calibrated("labels/judge", same).stdout
+    other = judged(lambda n: Case(f"c{n}", says="odd", metrics=[contains("Echo", name="judge")]))
+    refused = calibrated("labels/judge", other)
+    assert "the judge 'judge' has changed since these trials were drawn" in refused.stderr
+    without = judged(lambda n: Case(f"c{n}", says="odd", metrics=[contains("Echo", name="else")]))
+    assert "this run has no metric 'judge'" in calibrated("labels/judge", without).stderr
+
+
+def test_an_expectation_can_be_calibrated_like_a_judge():
+    asked = ("--metric", "expected_contains", "--question", "Is it?", "--store", "runs")
+    words = ["labels", "draw", "2", *asked, "-o", "labels/expected"]
+    assert CliRunner().invoke(main, words).exit_code == 0
+    labelled("labels/expected")
+    assert "the judge passes 11 of 11" in calibrated("labels/expected", "2").stdout

@@ -115,12 +115,12 @@ def test_a_judge_that_says_nothing_is_no_judge(tmp_path: Path) -> None:
 def test_a_changed_judge_is_another_one(tmp_path: Path) -> None:
     good, by_judge = "+-" * 20, "+-" * 12 + "--" * 8
     labels = drawn(tmp_path, good, by_judge, "a" * 24 + "b" * 16)
-    assert Calibration.of(labels, {JUDGE: "a", "length": "x"}).passed == (12, 12)
+    assert Calibration.of(labels, {(JUDGE, "a"), ("length", "x")}).passed == (12, 12)
     assert Calibration.of(labels).passed == (12, 20)
     with pytest.raises(BadInput, match="'polite' has changed since these trials were drawn"):
-        Calibration.of(labels, {JUDGE: "c"})
+        Calibration.of(labels, {(JUDGE, "c")})
     with pytest.raises(BadInput, match="no metric 'polite'"):
-        Calibration.of(labels, {"length": "x"})
+        Calibration.of(labels, {("length", "x")})
 
 
 @pytest.mark.parametrize("passed", [0, 50])

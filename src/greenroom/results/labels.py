@@ -262,7 +262,7 @@ class Drawn(Struct, frozen=True):
     run: str
     result: CaseResult
     judges: Mapping[str, str]
-    """The digests of the run's metrics."""
+    """The digests of the metrics that measured it, by name."""
 
 
 def draw_labels(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from greenroom.suite.mutation.score import mutation_score
     from greenroom.suite.options import Options
+    from greenroom.suite.recorded.judges import run_judges
     from greenroom.suite.recorded.rescores import Rescored, rescore
     from greenroom.suite.recorded.shrunk_trials import shrink_trial
     from greenroom.suite.recorded.trace_scores import score_traces
@@ -46,6 +47,7 @@ __all__ = [
     "mutation_score",
     "rehearse",
     "rescore",
+    "run_judges",
     "score",
     "score_traces",
     "shrink_trial",
@@ -66,6 +68,7 @@ __getattr__, __dir__ = lazy(
         "mutation.mutation_results": "MutantResult MutationEstimate MutationScore",
         "mutation.score": "mutation_score",
         "options": "Options",
+        "recorded.judges": "run_judges",
         "recorded.rescores": "Rescored rescore",
         "recorded.shrunk_trials": "shrink_trial",
         "recorded.trace_scores": "score_traces",

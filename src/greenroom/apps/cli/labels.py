@@ -25,6 +25,7 @@ from greenroom.results.statistics.calibration import Calibration, judged_tallies
 from greenroom.results.statistics.intervals import Interval, of_cases
 from greenroom.results.text import number_of
 from greenroom.store import Store
+from greenroom.suite.recorded.judges import run_judges, trial_judges
 
 
 def draw(
@@ -39,7 +40,7 @@ def draw(
 ) -> int:
     """Write a new label set."""
     with telling(verbose):
-        trials = _trials(open_store(store), runs)
+        trials = _trials(open_store(store), runs, metric)
         found = draw_labels(
             output, trials, question=question, metric=metric, count=count, seed=seed
         )
@@ -51,11 +52,14 @@ def draw(
     return PASSED
 
 
-def _trials(store: Store, runs: Sequence[str]) -> Iterator[Drawn]:
+def _trials(store: Store, runs: Sequence[str], metric: str) -> Iterator[Drawn]:
     for given in runs:
         run = store.run(given)
+        judges: dict[str, dict[str, str]] = {}
         for _, result in store.results(run.id):
-            yield Drawn(run.id, result, run.plan.metrics)
+            if metric and result.kept is not None and result.case_id not in judges:
+                judges[result.case_id] = trial_judges(result, run.plan)
+            yield Drawn(run.id, result, judges.get(result.case_id, {}))
 
 
 def grade(folder: str, rater: str, verbose: bool) -> int:
@@ -118,8 +122,9 @@ def calibrate(folder: str, runs: Sequence[str], store: str, as_json: bool, verbo
         found: list[Json] = []
         for given in runs:
             run = place.run(given)
-            known = Calibration.of(labels, run.plan.metrics)
             report = place.report(run.id)
+            judges = run_judges(report, run.plan) if labels.settings.metric else None
+            known = Calibration.of(labels, judges)
             tallies = judged_tallies(report, known.metric)
             left = len(report.results) - sum(measured for _, measured in tallies)
             by_judge, by_people = of_cases(tallies), known.corrected(tallies)

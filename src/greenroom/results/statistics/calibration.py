@@ -4,7 +4,7 @@ A judge that passes a tenth of what people would fail makes every pass rate look
 often it errs is known only from a few graded trials, so the interval includes that uncertainty too.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import sqrt
 
 from msgspec import Struct
@@ -32,11 +32,14 @@ class Calibration(Struct, frozen=True):
     metric: str = ""
 
     @classmethod
-    def of(cls, labels: LabelSet, judges: Mapping[str, str] | None = None) -> "Calibration":
+    def of(
+        cls, labels: LabelSet, judges: Collection[tuple[str, str]] | None = None
+    ) -> "Calibration":
         """The calibration of a judge from the grades of a label set.
 
-        `judges` are the digests of a run's metrics, from its plan. Grades of another judge are left
-        out, and BadInput is raised if no others are left: they say nothing about this one.
+        `judges` are the names and digests of a run's metrics, as `greenroom.suite.run_judges` finds them.
+        Grades of another judge are left out, and BadInput is raised if no others are left: they say nothing
+        about this one.
         """
         items = _of_this_judge(labels, judges)
         said = _by_people(labels)
@@ -127,11 +130,13 @@ def _counted(tally: Tally) -> Tally:
     return tally
 
 
-def _of_this_judge(labels: LabelSet, judges: Mapping[str, str] | None) -> Mapping[str, Item]:
+def _of_this_judge(
+    labels: LabelSet, judges: Collection[tuple[str, str]] | None
+) -> Mapping[str, Item]:
     metric = labels.settings.metric
     if judges is None or not metric:
         return labels.items
-    now = {digest for name, digest in judges.items() if metric in (name, family(name))}
+    now = {digest for name, digest in judges if metric in (name, family(name))}
     if not now:
         raise BadInput(f"this run has no metric {metric!r}, which these grades are about.")
     found = {name: item for name, item in labels.items.items() if item.judge in now}

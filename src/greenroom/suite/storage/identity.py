@@ -29,7 +29,7 @@ def plan_of(
         evalset_id=evalset.id,
         agent=agent if isinstance(agent, str) else str(getattr(agent, "name", "") or ""),
         digest="" if backend is None else backend.digest,
-        metrics={metric.name: _digest(metric_data(metric)) for metric in metrics},
+        metrics={metric.name: metric_digest(metric) for metric in metrics},
         cases=len(evalset),
         trials=evalset.trials,
         reference=agent if isinstance(agent, str) else GIVEN_AS.get(),
@@ -54,10 +54,16 @@ def case_identity(case: Case) -> tuple[str, bool]:
 def set_digest(cases: Iterable[tuple[str, bool]]) -> str:
     """Changes with any of these identities, whatever their order; empty where one is not certain."""
     found = sorted(cases)
-    return _digest([digest for digest, _ in found]) if all(known for _, known in found) else ""
+    return data_digest([digest for digest, _ in found]) if all(known for _, known in found) else ""
 
 
-def _digest(data: object) -> str:
+def metric_digest(metric: Metric) -> str:
+    """Changes with what a metric is made of: its options, its prompt, its model's name, its code."""
+    return data_digest(metric_data(metric))
+
+
+def data_digest(data: object) -> str:
+    """Changes whenever this JSON does."""
     return _digest_of(json_of(data, repr))
 
 
