@@ -37,7 +37,7 @@ GreenroomError
     │   ├── NoCandidate         a choice of models has none to ask: nothing fits, or its budget is spent
     │   ├── ModelTimedOut       no reply within the model's time limit
     │   ├── CircuitOpen         it failed too often, and is not asked for a while
-    │   └── GarbledReply        a reply that cannot be read: broken JSON, or nothing at all
+    │   └── GarbledReply        a reply that cannot be read or is impossible: broken JSON, -5 tokens
     ├── MockBroke               a mock raised, ran out of answers, or has none for these arguments
     ├── FailedBefore            an error from before the trial was interrupted, under its original name
     ├── InDoubt                 a live tool was interrupted between its call and its return
@@ -383,10 +383,10 @@ class ModelTimedOut(ModelBroke):
 
 
 class GarbledReply(ModelBroke):
-    """A model's reply cannot be read.
+    """A model's reply cannot be read, or says something impossible of its tokens or cost.
 
     The reply is shown in the message as far as it can be. If it happens often, ask for less structure or
-    a stronger model.
+    a stronger model; if your own model counts wrongly, mend its `ModelReply`.
     """
 
 

@@ -13,6 +13,7 @@ from greenroom.ledger.plain import Json
 from greenroom.models.model import Model, ModelReply, ModelRequest, OnDelta, model_name
 from greenroom.models.named import as_model
 from greenroom.models.prices import Price, price_of
+from greenroom.models.replies import checked_reply
 from greenroom.models.standing import Chooser
 
 When = Callable[[ModelRequest], bool]
@@ -123,7 +124,8 @@ class Chosen:
     async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
         """The model's answer, with the candidate's price."""
         # A script counts its own answers, not those of the candidates next to it.
-        reply = await self.candidate.model.respond(replace(request, n=self.n), on_delta)
+        given = await self.candidate.model.respond(replace(request, n=self.n), on_delta)
+        reply = checked_reply(given, self.name)
         price, used = self.candidate.own_price, reply.usage
         if price is None or used is None:
             return reply

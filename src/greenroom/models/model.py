@@ -72,7 +72,7 @@ class ModelRequest(Struct, frozen=True):
 
 
 class ModelReply(Struct, frozen=True):
-    """A model's answer; a cost of None means that no price is known."""
+    """A model's answer; None as its usage or cost, or as a direction of its usage, means that it is unknown."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()

@@ -12,6 +12,7 @@ from greenroom.ledger.events import ModelCalled
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta, ToolSpec
+from greenroom.models.replies import checked_reply
 from greenroom.world.world import World
 
 
@@ -24,7 +25,8 @@ def in_place(world: World, request: ModelRequest, respond: ModelBody) -> ModelBo
     number = before.index(mine) if mine in before else len(before)
 
     async def body(asked: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
-        return _with_answer_tool(await respond(replace(asked, n=number), on_delta), asked)
+        reply = checked_reply(await respond(replace(asked, n=number), on_delta), asked.model)
+        return _with_answer_tool(reply, asked)
 
     return body
 

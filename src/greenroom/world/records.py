@@ -27,6 +27,7 @@ from greenroom.ledger.origin import words_of
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import JSON_TYPES, Json, as_object, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.models.replies import checked_reply
 from greenroom.world.call_context import asking, placed
 from greenroom.world.captures import captured
 from greenroom.world.choices import chosen
@@ -103,6 +104,7 @@ async def answer_model(
         pieces = None if on_delta is None else Delivery(on_delta)
         try:
             reply, begun = await ask_in_turn(world, request, body, pieces, source)
+            reply = checked_reply(reply, request.model)
             if pieces is not None:
                 await pieces.finish()
         except Exception as error:
@@ -162,7 +164,7 @@ def record_reply(
         ModelReplied(
             **_about(request),
             model=reply.model or request.model,
-            text=reply.text or "",
+            text=reply.text,
             calls=reply.calls,
             usage=reply.usage,
             cost=reply.cost,
@@ -174,7 +176,7 @@ def record_reply(
             partial=reply.partial,
         )
     )
-    if event.text != (reply.text or "") or event.calls != reply.calls:
+    if event.text != reply.text or event.calls != reply.calls:
         return replace(reply, text=event.text, calls=event.calls)
     return reply
 

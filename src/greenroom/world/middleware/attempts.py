@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from greenroom.errors import MiddlewareFailed
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.models.replies import checked_reply
 from greenroom.world.call_context import asking
 from greenroom.world.middleware.current import outside_hooks
 from greenroom.world.middleware.names import name_of
@@ -39,7 +40,7 @@ class Attempts:
                 )
             # What the model does in turn does not count as work of a hook.
             with self._opening(), asking(), outside_hooks():
-                return await self._body(asked, on_delta)
+                return checked_reply(await self._body(asked, on_delta), asked.model)
 
         ask: Ask = innermost
         for member, hook in reversed(self._hooks.listeners("around_attempt")):

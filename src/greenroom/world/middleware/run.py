@@ -8,13 +8,20 @@ from typing import Any, Literal, TypeVar
 
 from msgspec.structs import replace
 
-from greenroom.errors import GreenroomError, HookRefused, MiddlewareFailed, ModelBroke
+from greenroom.errors import (
+    GarbledReply,
+    GreenroomError,
+    HookRefused,
+    MiddlewareFailed,
+    ModelBroke,
+)
 from greenroom.ledger.changes import WithStateChange, unwrapped
 from greenroom.ledger.events import Event, Noted, Source
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta, send_piece
+from greenroom.models.replies import checked_reply
 from greenroom.world.middleware.attempts import Attempts, Opening
 from greenroom.world.middleware.current import Run, run_var
 from greenroom.world.middleware.names import failed, name_of
@@ -272,9 +279,14 @@ class RunMiddleware:
             paid = real[0]
             model = answer.model or paid.model
             kept = {"usage": paid.usage, "cost": paid.cost, "prices": paid.prices}
-            return replace(answer, model=model, **kept)
-        usage = Usage() if answer.usage is None else answer.usage
-        return replace(answer, usage=usage, cost=answer.cost or 0.0)
+            answer = replace(answer, model=model, **kept)
+        else:
+            usage = Usage() if answer.usage is None else answer.usage
+            answer = replace(answer, usage=usage, cost=answer.cost or 0.0)
+        try:
+            return checked_reply(answer, giver=f"middleware {name_of(member)!r} in {hook}")
+        except GarbledReply as error:
+            raise MiddlewareFailed(str(error)) from None
 
     # Tools
 

@@ -37,6 +37,7 @@ from greenroom.ledger.events import ModelReplied, NodeFailed, NodeStarted, ToolF
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json
 from greenroom.models.model import model_name
+from greenroom.models.replies import checked_reply
 from greenroom.world.records import given_again, record_reply
 
 Ask = Callable[..., AsyncGenerator[Any, None]]
@@ -171,6 +172,7 @@ async def _take_reply(visit: Visit, run: AgentRun, event: Event) -> bool:
     if replied is None:
         # A plug-in, a callback or a mock has answered instead of the model.
         assert turn.asked is not None
+        seen = checked_reply(seen, turn.asked.model)
         record_reply(visit.world, turn.asked, seen, "mock", 0.0)
     elif content == response_of(given_again(replied)).content:
         visit.world.record(replied)

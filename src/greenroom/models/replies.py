@@ -1,0 +1,112 @@
+"""The border to models: what a reply says is checked once, here, before anything relies on it."""
+
+from contextlib import suppress
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any, Final, cast
+
+from msgspec.structs import replace
+
+from greenroom.errors import BadValue, GarbledReply
+from greenroom.ledger.attachments import Attachment
+from greenroom.ledger.messages import ToolCall, Usage
+from greenroom.ledger.plain import as_object, plain
+from greenroom.models.model import ModelReply
+
+# More tokens, or USD, than one reply can take: sums of them stay exact and finite.
+_MOST: Final = 10**12
+
+
+class _Impossible(Exception):
+    """What a reply says, and what it could say instead."""
+
+    def __init__(self, what: str, given: object, wanted: str) -> None:
+        shown = repr(given)
+        shown = shown if len(shown) <= 80 else f"{shown[:79]}…"
+        super().__init__(f"{what}{shown}, which is impossible. Give {wanted}.")
+
+
+def checked_reply(reply: object, model: str = "", *, giver: str = "") -> ModelReply:
+    """The reply, if it can be recorded and added up; else GarbledReply, which names the model or other giver.
+
+    What it does not know stays unknown: usage with one direction of None is None.
+    """
+    try:
+        if not isinstance(reply, ModelReply):
+            raise _Impossible("", reply, "a ModelReply")
+        found = {
+            "text": _words(reply.text, "text"),
+            "calls": _calls(reply.calls),
+            "usage": _usage(reply.usage),
+            "cost": _cost(reply.cost),
+            "prices": _words(reply.prices, "prices"),
+            "model": _words(reply.model, "model"),
+            "attachments": _items(reply.attachments, Attachment, "attachments"),
+            "partial": bool(reply.partial),
+        }
+    except _Impossible as error:
+        raise GarbledReply(f"{giver or f'the model {model!r}'} replied {error}") from None
+    changed = {name: value for name, value in found.items() if value is not getattr(reply, name)}
+    return replace(reply, **changed) if changed else reply
+
+
+def _words(given: Any, field: str) -> str:
+    if given is None or type(given) is str:
+        return given or ""
+    if isinstance(given, str):
+        return str.__str__(given)  # the string of a subclass
+    raise _Impossible(f"{field}=", given, "a string")
+
+
+def _calls(given: Any) -> tuple[ToolCall, ...]:
+    calls = _items(given, ToolCall, "calls")
+    for call in calls:
+        if not isinstance(call.tool, str) or not isinstance(call.id, str):
+            raise _Impossible("calls=", given, "calls whose `tool` and `id` are strings")
+        try:
+            as_object(plain(call.args, "arguments"), "arguments")
+        except BadValue:
+            wanted = "an object of JSON values"
+            raise _Impossible(f"a call of {call.tool!r} with ", call.args, wanted) from None
+    return calls
+
+
+def _items(given: Any, kind: type, field: str) -> tuple[Any, ...]:
+    if given is None:
+        return ()
+    items = tuple(cast("list[Any]", given)) if isinstance(given, tuple | list) else (given,)
+    if all(isinstance(item, kind) for item in items):
+        return items
+    raise _Impossible(f"{field}=", items, f"a sequence of {kind.__name__}")
+
+
+def _usage(given: Any) -> Usage | None:
+    if given is None:
+        return None
+    if not isinstance(given, Usage):
+        raise _Impossible("usage=", given, "Usage(input, output), or None if it is unknown")
+    read, wrote = _count(given.input, given), _count(given.output, given)
+    if read is None or wrote is None:
+        return None
+    return given if read is given.input and wrote is given.output else Usage(read, wrote)
+
+
+def _count(tokens: Any, given: Usage) -> int | None:
+    if tokens is None:
+        return None
+    if type(tokens) not in (int, bool) and isinstance(tokens, Integral):
+        tokens = int(tokens)  # of numpy, say
+    if type(tokens) is int and 0 <= tokens <= _MOST:
+        return tokens
+    raise _Impossible("usage=", given, "whole numbers from 0, or None if they are unknown")
+
+
+def _cost(given: Any) -> float | None:
+    if given is None or (type(given) is float and 0.0 <= given <= _MOST):
+        return given
+    if type(given) is not bool and isinstance(given, Real | Decimal):
+        with suppress(ValueError, OverflowError):
+            number = float(given)
+            if 0.0 <= number <= _MOST:
+                return number
+    raise _Impossible("cost=", given, "USD as a number from 0, or None if it is unknown")
