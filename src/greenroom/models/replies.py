@@ -50,6 +50,17 @@ def checked_reply(reply: object, model: str = "", *, giver: str = "") -> ModelRe
     return replace(reply, **changed) if changed else reply
 
 
+def with_usage(reply: ModelReply, read: int | None, wrote: int | None) -> ModelReply:
+    """The reply with the tokens that a library counted; unknown if it did not count both directions.
+
+    Most write 0 where a provider did not count. But no model answers what it has not read, or says
+    something without writing a token.
+    """
+    if not read or (not wrote and (reply.text or reply.calls or reply.attachments)):
+        return reply
+    return replace(reply, usage=Usage(read, wrote or 0))
+
+
 def _words(given: Any, field: str) -> str:
     if given is None or type(given) is str:
         return given or ""

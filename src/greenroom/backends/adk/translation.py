@@ -12,9 +12,10 @@ from greenroom.backends.attached import with_references
 from greenroom.backends.foreign import Spec, jsonable
 from greenroom.ledger.attachments import Attachment, message_value
 from greenroom.ledger.blobs import given_blob
-from greenroom.ledger.messages import Message, Role, ToolCall, Usage
+from greenroom.ledger.messages import Message, Role, ToolCall
 from greenroom.ledger.plain import Json, as_object, as_text, plain
 from greenroom.models.model import ModelReply, ModelRequest
+from greenroom.models.replies import with_usage
 
 _ANSWER = "set_model_response"
 """The tool by which the framework is given data, where an agent has tools and an output schema."""
@@ -45,19 +46,22 @@ def request_of(request: LlmRequest, agent: str) -> ModelRequest:
 def reply_of(response: LlmResponse, model: str) -> ModelReply:
     """A model's response, as ours; its price is unknown."""
     text, calls = _said(_parts(response.content))
-    used, usage = response.usage_metadata, None
-    if used is not None:
-        thoughts = getattr(used, "thoughts_token_count", 0) or 0
-        usage = Usage(used.prompt_token_count or 0, (used.candidates_token_count or 0) + thoughts)
     is_cut = response.finish_reason == types.FinishReason.MAX_TOKENS
-    return ModelReply(
+    reply = ModelReply(
         text=text,
         calls=calls,
-        usage=usage,
         model=response.model_version or model,
         attachments=attached_to(response.content),
         partial=is_cut or bool(response.interrupted),
     )
+    used = response.usage_metadata
+    if used is None:
+        return reply
+    written = used.candidates_token_count
+    # A reply of thoughts alone has no candidate, and so none that was counted.
+    if written is not None or not (text or calls or reply.attachments):
+        written = (written or 0) + (getattr(used, "thoughts_token_count", 0) or 0)
+    return with_usage(reply, used.prompt_token_count, written)
 
 
 def response_of(reply: ModelReply) -> LlmResponse:

@@ -23,9 +23,10 @@ from greenroom.backends.attached import content_attachments
 from greenroom.backends.foreign import Spec, jsonable
 from greenroom.ledger.attachments import Attachment
 from greenroom.ledger.events import ModelReplied
-from greenroom.ledger.messages import Message, Role, ToolCall, Usage
+from greenroom.ledger.messages import Message, Role, ToolCall
 from greenroom.ledger.plain import Json, as_object, plain
 from greenroom.models.model import ModelReply, ModelRequest
+from greenroom.models.replies import with_usage
 
 _ROLES: dict[str, Role] = {
     "ai": "assistant",
@@ -72,15 +73,15 @@ def provider_tools(options: dict[str, Any]) -> list[str]:
 
 def reply_of(message: BaseMessage) -> ModelReply:
     """A model's message, as ours; its price is unknown."""
-    used: Any = getattr(message, "usage_metadata", None)
-    return ModelReply(
+    reply = ModelReply(
         text=str(message.text),
         calls=_calls(message),
-        usage=Usage(used["input_tokens"], used["output_tokens"]) if used else None,
         model=str(message.response_metadata.get("model_name") or ""),
         attachments=content_attachments(message.content),
         partial=message.response_metadata.get("finish_reason") in _CUT,
     )
+    used: dict[str, Any] = getattr(message, "usage_metadata", None) or {}
+    return with_usage(reply, used.get("input_tokens"), used.get("output_tokens"))
 
 
 def message_of(reply: ModelReply | ModelReplied) -> AIMessage:

@@ -33,6 +33,7 @@ from greenroom.ledger.messages import Message, Role, ToolCall
 from greenroom.ledger.messages import Usage as Tokens
 from greenroom.ledger.plain import Json, as_object
 from greenroom.models.model import ModelReply, ModelRequest
+from greenroom.models.replies import with_usage
 
 _SOUNDS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 _ROLES: dict[str, Role] = {"assistant": "assistant", "system": "system", "developer": "system"}
@@ -66,9 +67,7 @@ def request_of(
 
 def reply_of(response: ModelResponse) -> ModelReply:
     """A model's response, as ours; its price is unknown."""
-    used = response.usage
-    known = used.input_tokens or used.output_tokens
-    return ModelReply(
+    reply = ModelReply(
         text="".join([_said(item) for item in response.output]),
         calls=tuple(
             [
@@ -77,8 +76,8 @@ def reply_of(response: ModelResponse) -> ModelReply:
                 if _kind(item) == "function_call" and isinstance(item, ResponseFunctionToolCall)
             ]
         ),
-        usage=Tokens(used.input_tokens, used.output_tokens) if known else None,
     )
+    return with_usage(reply, response.usage.input_tokens, response.usage.output_tokens)
 
 
 def response_of(reply: ModelReply, id: str) -> ModelResponse:

@@ -34,6 +34,7 @@ from greenroom.ledger.blobs import given_blob
 from greenroom.ledger.messages import Message, ToolCall, Usage
 from greenroom.ledger.plain import Json, as_object, plain
 from greenroom.models.model import ModelReply, ModelRequest
+from greenroom.models.replies import with_usage
 
 
 def request_of(
@@ -64,17 +65,15 @@ def request_of(
 
 def reply_of(response: ModelResponse) -> ModelReply:
     """A model's response, as ours; its price is unknown."""
-    used = response.usage
-    is_known = used.input_tokens or used.output_tokens or used.has_values()
     text, calls = _said(response)
-    return ModelReply(
+    reply = ModelReply(
         text=text,
         calls=calls,
-        usage=Usage(used.input_tokens, used.output_tokens) if is_known else None,
         model=response.model_name or "",
         attachments=_attached(response.files),
         partial=response.finish_reason == "length",
     )
+    return with_usage(reply, response.usage.input_tokens, response.usage.output_tokens)
 
 
 def response_of(reply: ModelReply) -> ModelResponse:

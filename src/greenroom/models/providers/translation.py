@@ -35,9 +35,10 @@ from greenroom.errors import (
     RequestRefused,
 )
 from greenroom.ledger.blobs import given_blob
-from greenroom.ledger.messages import Message, ToolCall, Usage
+from greenroom.ledger.messages import Message, ToolCall
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.models.providers.model import ProviderModel
+from greenroom.models.replies import with_usage
 
 _FENCED: Final = re.compile(r"\s*```[\w-]*\n(?P<inside>.*?)\n?```\s*", re.DOTALL)
 
@@ -117,9 +118,7 @@ def reply_of(model: ProviderModel, response: theirs.ModelResponse, *, prompted: 
     if prompted and (fenced := _FENCED.fullmatch(text)):
         # Models wrap JSON in a Markdown fence when they are asked for it in words.
         text = fenced["inside"]
-    used = response.usage
-    known = used.has_values() and not used.unmeasured_requests
-    return ModelReply(
+    reply = ModelReply(
         text=text,
         # Arguments that are not JSON stay visible under a special name: the agent's tool refuses them and
         # its model sees that, as in production.
@@ -127,11 +126,14 @@ def reply_of(model: ProviderModel, response: theirs.ModelResponse, *, prompted: 
             ToolCall(part.tool_name, part.args_as_dict(), part.tool_call_id)
             for part in response.tool_calls
         ),
-        usage=Usage(used.input_tokens, used.output_tokens) if known else None,
         model=f"{model.provider.name}:{response.model_name or model.called}",
         attachments=tuple(given_blob(file.data, file.media_type) for file in response.files),
         partial=response.finish_reason == "length",
     )
+    used = response.usage
+    if used.unmeasured_requests:
+        return reply
+    return with_usage(reply, used.input_tokens, used.output_tokens)
 
 
 def _asked(message: Message) -> theirs.ModelRequestPart:
