@@ -12,9 +12,9 @@ from backends.keyed_agents import ASKED, FRAMEWORKS, Forecast, get_weather
 from greenroom import Agent, Case, Expect, Scripted, Turn, call, rehearse, simulate
 from greenroom.backends.http import http_agent
 from greenroom.errors import BadAgent, BadCase, BadInput
-from greenroom.ledger import responses, tool_calls
+from greenroom.ledger import responses, said, tool_calls
 from greenroom.ledger.events import InvocationEnded, ModelReplied
-from greenroom.metrics import called
+from greenroom.metrics import called, judge, tone
 from greenroom.models import provider_model
 
 LINES = (call("get_weather", city="Paris"), "It is 21 degrees.")
@@ -51,6 +51,19 @@ def test_a_script_answers_for_the_agent_and_its_own_model_is_never_asked(
     assert report.models == {"scripted": 2}
     assert report["paris"].cost == 0.0
     assert not ASKED
+
+
+@every_framework
+def test_what_is_said_beside_a_call_counts_as_said(build: Callable[..., Any]) -> None:
+    model = Scripted(["The code is 4711, but wait.", LINES[0]], LINES[1])
+    judged = Scripted(then=lambda asked: {"reasoning": "So.", "verdict": "4711" in asked.last})
+    metrics = [tone(["4711"], threshold=1.0), judge("heard", "?", model=judged)]
+    case = Case("paris", says="Paris?", mocks={"get_weather": {"celsius": 21}}, metrics=metrics)
+    [result] = rehearse(build(), [case], model=model).results
+    assert result.scores["tone"].reason == "said '4711'"
+    assert result.scores["heard"].passed
+    assert said(result.ledger) == ["The code is 4711, but wait.", "It is 21 degrees."]
+    assert result.responses == responses(result.ledger) == ["It is 21 degrees."]
 
 
 @every_framework

@@ -14,6 +14,7 @@ from greenroom.ledger import (
     RunEnded,
     RunStarted,
     StateChanged,
+    ToolCall,
     ToolCalled,
     ToolReturned,
     Usage,
@@ -45,6 +46,12 @@ def tool(name: str, /, result: Any = "ok", **args: Any) -> list[Event]:
         ToolCalled(call_id=call_id, tool=name, args=args),
         ToolReturned(call_id=call_id, tool=name, value=result, source="mock"),
     ]
+
+
+def beside(text: str, name: str, /, result: Any = "ok", **args: Any) -> list[Event]:
+    """A model's words beside a call, and the call."""
+    called, returned = tool(name, result, **args)
+    return [ModelReplied(text=text, calls=(ToolCall(name, args),)), called, returned]
 
 
 def replied(cost: float | None = 0.0, usage: Usage | None = TOKENS) -> list[Event]:

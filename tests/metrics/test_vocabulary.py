@@ -1,4 +1,4 @@
-"""`keywords` wants whole words in the last response; `tone` counts negative ones in all of them."""
+"""`keywords` wants whole words in the last response; `tone` counts negative ones in all that was said."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ import pytest
 from greenroom import score
 from greenroom.cases import Case, Unmeasured
 from greenroom.errors import BadMetric
-from greenroom.ledger import Ledger
+from greenroom.ledger import Event, Ledger, ModelReplied
 from greenroom.metrics import contains, keywords, tone
-from metrics.runs import agent, run, user
+from metrics.runs import agent, beside, run, user
 
 REFUND = run(
     user("Hi"), agent("Your Refund goes to the\n credit card; I prefer C++ and re-fundable.")
@@ -112,6 +112,19 @@ async def test_the_tone_falls_by_a_tenth_for_every_listed_word_once():
 async def test_a_friendly_agent_has_the_full_tone():
     found = await outcome(tone())
     assert (found.value, found.passed, found.evidence) == (1.0, True, [])
+
+
+async def test_the_tone_is_that_of_words_beside_tool_calls_too():
+    for last in ([], agent(" "), agent("Done.")):
+        ledger = run(user("Hi"), beside("Sorry, I look.", "look"), last)
+        found = await outcome(tone(["sorry"], threshold=1.0), ledger)
+        assert (found.value, found.passed, found.evidence) == (0.9, False, ["Sorry, I look."])
+
+
+async def test_words_of_models_that_reach_nobody_have_no_tone():
+    inner: list[Event] = [ModelReplied(text="Sorry, says the planner.")]
+    found = await outcome(tone(), run(user("Hi"), inner, agent("Done.")))
+    assert (found.value, found.reason) == (1.0, "said none of the listed words")
 
 
 async def test_the_tone_never_falls_below_zero():

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from copy import deepcopy
 from itertools import pairwise
 from operator import attrgetter
+from typing import TypeGuard
 
 from msgspec import Struct, structs
 
@@ -125,19 +126,31 @@ def turns(ledger: Ledger) -> int:
     return len(ledger.index_of().rounds)
 
 
-def messages(ledger: Ledger, voice: Voice = "agent") -> list[Message]:
-    """The conversation as its two sides heard it."""
+def messages(
+    ledger: Ledger, voice: Voice = "agent", *, beside_calls: bool = False
+) -> list[Message]:
+    """The conversation as its two sides heard it; with `beside_calls` also what models said beside tool calls."""
     found: list[Message] = []
+    on_the_way: Message | None = None
     for event in ledger:
         if event.voice != voice:
             continue
         if isinstance(event, UserSaid):
             found.append(Message("user", event.text, attachments=event.attachments))
         elif isinstance(event, AgentSaid):
+            if on_the_way is not None and found[-1] is on_the_way and on_the_way.text == event.text:
+                found.pop()  # it is the response itself
             found.append(Message("assistant", event.text, attachments=event.attachments))
         elif isinstance(event, Answered):
             found += [_answer(a.value) for a in event.answers if not a.tool]
+        elif beside_calls and _is_beside_a_call(event):
+            on_the_way = Message("assistant", event.text, attachments=event.attachments)
+            found.append(on_the_way)
     return found
+
+
+def _is_beside_a_call(event: Event) -> TypeGuard[ModelReplied]:
+    return isinstance(event, ModelReplied) and bool(event.calls and event.text.strip())
 
 
 def _answer(value: Json) -> Message:
@@ -167,8 +180,17 @@ def _attached(event: Event) -> tuple[Attachment, ...]:
 
 
 def responses(ledger: Ledger) -> list[str]:
-    """What the agent said to the user, in order."""
+    """The agent's answers to the user, in order; what it said on the way to them is in `said`."""
     return [event.text for event in ledger.of(AgentSaid)]
+
+
+def said(ledger: Ledger) -> list[str]:
+    """Everything the agent said, in order: its responses, and what its models said beside tool calls.
+
+    Chats and frameworks show both to the user.
+    """
+    spoken = messages(ledger, beside_calls=True)
+    return [message.text for message in spoken if message.role == "assistant"]
 
 
 def response(ledger: Ledger) -> str | None:

@@ -147,7 +147,7 @@ def goals_of(case: Case) -> list[str]:
 
 def _quotable(ledger: Ledger) -> list[str]:
     """The strings that may be quoted: the agent's words, and its tools' answers."""
-    texts = list(questions.responses(ledger))
+    texts = questions.said(ledger)
     for call in questions.tool_calls(ledger):
         # A judge sees indented JSON, and may quote it indented or compact.
         texts += [json.dumps(call.result, ensure_ascii=False, indent=space) for space in (1, None)]

@@ -4,7 +4,7 @@
     ledger                the Ledger of the trial
     world                 where a model can be asked (`await world.call_model(...)`)
     response              the agent's last words; also actual_response, final_response, output
-    responses             everything the agent said to the user, in order
+    responses             the agent's answers to the user, in order
     messages              the conversation; also conversation, history
     tool_calls            the tool calls in order, each with its result (CallRecord);
                           also trajectory, tool_trajectory

@@ -10,7 +10,7 @@ from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.cases.words import is_whole
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.questions import responses
+from greenroom.ledger.questions import said
 from greenroom.metrics.builtin import (
     QuickMetric,
     checked_switch,
@@ -78,7 +78,7 @@ def keywords(
 
 
 class Tone(QuickMetric, frozen=True, kw_only=True):
-    """Looks for negative words in everything the agent said."""
+    """Looks for words in everything the agent said."""
 
     needs: ClassVar[Needs] = WORDS
     negative_words: tuple[str, ...]
@@ -87,16 +87,18 @@ class Tone(QuickMetric, frozen=True, kw_only=True):
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """1.0, less 0.1 for every listed word that was said, but not below 0."""
-        said = spoken(ledger)
-        if isinstance(said, Unmeasured):
-            return said
-        texts = responses(ledger)
+        texts = said(ledger)
         found = self._found_in("\n".join(texts), self.negative_words)
+        # What was said counts, even if no response came after it.
+        if not found and isinstance(last := spoken(ledger), Unmeasured):
+            return last
         return Score(
             _tone(len(found)),
             threshold=self.threshold,
             name=self.name,
-            reason=f"said {', '.join(map(repr, found))}" if found else "no negative words",
+            reason=f"said {', '.join(map(repr, found))}"
+            if found
+            else "said none of the listed words",
             evidence=[text for text in texts if self._found_in(text, found)],
             details={"found": found},
             measured=len(found),
@@ -113,7 +115,7 @@ def tone(
     threshold: float = USUAL_THRESHOLD,
     name: str = "tone",
 ) -> Tone:
-    """The agent avoids these words: 1.0, less 0.1 for each of them it says in any response.
+    """The agent avoids these words: 1.0, less 0.1 for each of them it says, in a response or beside a tool call.
 
     With `whole_words=False` they are found inside other words too, as in `_4711_`.
     """

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from greenroom.metrics import judge
 from greenroom.metrics.judges.evidence import evidence_text, fitted, sealed
 from metrics.judges.asked import Asked, evidence_in, measured, order, yes
-from metrics.runs import agent, run, tool, user
+from metrics.runs import agent, beside, run, tool, user
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -118,6 +118,18 @@ async def test_a_result_of_nothing_but_keys_is_cut_too():
     found = await measured(judge("t", "?", model=model, limit=3000), ledger)
     assert found.details["left_out"]["tool_calls"] > 0
     assert len(model.requests[0].last) < 3500
+
+
+async def test_what_was_said_beside_a_call_is_shown_in_its_place_and_once():
+    ledger = run(user("Go"), beside("I look.", "look"), beside("Bye.", "hang_up"), agent("Bye."))
+    for field, shown in (
+        ("messages", ["Go", "I look.", "Bye."]),
+        ("responses", ["I look.", "Bye."]),
+    ):
+        model = Asked(yes())
+        await measured(judge("t", "?", model=model, evidence=[field]), ledger)
+        found = evidence_in(model.requests[0])[field]
+        assert [m["text"] if isinstance(m, dict) else m for m in found] == shown
 
 
 @pytest.mark.parametrize("text", ["", " ", "\u200b" * 3])

@@ -51,7 +51,8 @@ class Field(Struct, frozen=True):
 
 def _messages(_: Case, ledger: Ledger) -> Json | Missing:
     lacks = lacking(ledger, WORDS | USER)
-    return lacks or [_message(message) for message in questions.messages(ledger)]
+    whole = questions.messages(ledger, beside_calls=True)
+    return lacks or [_message(message) for message in whole]
 
 
 def _user_messages(_: Case, ledger: Ledger) -> Json | Missing:
@@ -66,7 +67,7 @@ def _final_state(_: Case, ledger: Ledger) -> Json | Missing:
 def _responses(_: Case, ledger: Ledger) -> Json | Missing:
     if (lacks := lacking(ledger, WORDS)) is not None:
         return lacks
-    said: list[Json] = [text for text in questions.responses(ledger) if text.strip()]
+    said: list[Json] = [text for text in questions.said(ledger) if text.strip()]
     return said or Unmeasured("the agent said nothing, so there is no response to judge")
 
 
