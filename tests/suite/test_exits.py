@@ -11,6 +11,7 @@ import pytest
 from greenroom import Agent, Case, Expect, Ledger, Scripted, call, evaluate, rehearse, step, tool
 from greenroom.errors import RunBroke, ToolRefused
 from greenroom.ledger import RunEnded, ToolFailed
+from greenroom.world import Middleware
 
 HI = Case("a", says="Hi.", expect=Expect(response="Hello."))
 
@@ -118,12 +119,13 @@ def test_a_metric_that_exits_measures_nothing_and_ends_nothing_else(metric: Any)
 
 
 def test_what_ends_the_loop_itself_is_no_report_but_an_error() -> None:
-    def starts(case: Case) -> None:
-        raise SystemExit(0)
+    class Exits(Middleware):
+        async def close(self) -> None:
+            raise SystemExit(0)
 
     agent = Agent("a", model=Scripted("Hello."))
     with pytest.raises(RunBroke, match=r"tried to end the process \(SystemExit\(0\)\)"):
-        rehearse(agent, [HI], on_case_start=starts)
+        rehearse(agent, [HI], middleware=[Exits()])
 
 
 def test_an_interruption_from_inside_is_raised_and_not_logged_too(
