@@ -229,3 +229,39 @@ def test_where_the_fence_refused_one_metric_the_others_stand(eval_runner: EvalRu
     assert result.trajectory_score == 1.0
     assert "connecting" not in result.scores
     assert "tried to reach the outside" in str(result)
+
+
+COUNTED = """
+from greenroom import Agent, Case, Scripted, rehearse
+from greenroom.apps.pytest_plugin import EvalRunner
+
+def echo(name="echo"):
+    return Agent(name, model=Scripted(then=lambda request: request.last))
+
+class Alpha:
+    def evaluate(self, response: str) -> float:
+        return float("alpha" in response)
+
+class Beta(Alpha):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    "body, counted",
+    [
+        ("for q in ('alpha', 'beta'): EvalRunner(echo(), [Alpha()]).run_single(q)", "2 cases"),
+        ("for q in ('alpha', 'alpha'): EvalRunner(echo(), [Alpha()]).run_single(q)", "2 trials of 1"),
+        ("for a in ('one', 'two'): EvalRunner(echo(a), [Alpha()]).run_single('alpha')", "2 cases"),
+        ("for m in (Alpha(), Beta()): EvalRunner(echo(), [m]).run_single('alpha')", "2 cases"),
+        ("for q in ('alpha', 'beta', 'alpha'): EvalRunner(echo(), [Alpha()], trials=2).run(Case('c', q))",
+         "6 trials of 2"),
+    ],
+)  # fmt: skip
+def test_the_summary_counts_what_differs_as_different_cases(pytester, body, counted) -> None:
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    pytester.makepyfile(f"{COUNTED}\ndef test_it():\n    {body}\n")
+    with few_plugins():
+        shown = pytester.runpytest("-p", ASYNCIO).stdout.str()
+    assert f"tests: {counted}" in shown
+    assert "flaky" not in shown

@@ -14,10 +14,13 @@ from greenroom.apps.pytest_plugin.settings import KEY, Settings, is_listed, is_u
 
 if TYPE_CHECKING:
     from greenroom.results.report import Report
+    from greenroom.results.result import CaseResult
 
 _rehearsed: list["Report"] = []
 _tallies: list["Tally"] = []
 _REHEARSED = pytest.StashKey[list["Report"]]()
+Asked = dict[str, list[list["CaseResult"]]]
+_ASKED = pytest.StashKey[Asked]()
 
 
 def remember(report: "Report") -> None:
@@ -38,7 +41,9 @@ def count(item: pytest.Item, report: pytest.TestReport) -> None:
 
         nodeid = without_secrets(report.nodeid)
         # As ASCII: half a surrogate pair from a model must not break the transfer from a worker.
-        sent = [json.dumps(report_data(_addressed(one, nodeid, in_file))) for one in _rehearsed]
+        asked = item.stash.setdefault(_ASKED, {})
+        named = [_addressed(one, nodeid, None if in_file else asked) for one in _rehearsed]
+        sent = [json.dumps(report_data(one)) for one in named]
         vars(report)["greenroom"] = {"in_file": in_file, "reports": sent}
         _rehearsed.clear()
     rehearsed = item.stash.get(_REHEARSED, None)
@@ -57,13 +62,50 @@ def _is_gated(item: pytest.Item) -> bool:
     return any(not mark.kwargs.keys().isdisjoint(("min_pass_rate", "baseline")) for mark in marks)
 
 
-def _addressed(report: "Report", nodeid: str, in_file: bool) -> "Report":
-    """The report with pytest's names for the cases, because several files may use the same ids."""
+def _addressed(report: "Report", nodeid: str, asked: Asked | None) -> "Report":
+    """The report with pytest's names for the cases, because several files may use the same ids.
+
+    A test may use an id again for something else, which is then named `id (2)`: `asked` has the first
+    results of everything an id meant in this test. None is for a case of a file, which has its test's name.
+    """
+
+    def name(case_id: str) -> str:
+        if asked is None:
+            return nodeid
+        number = _number(asked.setdefault(case_id, []), trials[case_id])
+        return f"{nodeid}::{case_id} ({number})" if number > 1 else f"{nodeid}::{case_id}"
+
+    trials = report.by_case()
+    names = {case_id: name(case_id) for case_id in trials}
     results, confirmed = (
-        [replace(r, case_id=nodeid if in_file else f"{nodeid}::{r.case_id}") for r in some]
+        [replace(r, case_id=names[r.case_id]) for r in some]
         for some in (report.results, report.confirmed)
     )
     return replace(report, results=results, confirmed=tuple(confirmed))
+
+
+def _number(known: "list[list[CaseResult]]", trials: "list[CaseResult]") -> int:
+    """The place of these trials among the things that their id has meant; a new one is added."""
+    if known:
+        now = _version(trials)
+        for number, earlier in enumerate(known, 1):
+            if _version(earlier) == now:
+                return number
+    known.append(trials)
+    return len(known)
+
+
+def _version(trials: "list[CaseResult]") -> str:
+    """What results are trials of: the case, the agent and what measures it, as far as they are known."""
+    from greenroom.ledger.plain import without_addresses
+    from greenroom.ledger.questions import started
+
+    first = next((one for one in trials if one.kept is not None), trials[0])
+    begun = None if first.kept is None else started(first.ledger)
+    agent = "" if begun is None else begun.digest
+    metrics = sorted({name for one in trials for name in one.scores})
+    data = json.dumps([first.case, agent, metrics], sort_keys=True, default=repr)
+    return without_addresses(data)
 
 
 def _show(item: pytest.Item, report: pytest.TestReport, rehearsed: list["Report"]) -> None:
