@@ -35,7 +35,13 @@ def test_json_is_the_report_and_nothing_else(shop, greenroom):
         (["-o", "deep/er/out.xml"], ["deep/er/out.xml"]),
         (["-f", "html", "-o", "page.html"], ["page.html"]),
         (["-f", "json=a.json", "-f", "junit=b.xml"], ["a.json", "b.xml"]),
-        (["-f", "json", "-f", "console"], ["eval_report.json"]),
+        (["-f", "json", "-f", "console"], ["eval_report.json", "eval_report.txt"]),
+        (["-f", "console", "-o", "told/"], ["told/eval_report.txt"]),
+        (["-f", "console", "-o", "told.txt"], ["told.txt"]),
+        (
+            ["-f", "console", "-f", "junit", "-o", "all/"],
+            ["all/eval_report.txt", "all/junit.xml"],
+        ),
         (
             ["-f", "json", "-f", "html", "-o", "all/"],
             ["all/eval_report.json", "all/eval_report.html"],
@@ -47,6 +53,7 @@ def test_reports_go_where_they_are_told_to(shop, greenroom, words, files):
     assert result.exit_code == 1, result.output
     assert [file for file in files if not Path(file).is_file()] == []
     assert all(f"wrote {file}" in result.stderr for file in files)
+    assert result.stderr.count("wrote ") == len(files)
 
 
 @pytest.mark.parametrize(

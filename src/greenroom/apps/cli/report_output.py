@@ -69,9 +69,9 @@ def diff_command(run_id: str, store: str) -> str:
 def planned(formats: Sequence[str], output: str) -> Plan:
     """Which formats are written where; unwritable files are refused before anything runs.
 
-    `console` is what the terminal shows anyway. Without a format the file's ending says which.
+    Without a format the file's ending says which.
     """
-    asked = [given for given in formats if given != "console"]
+    asked = list(formats)
     if not asked and output:
         asked = [_by_ending(output)]
     if not asked:
