@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, get_type_hints
 
 from greenroom.backends.backend import ToolFacts
@@ -28,10 +28,14 @@ def suggested_mocks(agent: object, mocked: Collection[str] = ()) -> str:
     Each answer has the shape that the tool's return annotation promises, or is null. For an agent
     whose tools are known only while it runs, nothing is suggested.
     """
-    lacking = unmocked_tools(agent, mocked)
-    if not lacking:
+    return mocks_block(unmocked_tools(agent, mocked))
+
+
+def mocks_block(tools: Sequence[ToolFacts]) -> str:
+    """A YAML block that mocks these tools; "" for none."""
+    if not tools:
         return ""
-    return "\n".join(["mocks:", *(line for facts in lacking for line in _lines(facts)), ""])
+    return "\n".join(["mocks:", *(line for facts in tools for line in _lines(facts)), ""])
 
 
 def mocked_everywhere(cases: Iterable[Case], more: Iterable[object] = ()) -> set[str]:

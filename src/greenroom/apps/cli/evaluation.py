@@ -1,5 +1,6 @@
 """`greenroom eval run`: load, run, report, and apply the quality gate."""
 
+import json
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -8,8 +9,16 @@ from typing import Any
 
 from greenroom.apps.cli import report_output
 from greenroom.apps.cli.conclusion import Decisions, decided, end, left_behind, show_together
-from greenroom.apps.cli.event_loop import check_agent, mocks_for, run_cases
-from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Interrupted, Stopped, put_out, telling
+from greenroom.apps.cli.event_loop import check_agent, run_cases, tools_to_mock
+from greenroom.apps.cli.exits import (
+    BAD_INPUT,
+    PASSED,
+    Interrupted,
+    Stopped,
+    put_out,
+    put_out_json,
+    telling,
+)
 from greenroom.apps.cli.progress import Watching
 from greenroom.apps.cli.request import Chosen, Order, chosen
 from greenroom.errors import BadInput, NotFound, StoreFailed
@@ -23,6 +32,7 @@ from greenroom.store import Run
 from greenroom.store.web_address import served_at
 from greenroom.suite.adaptive import MAX_TRIALS
 from greenroom.suite.budget import Budget
+from greenroom.suite.mock_suggestions import mocks_block, suggested_mock
 
 
 def run(order: Order) -> int:
@@ -56,9 +66,12 @@ def run(order: Order) -> int:
 
 def _suggest_mocks(order: Order, cases: Chosen) -> int:
     """Print mocks to begin with instead of running anything."""
-    found = mocks_for(order.agent, cases.evalset, order.settings())
-    if found:
-        put_out(found)
+    found = tools_to_mock(order.agent, cases.evalset, order.settings())
+    if order.as_json:
+        mocks = {facts.name: suggested_mock(facts) for facts in found}
+        put_out_json(json.dumps({"mocks": mocks}, indent=2))
+    elif found:
+        put_out(mocks_block(found))
     else:
         order.aside("every tool has a mock, or the agent's tools are not known before it runs")
     return PASSED

@@ -28,6 +28,7 @@ from greenroom.apps.cli.exits import (
     loading,
 )
 from greenroom.apps.cli.progress import Watching
+from greenroom.backends.backend import ToolFacts
 from greenroom.backends.registry import explained
 from greenroom.cases import EvalSet
 from greenroom.errors import RunBroke, StoreFailed
@@ -35,7 +36,7 @@ from greenroom.results import Report
 from greenroom.suite import evaluate, load_agent
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.evaluation import on_own_loop
-from greenroom.suite.mock_suggestions import mocked_everywhere, suggested_mocks, unmocked_tools
+from greenroom.suite.mock_suggestions import mocked_everywhere, unmocked_tools
 from greenroom.suite.options import Options
 from greenroom.suite.plan import assemble
 from greenroom.suite.storage.identity import GIVEN_AS
@@ -140,10 +141,10 @@ def check_agent(reference: str, cases: EvalSet, verbose: bool, **options: Any) -
     to_the_end(found)
 
 
-def mocks_for(agent: str, cases: EvalSet, options: Mapping[str, object]) -> str:
-    """A block of YAML with a mock for every tool that lacks one in some case."""
+def tools_to_mock(agent: str, cases: EvalSet, options: Mapping[str, object]) -> list[ToolFacts]:
+    """The tools that lack a mock in some case."""
     found = to_the_end(lambda: loaded(agent, False))
-    return suggested_mocks(found, mocked_everywhere(cases, _known(options)))
+    return unmocked_tools(found, mocked_everywhere(cases, _known(options)))
 
 
 def _known(options: Mapping[str, Any]) -> list[object]:

@@ -1,16 +1,14 @@
 """How a command ends: its exit code, and the message on stderr."""
 
-import os
 import sys
 import traceback
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager, suppress
-from errno import EPIPE
-from io import BufferedWriter, FileIO, TextIOWrapper
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from greenroom.apps.cli.streams import STREAMS
 from greenroom.errors import BadInput, GreenroomError, StoreFailed
 
 if TYPE_CHECKING:
@@ -54,9 +52,8 @@ class CommandGroup(click.Group):
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command and exit; a command returns its code, or raises."""
         options["standalone_mode"] = False
-        streams = Streams()
         try:
-            streams.make_safe()
+            STREAMS.make_safe()
             code = super().main(*args, **options) or PASSED
         except (click.exceptions.Abort, KeyboardInterrupt):
             aside("\ngreenroom: interrupted")
@@ -64,9 +61,10 @@ class CommandGroup(click.Group):
         except click.ClickException as error:
             error.show()
             code = error.code if isinstance(error, Stopped) else BAD_INPUT
-        if lost := streams.flush():
+        if lost := STREAMS.flush():
             aside(f"greenroom: not everything could be printed: {lost}")
             code = max(code, BAD_INPUT)
+        STREAMS.release()
         sys.exit(code)
 
 
@@ -160,9 +158,9 @@ def put_out_json(text: str | Iterable[str]) -> None:
 
     last = ""
     for last in [text] if isinstance(text, str) else text:
-        click.echo(safe_text.harmless_json(last), nl=False)
+        click.echo(safe_text.harmless_json(last), file=STREAMS.for_json, nl=False)
     if not last.endswith("\n"):
-        click.echo()
+        click.echo(file=STREAMS.for_json)
 
 
 def aside(text: str) -> None:
@@ -184,89 +182,3 @@ def _place(error: BaseException) -> str:
         return ""
     frames = traceback.extract_tb(error.__traceback__)
     return f" (line {frames[-1].lineno} of {frames[-1].filename})" if frames else ""
-
-
-# Standard output and error may be closed, full or abandoned by their reader; no verdict may be lost by that
-
-_NUMBERS = {"stdout": 1, "stderr": 2}
-
-
-class _Outlet(FileIO):
-    """Writes for as long as it can; `error` is what stopped it.
-
-    `first` is written before anything else: the codes that erase a progress bar on the current line.
-    """
-
-    error: OSError | None = None
-    first: bytes = b""
-
-    def write(self, data: Any, /) -> int | None:
-        """Write, or drop what cannot be written."""
-        if self.error is None:
-            try:
-                if not self.first:
-                    return super().write(data)
-                # In one piece, or the bar would be drawn again in between.
-                wrote = super().write(self.first + bytes(data))
-                return None if wrote is None else max(wrote - len(self.first), 0)
-            except OSError as error:
-                self.error = error
-        return memoryview(data).nbytes
-
-
-class Streams:
-    """The process's own output, made safe while a command runs; that of a test is left alone."""
-
-    def __init__(self) -> None:
-        self._outlets: dict[str, _Outlet] = {}
-
-    def make_safe(self) -> None:
-        """Let nothing that is printed break the command."""
-        _occupy()
-        for name, number in _NUMBERS.items():
-            stream = getattr(sys, name)
-            if stream is None or (stream is getattr(sys, f"__{name}__") and _is(stream, number)):
-                self._outlets[name] = outlet = _Outlet(number, "w", closefd=False)
-                setattr(sys, name, _text(outlet, stream))
-
-    def flush(self) -> str:
-        """Write what is buffered; returns why not everything could be printed, unless the reader has left."""
-        for name in self._outlets:
-            with suppress(OSError, ValueError):
-                getattr(sys, name).flush()
-        lost = self._outlets["stdout"].error if "stdout" in self._outlets else None
-        # A reader that closed the pipe has seen enough.
-        return "" if lost is None or lost.errno == EPIPE else (lost.strerror or str(lost))
-
-
-def write_first(codes: bytes) -> None:
-    """Write these codes before anything else that standard error sends to a terminal."""
-    outlet = getattr(getattr(sys.stderr, "buffer", None), "raw", None)
-    if isinstance(outlet, _Outlet) and outlet.isatty():
-        outlet.first = codes
-
-
-def _occupy() -> None:
-    """Reopen closed standard streams: a store opened next would get their number, and be printed into."""
-    for number in (0, *_NUMBERS.values()):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
-
-
-def _is(stream: object, number: int) -> bool:
-    try:
-        return isinstance(stream, TextIOWrapper) and stream.fileno() == number
-    except (OSError, ValueError):
-        return False
-
-
-def _text(outlet: _Outlet, before: TextIOWrapper | None) -> TextIOWrapper:
-    return TextIOWrapper(
-        BufferedWriter(outlet),
-        encoding=before.encoding if before is not None else "utf-8",
-        # A terminal that cannot show a character must not lose a report.
-        errors="backslashreplace",
-        line_buffering=outlet.isatty() or outlet.fileno() == _NUMBERS["stderr"],
-    )

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
+from greenroom.apps.cli.streams import STREAMS
 from greenroom.suite.option_types import Flag, Option, as_number
 from greenroom.suite.options import OPTIONS
 
@@ -277,4 +278,18 @@ verbose = click.option(
     is_flag=True,
     help="Show all details, and the traceback of an error.",
 )
-as_json = click.option("--json", "as_json", is_flag=True, help="Print only JSON, for scripts.")
+
+
+def _only_json(context: click.Context, _: click.Parameter, given: bool) -> bool:
+    if given and not context.resilient_parsing:
+        STREAMS.keep_for_json()
+    return given
+
+
+as_json = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    callback=_only_json,
+    help="Print only JSON, for scripts.",
+)

@@ -22,7 +22,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from greenroom.apps.cli.exits import write_first
+from greenroom.apps.cli.streams import write_first
 from greenroom.reports.terminal import Terminal
 from greenroom.results import CaseResult, Report, Summary
 from greenroom.results.text import counted, number_of
