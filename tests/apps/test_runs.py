@@ -642,7 +642,6 @@ def test_an_agent_that_broke_then_is_no_failure_to_measure_now(greenroom, shop, 
     "words, told",
     [
         (["nothing", "-c", "x.json"], "there is no run 'nothing'"),
-        (["RUN"], "nothing to measure by"),
         (["RUN", "-c", "gone.json"], "gone.json"),
         (["RUN", "gone.yaml"], "gone.yaml"),
         (["RUN", "cases.json", "-q", "-v"], "contradict"),
@@ -653,6 +652,12 @@ def test_what_cannot_be_rescored_is_named(greenroom, shop, played, words, told):
     result = greenroom("eval", "rescore", *(run if word == "RUN" else word for word in words))
     assert result.exit_code == 3, result.output
     assert told in result.stderr
+
+
+def test_a_run_is_measured_again_by_what_it_measured(greenroom, shop, played):
+    result = greenroom("eval", "rescore", played())
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[-1] == "no verdict flips"
 
 
 def test_trials_are_played_until_the_gate_is_decided(greenroom, author) -> None:

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from greenroom import Agent, Case, EvalSet, Report, Scripted, evaluate, metric, tool
+from greenroom import Agent, Case, EvalSet, Report, Scripted, call, evaluate, metric, tool
 from greenroom.cases import Expect, Unmeasured
 from greenroom.errors import BadInput
-from greenroom.metrics import contains, judge
+from greenroom.metrics import contains, judge, tool_trajectory_avg_score
 from greenroom.results import compare
+from greenroom.results.text import outcome_text
 from greenroom.store import Store
 from greenroom.suite.recorded.rescores import rescore
 from greenroom.world.answers import AnswerCache
@@ -179,10 +180,31 @@ async def test_without_ledgers_nothing_can_be_measured(tmp_path):
         await rescore(Report.load(tmp_path / "report.json"), metrics=[contains("money")])
 
 
-async def test_nothing_new_is_nothing_to_do(tmp_path):
+async def test_without_criteria_what_the_run_measured_is_measured_again(tmp_path):
     before = await played(tmp_path)
-    with pytest.raises(BadInput, match="nothing to measure by"):
-        await rescore(before.id, store=tmp_path)
+    found = await rescore(before.id, store=tmp_path)
+    assert [set(one.scores) for one in found.report] == [set(one.scores) for one in before]
+    assert (statuses(found.report), found.flips) == (["passed", "passed"], ())
+    assert any("code of a case: contains('way')" in note for note in found.report.notes)
+
+
+def _found(report: Report) -> dict[str, str]:
+    return {name: outcome_text(one) for name, one in report["both"].scores.items()}
+
+
+async def test_without_criteria_what_was_given_to_the_run_stays_as_recorded(tmp_path):
+    calls = [call("refund", order=1), call("refund", order=2)]
+    clerk = Agent("clerk", model=Scripted(calls, "Paid."), tools=[refund])
+    expected = Expect(tools=[calls[1], calls[0]], contains="Paid")
+    case = Case("both", says="Hi", mocks={"refund": "ok"}, expect=expected)
+    # In any order; the expectation alone asks for this order.
+    given = [tool_trajectory_avg_score("ANY_ORDER"), contains("money")]
+    before = await evaluate(clerk, [case], metrics=given, store=tmp_path)
+    found = await rescore(before.id, store=tmp_path)
+    assert _found(found.report) == _found(before)
+    assert found.flips == ()
+    [note] = [note for note in found.report.notes if "given to the run" in note]
+    assert "contains('money'), tool_trajectory" in note
 
 
 async def test_a_run_that_is_not_there_is_named(tmp_path):

@@ -101,6 +101,7 @@ def eval_merge(
 @click.command(
     "rescore",
     epilog=examples(
+        "greenroom eval rescore 20260102-090000-1f3a",
         "greenroom eval rescore 20260102-090000-1f3a --config strict.json",
         "greenroom eval rescore 20260102 cases.yaml -f json=rescored.json",
     ),
@@ -120,8 +121,10 @@ def eval_rescore(
     """Measure an earlier RUN again, without the agent, and show which verdicts flip.
 
     --config gives the criteria. CASES, which may have changed since, give what each case expects and its
-    own metrics; without CASES, the recorded ones are used. The run itself is not changed. Trials that broke
-    when they were run stay errors. Exit code 2 if another trial could not be measured, or if all of them broke.
+    own metrics; without CASES, the recorded ones are used. Without both, what the run measured is measured
+    again; what was given to the run, as by its config, stays as recorded. The run itself is not changed.
+    Trials that broke when they were run stay errors. Exit code 2 if another trial could not be measured,
+    or if all of them broke.
     """
     options.loudness(given)
     from greenroom.apps.cli.recorded_results import rescore_run

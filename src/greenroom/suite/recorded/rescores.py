@@ -2,7 +2,8 @@
 
 Metrics that are code of a case cannot be read from a ledger. Unless the cases are given, their
 outcomes stay as they were recorded; all others are measured again or are gone, and the notes of the
-report say which.
+report say which. If nothing is given to measure by, the run's own metrics are measured again: those of
+its cases; the outcomes of those that were given to the run stay as they were recorded.
 """
 
 import asyncio
@@ -83,7 +84,8 @@ async def rescore(
     """Measure a report's ledgers, or those of the run with this id, by `metrics` and `config`.
 
     Each case's own metrics and expectations are measured too: as recorded, or as `cases` has them
-    now. No agent, user or tool runs; judges may be asked, and answer from `cache` what is in it.
+    now. Without metrics, config and cases, what the run measured is measured again, where its ledgers
+    say how. No agent, user or tool runs; judges may be asked, and answer from `cache` what is in it.
     """
     given: Options = {
         "metrics": metrics,
@@ -106,18 +108,16 @@ async def rescore(
     if known is not None:  # also by the ids that the store has for them
         clean = clean_ids(evalset.ids, redactor())
         by_id = {name: case for case in evalset for name in (clean[case.id], case.id)}
-    return await Rescoring(report, measuring, by_id).run(concurrency)
+    as_ran = by_id is None and not measuring.metrics
+    return await Rescoring(report, measuring, by_id, as_ran).run(concurrency)
 
 
 def measurement_of(given: Options, name: str, cases: EvalSet | None) -> tuple[EvalSet, Measurement]:
     """The cases with what the config adds to them, and the measurement of their recordings."""
     options, settings = complete(given), as_config(given.get("config"))
-    asked = list(options["metrics"])
-    if not asked and settings is None and cases is None:
-        raise BadInput("there is nothing to measure by; give metrics, a config or the cases.")
     check_fence()
     evalset = equipped(cases or EvalSet(name, []), {}, settings)
-    check_metrics(asked, evalset)
+    check_metrics(list(options["metrics"]), evalset)
     measuring = Measurement.of(with_config(options, settings), evalset)
     reset_breakers(measuring.metrics)
     return evalset, measuring
@@ -130,9 +130,12 @@ class Rescoring:
     report: Report
     measuring: Measurement
     cases: Mapping[str, Case] | None
+    as_ran: bool = False
+    """Whether it is measured by what the run measured, and nothing else."""
     done: dict[int, CaseResult] = field(default_factory=dict[int, CaseResult])
     notes: list[str] = field(default_factory=list[str])
     as_recorded: set[str] = field(default_factory=set[str])
+    of_the_run: set[str] = field(default_factory=set[str])
     gone: set[str] = field(default_factory=set[str])
 
     async def run(self, concurrency: int) -> Rescored:
@@ -167,6 +170,9 @@ class Rescoring:
         if self.as_recorded:
             names = ", ".join(sorted(self.as_recorded))
             yield f"as recorded, since they are code of a case: {names}; name the cases to measure them"
+        if self.of_the_run:
+            names = ", ".join(sorted(self.of_the_run))
+            yield f"as recorded, since they were given to the run: {names}; give them again to measure them"
         if self.gone:
             names = ", ".join(sorted(self.gone))
             yield f"measured then and not now: {names}"
@@ -217,6 +223,12 @@ class Rescoring:
             names = self.measuring.names(case)
             return unmeasured(case, ledger, error, names, judging=judging)
         kept = self._kept(before, case, ledger)
+        if self.as_ran and before.scores:
+            # An expectation that a metric of the run measured in its own way was not measured then.
+            scores = {name: one for name, one in scores.items() if name in before.scores}
+            others = {n: o for n, o in before.scores.items() if n not in kept and n not in scores}
+            self.of_the_run |= others.keys()
+            kept |= others
         return concluded(case, ledger, {**kept, **scores}, judging=judging)
 
     def _case(self, before: CaseResult, ledger: Ledger) -> Case:

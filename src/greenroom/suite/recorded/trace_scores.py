@@ -52,6 +52,8 @@ async def score_traces(
     }
     known = None if cases is None else as_evalset(cases)
     evalset, measuring = measurement_of(given, name, known)
+    if known is None and not measuring.metrics:
+        raise BadInput("there is nothing to measure by; give metrics, a config or the cases.")
     results, by_id, notes = _matched(traces, evalset)
     if not results:
         raise BadInput("there is no conversation to measure; give traces that hold one.")
