@@ -99,8 +99,10 @@ def test_failures_are_saved_as_an_eval_set_to_go_on_with(author, greenroom):
     "words",
     [["-f", f"json={'x' * 300}.json"], ["--save-failures", f"{'x' * 300}.yaml"]],
 )
-def test_a_file_that_cannot_be_written_takes_nothing_with_it(shop, greenroom, words):
-    result = greenroom("eval", "run", "shop.py", "--json", *words, "-f", "junit=b.xml")
+def test_a_file_that_cannot_be_written_takes_nothing_with_it(author, greenroom, words):
+    author("agent = clerk('Your money is here.')")
+    Path("q.csv").write_text("id,question,contains\na,Hi,money\nb,Ho,never\n")
+    result = greenroom("eval", "run", "shop.py", "q.csv", "--json", *words, "-f", "junit=b.xml")
     assert result.exit_code == 3
     assert "<testsuites" in Path("b.xml").read_text()
     assert [r["status"] for r in json.loads(result.stdout)["results"]] == ["passed", "failed"]
@@ -140,19 +142,49 @@ def test_an_agents_file_that_cannot_be_written_leaves_the_other_agents(author, g
     author(CASES + "better = clerk(call('refund', order=7), 'Never, never: money.')")
     Path("r-1.json").mkdir()
     words = ["eval", "run", "shop.py", "--agent", "shop.py:better", "-o", "r.json"]
-    result = greenroom(*words, "--save-failures", "f.json")
+    result = greenroom(*words)
     assert result.exit_code == 3
     assert Report.load("r-2.json").passed
     assert "r-1.json" in result.stderr
     assert ["bad", "failed", "passed"] in [line.split() for line in result.stdout.splitlines()]
 
 
-def test_failures_that_are_code_are_not_saved_as_something_else(shop, greenroom):
+def test_cases_that_could_not_be_saved_as_failures_are_refused_before_they_run(shop, greenroom):
     result = greenroom("eval", "run", "shop.py", "--save-failures", "f.yaml")
     assert result.exit_code == 3
-    assert "what is code: " in result.stderr
-    assert "1 failed" in result.stdout
+    assert "--save-failures: f.yaml would lose what is code: " in result.stderr
+    assert "lossy" not in result.stderr
+    assert result.stdout == ""
     assert not Path("f.yaml").exists()
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
+def test_failures_of_a_table_are_saved_as_a_table(author, greenroom, ending):
+    author("agent = clerk('Your money is here.')")
+    Path("q.csv").write_text("id,question,contains\na,Hi,money\nb,Ho,never\n")
+    target = f"f.{ending}"
+    result = greenroom("eval", "run", "shop.py", "q.csv", "--save-failures", target)
+    assert result.exit_code == 1, result.output
+    assert EvalSet.load(target).ids == ["b"]
+    Path("q.csv").write_text("id,question,contains\na,Hi,money\n")
+    passed = greenroom("eval", "run", "shop.py", "q.csv", "--save-failures", f"none.{ending}")
+    assert passed.exit_code == 0, passed.output
+    assert "every case passed" in passed.stderr
+    assert not Path(f"none.{ending}").exists()
+
+
+def test_saved_failures_are_judged_as_they_were(author, greenroom):
+    author("agent = clerk('Something else entirely.')")
+    turn = {"user_content": {"parts": [{"text": "Hi"}]}}
+    turn["final_response"] = {"parts": [{"text": "Your money is on its way."}]}
+    case = {"eval_id": "one", "conversation": [turn]}
+    Path("old.evalset.json").write_text(json.dumps({"eval_set_id": "old", "eval_cases": [case]}))
+    words = ["eval", "run", "shop.py", "--json"]
+    first = greenroom(*words, "old.evalset.json", "--save-failures", "f.yaml")
+    assert first.exit_code == 1, first.output
+    [before] = json.loads(first.stdout)["results"]
+    [again] = json.loads(greenroom(*words, "f.yaml").stdout)["results"]
+    assert again["scores"].keys() == before["scores"].keys()
 
 
 def test_a_case_that_got_worse_than_the_baseline_closes_the_gate(author, greenroom):

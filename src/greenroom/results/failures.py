@@ -28,6 +28,7 @@ def failed_cases(report: Report, evalset: EvalSet | None = None) -> EvalSet:
         metadata={"original_eval_set_id": origin, "created_from_report": report.id},
         metrics=evalset.metrics if evalset is not None else (),
         trials=evalset.trials if evalset is not None else 1,
+        usual=evalset.usual if evalset is not None else None,
     )
 
 

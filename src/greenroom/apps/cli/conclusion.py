@@ -3,11 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from greenroom.apps.cli import report_output
 from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Stopped, put_out_json
 from greenroom.apps.cli.request import Chosen, Order
-from greenroom.errors import BadInput, StoreFailed
+from greenroom.cases import EvalSet
+from greenroom.cases.files.documents import TABLES
+from greenroom.cases.files.save import evalset_text
+from greenroom.errors import BadFile, BadInput, StoreFailed
 from greenroom.ledger.plain import Json
 from greenroom.reports.terminal import Terminal
 from greenroom.reports.variants import variants_table
@@ -49,11 +53,31 @@ def left_behind(
     return unwritten
 
 
+def check_failures_fit(order: Order, cases: Chosen) -> None:
+    """Refuse a file that could not hold these cases if they failed, before any of them runs."""
+    target = Path(order.save_failures)
+    try:
+        evalset_text(_without_origin(replace(cases.evalset, extra=None), target), target)
+    except BadFile as error:
+        raise BadInput(f"--save-failures: {error}") from error
+
+
 def _save_failures(order: Order, cases: Chosen, reports: Reports) -> None:
+    target = Path(order.save_failures)
     failures = failed_cases(reports[order.agent], cases.evalset)
-    failures.save(order.save_failures)
+    if target.suffix in TABLES and not failures.cases:
+        order.aside(f"every case passed; {target} is not written, since a table needs a row")
+        return
+    _without_origin(failures, target).save(target)
     count = number_of(len(failures), "case")
-    order.aside(f"saved {count} that did not pass to {order.save_failures}")
+    order.aside(f"saved {count} that did not pass to {target}")
+
+
+def _without_origin(evalset: EvalSet, target: Path) -> EvalSet:
+    """The set as the file can hold it: a table has no place for where its rows are from."""
+    if target.suffix not in TABLES:
+        return evalset
+    return replace(evalset, name="", description="", metadata={})
 
 
 def show_together(

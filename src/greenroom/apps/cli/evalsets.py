@@ -228,8 +228,7 @@ def convert(source: str, target: str, shape: str, read_as: str, lossy: bool) -> 
             write_evalset(evalset, target, shape=shape or None)
         except BadFile as error:
             if not lossy:
-                message = str(error).replace("or write with lossy=True", "or convert with --lossy")
-                raise Stopped(message, BAD_INPUT) from error
+                raise Stopped(f"{error} Or convert with --lossy.", BAD_INPUT) from error
             write_evalset(evalset, target, shape=shape or None, lossy=True)
             aside(f"lossy: {str(error).partition('. Keep that')[0]}")
     put_out(f"{source} ({evalset.shape}) → {target}: {number_of(len(evalset), 'case')}")

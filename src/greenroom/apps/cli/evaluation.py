@@ -8,7 +8,14 @@ from time import time
 from typing import Any
 
 from greenroom.apps.cli import report_output
-from greenroom.apps.cli.conclusion import Decisions, decided, end, left_behind, show_together
+from greenroom.apps.cli.conclusion import (
+    Decisions,
+    check_failures_fit,
+    decided,
+    end,
+    left_behind,
+    show_together,
+)
 from greenroom.apps.cli.event_loop import check_agent, run_cases, tools_to_mock
 from greenroom.apps.cli.exits import (
     BAD_INPUT,
@@ -43,6 +50,8 @@ def run(order: Order) -> int:
             report_output.check_reachable(Path(order.save_failures))
         baseline = report_output.read_baseline(order.baselines, order.store)
         cases = chosen(order, order.aside)
+        if order.save_failures:
+            check_failures_fit(order, cases)
         # Refuse a tag with too few cases to show a change, before anything runs.
         for tag in order.gate_tags:
             count = sum(tag in map(str, case.tags) for case in cases.evalset)

@@ -69,8 +69,7 @@ def evalset_text(
         losses += [f"what has no place in the shape {chosen.name}: {_some(more)}"] if more else []
         if losses:
             raise BadFile(
-                f"{target} would lose {', and '.join(losses)}. Keep that in Python or in another shape, "
-                f"or write with lossy=True."
+                f"{target} would lose {', and '.join(losses)}. Keep that in Python or in another shape."
             )
     return text
 
@@ -116,7 +115,9 @@ def _missing(evalset: EvalSet, shape: Shape, text: str, target: Path) -> Iterato
         document = parsed_text(target, text)
         again = shape.read(document.data, document.stem)
     except BadInput as error:
-        yield str(error).rstrip(".")
+        raise BadFile(
+            f"{target} cannot be written, since it could not be read again: {error}"
+        ) from error
     else:
         if shape.called_by_file == "case":  # such a file has one case, named after the file
             again = replace(
