@@ -34,8 +34,10 @@ from greenroom.ledger import (
     Noted,
     RunEnded,
     RunStarted,
+    ToolCalled,
     ToolFailed,
     ToolReturned,
+    state,
     tool_calls,
 )
 from greenroom.ledger.messages import Usage
@@ -231,7 +233,62 @@ def test_a_changed_reply_keeps_what_it_cost() -> None:
     ledger = run(Answers("after_model", "Nothing."), agent=clerk(said))
     (reply,) = ledger.of(ModelReplied)
     assert (reply.text, reply.usage, reply.cost) == ("Nothing.", Usage(5, 2), 0.25)
-    assert reply.source == "live"
+    assert (reply.source, reply.in_place_of, reply.is_live) == ("middleware", "live", True)
+
+
+def test_an_answer_that_replaces_nothing_is_not_labelled() -> None:
+    class Repeats(Middleware):
+        async def after_model(self, request: ModelRequest, reply: ModelReply) -> Any:
+            return reply.text or reply
+
+        async def after_tool(self, call: ToolRequest, result: Any) -> Any:
+            return result
+
+    ledger = run(Repeats())
+    assert [(e.source, e.in_place_of) for e in ledger.of(ToolReturned)] == [("mock", None)]
+    assert {(e.source, e.in_place_of) for e in ledger.of(ModelReplied)} == {("live", None)}
+
+
+def test_a_result_that_a_hook_edits_and_returns_is_labelled() -> None:
+    class Edits(Middleware):
+        async def after_tool(self, call: ToolRequest, result: Any) -> Any:
+            result["total"] = 0
+            return result
+
+    ledger = run(Edits(), case=Case("c", says="Hi", mocks={"refund": {"total": 7}}))
+    (returned,) = ledger.of(ToolReturned)
+    assert (returned.value, returned.source) == ({"total": 0}, "middleware")
+
+
+@pytest.mark.parametrize("hook", ["after_tool", "on_tool_error"])
+def test_a_real_tool_that_acted_is_known_whatever_middleware_answers(hook: str) -> None:
+    @tool
+    def pay(order: int) -> str:
+        """Pay."""
+        if hook == "on_tool_error":
+            raise ValueError(order)
+        return "paid"
+
+    agent = Agent("clerk", model=Scripted(call("pay", order=7), "Done."), tools=[pay])
+    ledger = run(Answers(hook, "x"), agent=agent, case=Case("c", says="Hi", mocks={"pay": pay}))
+    (returned,) = ledger.of(ToolReturned)
+    assert (returned.value, returned.source, returned.is_live) == ("x", "middleware", True)
+
+
+@pytest.mark.parametrize("hook", ["after_tool", "on_tool_error"])
+def test_code_that_calls_a_tool_gets_what_middleware_answers(hook: str) -> None:
+    @tool
+    def pay(order: int) -> str:
+        """Pay."""
+        if hook == "on_tool_error":
+            raise ValueError(order)
+        return "paid"
+
+    def desk(message: str) -> str:
+        return str(pay(7))
+
+    ledger = run(Answers(hook, "x"), agent=desk, case=Case("c", says="Hi", mocks={"pay": pay}))
+    assert ledger.index_of().invocations_ended["@1"].output == "x"
 
 
 def test_a_model_or_tool_that_failed_may_be_answered_for() -> None:
@@ -247,7 +304,18 @@ def test_a_model_or_tool_that_failed_may_be_answered_for() -> None:
         case=Case("c", says="Hi", mocks={"refund": fault("down")}),
     )
     assert not ledger.of(ToolFailed)
-    assert ledger.of(ToolReturned)[0].value == "later"
+    (found,) = tool_calls(ledger)
+    assert (found.result, found.source) == ("later", "middleware")
+
+
+def test_a_lost_answer_that_is_answered_for_keeps_its_changes() -> None:
+    def paid(order: int, ctx: Any) -> str:
+        ctx.state.session["paid"] = order
+        return "paid"
+
+    lost = Case("c", says="Hi", mocks={"refund": fault(lost=paid)})
+    assert state(run(Answers("on_tool_error", "later"), case=lost)) == {"session": {"paid": 7}}
+    assert len(run(Answers("on_tool_error", "later"), case=lost).of(ToolCalled)) == 1
 
 
 def test_an_agent_a_first_turn_and_a_message_may_be_answered_for() -> None:

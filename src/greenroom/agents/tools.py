@@ -124,7 +124,8 @@ class Tool:
         request = ToolRequest("", self.name, args, "", self.yields, self.read_only, self)
         outcome = await host.call_tool(request, SealedBody(body))
         if not outcome.error:
-            return real[0] if real else outcome.value
+            is_own = bool(real) and outcome.source != "middleware"
+            return real[0] if is_own else outcome.value
         if real:
             raise real[0]
         raise ToolError(outcome.error)

@@ -28,7 +28,19 @@ from greenroom.ledger.plain import Json
 
 _NOT_COMPARED = (RunResumed, Remembered, Noted)
 _TIMES = ("at", "seconds", "first")
-_ACCIDENTS = (*_TIMES, "seq", "source", "usage", "cost", "prices", "run_id", "trial", "digest", "n")
+_ACCIDENTS = (
+    *_TIMES,
+    "seq",
+    "source",
+    "in_place_of",
+    "usage",
+    "cost",
+    "prices",
+    "run_id",
+    "trial",
+    "digest",
+    "n",
+)
 _LONGEST = 60
 
 Place = tuple[Voice, str]

@@ -262,6 +262,13 @@ class ModelReplied(Event, frozen=True, kw_only=True):
     attachments: tuple[Attachment, ...] = ()
     partial: bool = False
     """Whether the reply is incomplete: its provider stopped it at a limit, or it was interrupted."""
+    in_place_of: Source | None = None
+    """Who had answered, if `source` replaced that answer with its own."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the real model answered, even if its reply was replaced."""
+        return self.source == "live" or (self.source != "replayed" and self.in_place_of == "live")
 
     @property
     def paid(self) -> float | None:
@@ -313,6 +320,13 @@ class ToolReturned(Event, frozen=True, kw_only=True):
     """The values that hold in the order of the calls, where a later call ended first and changed them too."""
     asks: tuple[Change, ...] = ()
     seconds: float = 0.0
+    in_place_of: Source | None = None
+    """Who had answered or failed, if `source` replaced that with its own answer."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the real tool ran, even if its result was replaced."""
+        return self.source == "live" or (self.source != "replayed" and self.in_place_of == "live")
 
 
 class ToolFailed(Event, frozen=True, kw_only=True):
@@ -326,6 +340,11 @@ class ToolFailed(Event, frozen=True, kw_only=True):
     seconds: float = 0.0
     changes: Changes = ()
     """What was done nevertheless: only the answer was lost."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the real tool ran."""
+        return self.source == "live"
 
 
 class ToolBlocked(Event, frozen=True, kw_only=True):

@@ -110,7 +110,7 @@ def _first_answers(ledger: Ledger) -> list[Wait]:
 
 
 def _models(ledger: Ledger) -> list[Wait]:
-    replies = [reply for reply in ledger.of(ModelReplied) if reply.source == "live"]
+    replies = [reply for reply in ledger.of(ModelReplied) if reply.is_live]
     return [Wait(f"reply {n} of {r.model}", r.seconds) for n, r in enumerate(replies, 1)]
 
 
@@ -118,7 +118,7 @@ def _first_words(ledger: Ledger) -> list[Wait]:
     return [
         Wait(f"reply {n} of {reply.model}", reply.first)
         for n, reply in enumerate(ledger.of(ModelReplied), 1)
-        if reply.source == "live" and reply.first is not None
+        if reply.is_live and reply.first is not None
     ]
 
 

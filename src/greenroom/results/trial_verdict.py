@@ -100,7 +100,7 @@ def _replayed(recorded_at: float | None, *ledgers: Ledger | None) -> list[str]:
     if recorded_at is None:
         return []
     replies = [r for ledger in ledgers if ledger for r in ledger.of(ModelReplied, voice=None)]
-    live = sum(reply.source == "live" for reply in replies)
+    live = sum(reply.is_live for reply in replies)
     on = strftime("%Y-%m-%d", gmtime(recorded_at))
     if not live:
         return [f"{REPLAYED}: what models answered was recorded on {on}"]

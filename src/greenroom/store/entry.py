@@ -138,4 +138,4 @@ def title(about: dict[str, Json]) -> bytes:
 
 def _has_acted(event: Event) -> bool:
     """Whether a real tool has returned or failed."""
-    return cast("ToolReturned | ToolFailed", event).source == "live"
+    return cast("ToolReturned | ToolFailed", event).is_live

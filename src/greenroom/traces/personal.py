@@ -37,7 +37,18 @@ _STAND_INS: Final[dict[str, Callable[[int], str]]] = {
     "ipv6": lambda n: f"2001:db8::{n:x}",
     "name": lambda n: f"Person {n}",
 }
-_NEVER: Final = ("kind", "path", "voice", "call_id", "tool", "node", "model", "run_id", "source")
+_NEVER: Final = (
+    "kind",
+    "path",
+    "voice",
+    "call_id",
+    "tool",
+    "node",
+    "model",
+    "run_id",
+    "source",
+    "in_place_of",
+)
 """Fields by which events refer to each other, or that name parts of the agent."""
 _CONTENT: Final = ("args", "value", "values", "data", "input", "output", "state", "items")
 """Fields that hold what was said or done; names inside them are data, not fields of the event."""

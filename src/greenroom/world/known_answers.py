@@ -57,7 +57,9 @@ class KnownAnswers:
         index = ledger.index_of()
         for called in index.issued:
             end = index.end_of(called)
-            if isinstance(end, ToolReturned | ToolFailed) and end.source in ("live", "replayed"):
+            if isinstance(end, ToolReturned | ToolFailed) and (
+                end.is_live or end.source == "replayed"
+            ):
                 calls[_key_of_call(called.tool, called.args)].append(RecordedCall(called, end))
         for key, asked in found.items():
             self._questions[key] += asked[len(self._questions[key]) :]

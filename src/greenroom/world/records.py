@@ -157,6 +157,7 @@ def record_reply(
     source: Source,
     seconds: float,
     first: float | None = None,
+    in_place_of: Source | None = None,
 ) -> ModelReply:
     """Record a reply, with an id on every call; returns the reply as recorded."""
     reply = _with_call_ids(world, request, reply)
@@ -174,6 +175,7 @@ def record_reply(
             source=source,
             attachments=reply.attachments,
             partial=reply.partial,
+            in_place_of=in_place_of,
         )
     )
     if event.text != reply.text or event.calls != reply.calls:
@@ -292,48 +294,48 @@ async def answer_tool(
             value = opened(body, world)(context)
             if type(value) not in JSON_TYPES and inspect.isawaitable(value):
                 value = await value
-        context.changes()  # changes to typed values are checked here, where the call can still fail
+        changes = context.changes()  # checked here, where the call can still fail
     except GreenroomError:
         raise
     except Exception as error:  # noqa: BLE001 - the agent should see a tool's failure
         seconds = perf_counter() - begun
-        if hooks is not None and (instead := await hooks.on_tool_error(request, error)) is not None:
-            return instead
-        return fail_call(world, request, error, source, seconds)
-    seconds = perf_counter() - begun
-    if hooks is not None:
-        value = await hooks.after_tool(request, value)
-    return _returned(world, called, value, source, context, seconds)
-
-
-def _returned(
-    world: World,
-    called: ToolCalled,
-    value: Any,
-    source: Source,
-    context: Context,
-    seconds: float,
-) -> Returned:
-    value, asks = unwrapped(value)
-    # The changes that the agent's side asks for are to its own state.
-    own, asks = (asks, ()) if world.voice == "agent" else ((), asks)
-    changes = (*context.changes(), *own)
-    if changes:
-        held = world.ledger.fold(world.voice, branch_of(called.path))
-        check_appends(held, changes, f"tool {called.tool!r}")
-    event = ToolReturned(
+        instead = None if hooks is None else await hooks.on_tool_error(request, error)
+        if instead is None:
+            return fail_call(world, request, error, source, seconds)
+        changes = error.changes if isinstance(error, AnswerLost) else ()
+    else:
+        seconds = perf_counter() - begun
+        instead = None if hooks is None else await hooks.after_tool(request, value)
+    replaced: Source | None = None
+    if instead is not None:
+        replaced, (value, source) = source, instead
+    end = ToolReturned(
         path=called.path,
         call_id=called.call_id,
         tool=called.tool,
-        value=value,
         source=source,
         changes=changes,
-        settled=settle(world, called, context, changes) if changes else (),
-        asks=asks,
         seconds=seconds,
+        in_place_of=replaced,
     )
+    return _returned(world, called, end, value, context)
+
+
+def _returned(
+    world: World, called: ToolCalled, end: ToolReturned, value: Any, context: Context
+) -> Returned:
+    """Record the end of a call, with its value and the changes that the value asks for."""
+    value, asks = unwrapped(value)
+    # The changes that the agent's side asks for are to its own state.
+    own, asks = (asks, ()) if world.voice == "agent" else ((), asks)
+    changes = (*end.changes, *own)
+    if changes:
+        held = world.ledger.fold(world.voice, branch_of(called.path))
+        check_appends(held, changes, f"tool {called.tool!r}")
+    settled = settle(world, called, context, changes) if changes else ()
+    event = replace(end, value=value, changes=changes, settled=settled, asks=asks)
     try:
-        return Returned(world.record(event).value, "", source)
+        return Returned(world.record(event).value, "", end.source)
     except BadValue as error:
         raise BadValue(f"the answer of tool {called.tool!r} is not JSON: {error}") from error
 

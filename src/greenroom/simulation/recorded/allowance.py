@@ -24,7 +24,7 @@ class Allowance(Struct):
 
     def add(self, event: Event) -> None:
         """Count an answer of a model."""
-        if isinstance(event, ModelReplied) and event.source == "live":
+        if isinstance(event, ModelReplied) and event.is_live:
             self.asked += 1
             self.cost += event.cost or 0.0
             if event.cost is None:

@@ -150,7 +150,7 @@ class ReplayedWorld(RehearsalWorld):
         if request.yields and (end is None or end.source == "user"):
             begin_call(self, request)
             return Pending(request.id)
-        if request.delegates and (end is None or end.source == "live"):
+        if request.delegates and (end is None or end.is_live):
             return await answer_tool(self, request, body, "live")
         return repeat_call(self, request, found, recording.ledger)
 

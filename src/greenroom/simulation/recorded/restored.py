@@ -44,6 +44,6 @@ def restore(trial: TrialContext, past: Ledger) -> None:
 
 
 def _replayed(event: Event) -> Event:
-    if isinstance(event, ModelReplied) and event.source == "live":
+    if isinstance(event, ModelReplied) and event.is_live:
         return structs.replace(event, seq=-1, source="replayed")
     return structs.replace(event, seq=-1)

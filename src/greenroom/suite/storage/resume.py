@@ -154,7 +154,7 @@ def reason_for_doubt(case: Case, ledger: Ledger, kept: int, not_begun: Collectio
         if event.seq < kept or event.seq in harmless or event.voice == "user":
             continue
         end = index.end_of(event)
-        if end.source == "live" if end is not None else not _is_mocked(case, event.tool):
+        if end.is_live if end is not None else not _is_mocked(case, event.tool):
             return (
                 f"tool {event.tool!r} was called for real before the interruption with {event.args!r}, in a "
                 f"part of the trial that would have to run again, so it would act twice. Look "

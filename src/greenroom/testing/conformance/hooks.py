@@ -4,7 +4,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from greenroom.backends.backend import hooks_heard
-from greenroom.ledger.events import ModelReplied, ToolReturned
+from greenroom.cases.mocks import fault
+from greenroom.ledger.events import ModelReplied, ToolCalled, ToolReturned
+from greenroom.ledger.questions import tool_calls
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.testing.blueprints import Desk
 from greenroom.testing.conformance.base import (
@@ -103,6 +105,38 @@ class Hooked(Conformance):
         found = [(end.value, end.source) for end in ledger_of(result).of(ToolReturned)]
         assert found == [("by middleware", "middleware")]
         assert desk.marks == []
+
+    @needs(tools=True)
+    def test_a_result_that_middleware_replaces_is_labelled(self, desk: Desk) -> None:
+        agent = self.agent(WEATHER, "done", tools=[desk.weather])
+        (result,) = self.results(
+            agent, [case(mocks={"weather": "fine"})], middleware=[Answers("after_tool", "wet")]
+        )
+        assert result.status == "passed", describe(result)
+        found = [(e.value, e.source, e.in_place_of) for e in ledger_of(result).of(ToolReturned)]
+        assert found == [("wet", "middleware", "mock")]
+
+    @needs(tools=True)
+    def test_a_call_whose_error_middleware_answers_for_is_one_call(self, desk: Desk) -> None:
+        agent = self.agent(WEATHER, "done", tools=[desk.weather])
+        (result,) = self.results(
+            agent,
+            [case(mocks={"weather": fault("down")})],
+            middleware=[Answers("on_tool_error", "later")],
+        )
+        assert result.status == "passed", describe(result)
+        found = [(c.result, c.source) for c in tool_calls(ledger_of(result))]
+        assert found == [("later", "middleware")]
+        assert len(ledger_of(result).of(ToolCalled)) == 1
+
+    @needs(models=True)
+    def test_a_reply_that_middleware_replaces_is_labelled(self) -> None:
+        (result,) = self.results(
+            self.agent("never"), [case()], middleware=[Answers("after_model", "all done")]
+        )
+        assert result.status == "passed", describe(result)
+        found = [(r.text, r.source, r.in_place_of) for r in ledger_of(result).of(ModelReplied)]
+        assert found == [("all done", "middleware", "live")]
 
     @needs(models=True)
     def test_middleware_answers_in_place_of_a_model(self) -> None:

@@ -22,7 +22,18 @@ _KEPT: Final = frozenset(
     (
         *("path", "voice", "run_id", "digest", "agent", "node", "model", "tool", "call_id"),
         *("yield_id", "id", "name", "scope", "key", "error_type", "ours", "from_run", "prices"),
-        *("source", "reason", "phase", "type", "outcome", "role", "op", "tools", "takes"),
+        *(
+            "source",
+            "in_place_of",
+            "reason",
+            "phase",
+            "type",
+            "outcome",
+            "role",
+            "op",
+            "tools",
+            "takes",
+        ),
     )
 )
 

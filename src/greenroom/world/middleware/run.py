@@ -19,7 +19,7 @@ from greenroom.ledger.changes import WithStateChange, unwrapped
 from greenroom.ledger.events import Event, Noted, Source
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Usage
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import Json, plain, same
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta, send_piece
 from greenroom.models.replies import checked_reply
 from greenroom.world.middleware.attempts import Attempts, Opening
@@ -207,7 +207,7 @@ class RunMiddleware:
         """
         world, given = self._world, await self.before_model(request)
         record_question(world, request)
-        begun = perf_counter()
+        begun, replaced = perf_counter(), None
         if given is not None:
             reply, source = given
         else:
@@ -218,7 +218,9 @@ class RunMiddleware:
                 if pieces is not None:
                     await pieces.finish()
                 seconds = perf_counter() - begun
-                reply = await self.after_model(request, reply)
+                changed = await self.after_model(request, reply)
+                if changed is not None:
+                    replaced, (reply, source) = source, changed
             except Exception as error:
                 try:
                     instead = await self._in_spite_of(request, error)
@@ -233,7 +235,7 @@ class RunMiddleware:
             first = pieces and pieces.first_after(begun)
             if pieces is None:
                 await send_piece(on_delta, reply.text)
-            return record_reply(world, request, reply, source, seconds, first)
+            return record_reply(world, request, reply, source, seconds, first, replaced)
         await send_piece(on_delta, reply.text)
         return record_reply(world, request, reply, source, perf_counter() - begun)
 
@@ -245,10 +247,15 @@ class RunMiddleware:
             return None
         return self.reply(found[0], "before_model", found[1]), _source_of(found[0])
 
-    async def after_model(self, request: ModelRequest, reply: ModelReply) -> ModelReply:
-        """The reply, or the one that replaces it; its cost stays the same."""
+    async def after_model(
+        self, request: ModelRequest, reply: ModelReply
+    ) -> tuple[ModelReply, Source] | None:
+        """The reply that replaces this one, and its label; it costs what this one did."""
         found = await self.first("after_model", request, reply)
-        return reply if found is None else self.reply(found[0], "after_model", found[1], [reply])
+        if found is None:
+            return None
+        changed = self.reply(found[0], "after_model", found[1], [reply])
+        return None if changed == reply else (changed, _source_of(found[0]))
 
     async def _in_spite_of(
         self, request: ModelRequest, error: Exception
@@ -306,24 +313,27 @@ class RunMiddleware:
         value = answer.value if isinstance(answer, Returned) else answer
         return answer_constant(self._world, request, _answer_of(member, value), source)
 
-    async def after_tool(self, request: ToolRequest, value: object) -> Any:
-        """The result of a tool, or the one that replaces it; its changes to the state stay."""
+    async def after_tool(self, request: ToolRequest, value: object) -> tuple[Any, Source] | None:
+        """The result that replaces that of a tool, and its label; the tool's changes to the state stay."""
         if not self.listeners("after_tool"):
-            return value
+            return None
         result, asks = unwrapped(value)
         shown = plain(result, f"the answer of tool {request.tool!r}")
+        unseen = plain(shown)  # a hook may change the result that it gets
         found = await self.first("after_tool", _without_body(request), shown)
         if found is None:
-            return value
-        answer = _answer_of(*found)
-        return WithStateChange(answer, asks) if asks else answer
-
-    async def on_tool_error(self, request: ToolRequest, error: Exception) -> Returned | None:
-        """A result in place of a failed tool's error, recorded."""
-        found = await self.first("on_tool_error", _without_body(request), error)
-        if found is None:
             return None
-        return answer_constant(self._world, request, _answer_of(*found), _source_of(found[0]))
+        answer = _answer_of(*found)
+        if same(answer, unseen):
+            return None
+        return WithStateChange(answer, asks) if asks else answer, _source_of(found[0])
+
+    async def on_tool_error(
+        self, request: ToolRequest, error: Exception
+    ) -> tuple[Json, Source] | None:
+        """A result in place of a failed tool's error, and its label."""
+        found = await self.first("on_tool_error", _without_body(request), error)
+        return None if found is None else (_answer_of(*found), _source_of(found[0]))
 
     # Agents, messages and runs
 
