@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from greenroom import Expect, call
 from greenroom.cases.literals import literal, unquoted
-from greenroom.metrics.arguments import args_match
+from greenroom.ledger.arguments import args_match
 
 NAMES = st.sampled_from(["a", "b", "$eq", "$gt", "$in", "$unheard"])
 VALUES = st.recursive(

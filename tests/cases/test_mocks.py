@@ -10,7 +10,9 @@ import pytest
 from greenroom import Agent, Case, Ledger, Lines, Scripted, call, fault, live, simulate, step, tool
 from greenroom import with_state_change as changing
 from greenroom.cases import by_args, in_turn
-from greenroom.errors import BadCase
+from greenroom.cases.data import mock_data
+from greenroom.cases.liveness import is_live
+from greenroom.errors import BadCase, BadQuery
 from greenroom.ledger import NodeEnded, ToolFailed, diff, state, state_changes, tool_calls
 from greenroom.simulation import replay
 from rehearsals import caller, end_of, results
@@ -233,6 +235,97 @@ async def test_arguments_no_answer_was_given_for_are_an_error_that_says_so() -> 
     end = end_of(await rehearsed(by_args((OSLO, 3))))
     assert (end.reason, end.phase, end.error_type) == ("error", "system", "MockBroke")
     assert "has no answer for {'city': 'Paris'}" in end.error
+
+
+@pytest.mark.parametrize(
+    "mock, asked, answers",
+    [
+        (by_args((PARIS, in_turn(1, 2)), (OSLO, in_turn(10, 20))), "POPO", [1, 10, 2, 20]),
+        (by_args((PARIS, in_turn(1, 2)), otherwise=0), "OP", [0, 1]),
+        (by_args((PARIS, 0), otherwise=in_turn(1, 2)), "PORP", [0, 1, 2, 0]),
+        (in_turn(1, in_turn(4)), "PP", [1, 4]),
+        (in_turn(by_args((PARIS, in_turn(1))), by_args((PARIS, in_turn(2)))), "PP", [1, 2]),
+        (
+            by_args(
+                ({"day": "today"}, by_args((PARIS, in_turn(1, 2)), otherwise=in_turn(3, 4))),
+                otherwise=0,
+            ),
+            ["P today", "P", "O today", "P today", "O today"],
+            [1, 0, 3, 2, 4],
+        ),
+    ],
+)
+async def test_answers_in_turn_inside_a_mock_count_the_calls_that_reach_them(
+    mock: Any, asked: Any, answers: list[int]
+) -> None:
+    cities = {"P": "Paris", "O": "Oslo", "R": "Rome"}
+    calls = [{"city": cities[one[0]], **({"day": "today"} if one[1:] else {})} for one in asked]
+    assert results(await rehearsed(mock, *calls)) == answers
+
+
+async def test_a_lost_answer_in_turn_counts_the_calls_that_reach_it() -> None:
+    kept = [changing(n, {"session": {"n": n}}) for n in (1, 2)]
+    mock = by_args((PARIS, fault(lost=in_turn(*kept))), otherwise=0)
+    assert state(await rehearsed(mock, OSLO, PARIS)) == {"session": {"n": 1}}
+    assert state(await rehearsed(mock, PARIS, OSLO, PARIS)) == {"session": {"n": 2}}
+
+
+async def test_an_answer_too_few_inside_a_mock_is_counted_by_the_calls_that_reach_it() -> None:
+    end = end_of(await rehearsed(by_args((PARIS, in_turn(1)), otherwise=0), OSLO, PARIS, PARIS))
+    assert "has 1 answers, but this is call number 2" in end.error
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"$in": ["Oslo", "Rome"]},
+        {"$regex": "^[OR]"},
+        {"$not": "Paris"},
+        lambda city: city != "Paris",
+    ],
+)
+async def test_arguments_are_matched_by_operators_and_functions(wanted: Any) -> None:
+    mock = by_args(({"city": wanted}, 5), otherwise=0)
+    assert results(await rehearsed(mock, OSLO, PARIS, {"city": "Rome"})) == [5, 0, 5]
+
+
+async def test_an_object_among_the_arguments_is_matched_as_a_whole() -> None:
+    @tool
+    def search(filter: dict[str, Any]) -> str:
+        """Search."""
+        raise AssertionError
+
+    mock = by_args(
+        ({"filter": {"a": 1}}, "a"), ({"filter": {"a": {"$gt": 1}, "b": 2}}, "b"), otherwise="-"
+    )
+    asked = [{"filter": {"a": 1}}, {"filter": {"a": 1, "b": 2}}, {"filter": {"a": 3, "b": 2}}]
+    ledger = await simulate(Case("c", "Go", mocks={"search": mock}), caller(search, *asked))
+    assert results(ledger) == ["a", "-", "b"]
+
+
+def test_an_operator_that_does_not_exist_is_refused_where_the_mock_is_made() -> None:
+    with pytest.raises(BadQuery, match=r"by_args\(\.\.\.\): city uses '\$inn'"):
+        by_args(({"city": {"$inn": ["Oslo"]}}, 5))
+
+
+async def test_a_function_that_breaks_while_it_chooses_names_the_tool() -> None:
+    end = end_of(await rehearsed(by_args(({"city": lambda city: 1 / 0}, 5), otherwise=0)))
+    assert (end.reason, end.error_type) == ("error", "MockBroke")
+    assert "a function in by_args(...), the mock of tool 'weather', raised ZeroDivisionError" in (
+        end.error
+    )
+
+
+async def test_a_function_that_chooses_cannot_call_the_tool_it_mocks() -> None:
+    mock = by_args(({"city": lambda city: bool(weather(city))}, 5), otherwise=0)
+    end = end_of(await rehearsed(mock))
+    assert (end.reason, end.error_type) == ("error", "ToolRefused")
+    assert BODIES == []
+
+
+def test_a_mock_that_chooses_by_code_is_code() -> None:
+    assert is_live(mock_data(by_args(({"city": str.isupper}, 5))))
+    assert not is_live(mock_data(by_args(({"city": {"$in": ["Oslo"]}}, 5))))
 
 
 async def test_an_answer_for_one_is_no_answer_for_true() -> None:

@@ -11,8 +11,8 @@ from greenroom.agents import Agent
 from greenroom.agents import tool as agent_tool
 from greenroom.errors import BadQuery
 from greenroom.ledger import Ledger
+from greenroom.ledger.arguments import args_match, value_fits
 from greenroom.metrics import called, tool_trajectory_avg_score
-from greenroom.metrics.arguments import args_match, value_fits
 from greenroom.models import Scripted
 from metrics.runs import run, tool, user
 

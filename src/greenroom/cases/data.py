@@ -124,7 +124,9 @@ def mock_data(mock: object) -> Json:
         case InTurn():
             return {"in_turn": [mock_data(answer) for answer in mock.answers]}
         case ByArgs():
-            pairs: list[Json] = [[plain(args), mock_data(answer)] for args, answer in mock.answers]
+            pairs: list[Json] = [
+                [plain_query(args), mock_data(answer)] for args, answer in mock.answers
+            ]
             rest = {"otherwise": mock_data(mock.otherwise)} if mock.has_otherwise else {}
             return {"by_args": pairs, **rest}
         case Fault():

@@ -25,7 +25,6 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, as_object, is_array, plain, same
 from greenroom.ledger.questions import ended, started, unseen
 
@@ -261,12 +260,11 @@ def _role(tool: str, given: list[Json], id: str) -> object:
 
 
 class _Answer(Struct, frozen=True):
-    """What a tool answered, to which arguments, and as which call of that tool."""
+    """What a tool answered, to which arguments, and after how many calls with the same ones."""
 
     args: dict[str, Json]
     n: int
     end: ToolReturned | ToolFailed
-    path: str
 
     @property
     def fact(self) -> Json:
@@ -292,7 +290,10 @@ def recorded_mocks(ledger: Ledger, id: str) -> dict[str, Any]:
         end = index.end_of(call)
         # Not mocked: what the user answered, and refused calls, which reached no tool.
         if end is not None and end.source not in ("user", "refused"):
-            answer = _Answer(as_object(plain(call.args)), call.n, end, call.path)
+            args = as_object(plain(call.args))
+            before = index.calls_before(call.tool, call.path, call.seq)
+            n = sum(same(as_object(plain(earlier.args)), args) for earlier in before)
+            answer = _Answer(args, n, end)
             by_tool.setdefault(call.tool, []).append(answer)
     return {tool: _mock(tool, answers, id) for tool, answers in by_tool.items()}
 
@@ -300,7 +301,7 @@ def recorded_mocks(ledger: Ledger, id: str) -> dict[str, Any]:
 def _mock(tool: str, answers: list[_Answer], id: str) -> object:
     """Answers chosen by arguments; several for the same arguments are given in turn."""
     groups: list[list[_Answer]] = []
-    for answer in _numbered(answers):
+    for answer in answers:
         group = next((g for g in groups if same(g[0].args, answer.args)), None)
         if group is None:
             groups.append([answer])
@@ -308,16 +309,8 @@ def _mock(tool: str, answers: list[_Answer], id: str) -> object:
             group.append(answer)
     # Fewer arguments match more calls, so they come last.
     groups.sort(key=lambda group: -len(group[0].args))
-    pairs = [(group[0].args, _one_mock(tool, group, id)) for group in groups]
+    pairs = [(literal(group[0].args), _one_mock(tool, group, id)) for group in groups]
     return pairs[0][1] if len(pairs) == 1 and not pairs[0][0] else by_args(*pairs)
-
-
-def _numbered(answers: list[_Answer]) -> list[_Answer]:
-    """The answers, numbered here if the ledger does not number the calls."""
-    numbers = {answer.n for answer in answers}
-    if len(numbers) == len(answers) or any(branch_of(answer.path) for answer in answers):
-        return answers
-    return [_Answer(a.args, n, a.end, a.path) for n, a in enumerate(answers)]
 
 
 def _one_mock(tool: str, group: list[_Answer], id: str) -> object:
@@ -333,5 +326,5 @@ def _one_mock(tool: str, group: list[_Answer], id: str) -> object:
                 f"{dict(answer.args)!r} in two branches at once and answered differently. Mock it "
                 f"yourself."
             )
-    # Calls with other arguments count too; their places get fillers that are never used.
+    # A call that the user answered counts too; its place gets a filler that is never used.
     return in_turn(*(by_number.get(n, first).mock for n in range(max(by_number) + 1)))

@@ -39,7 +39,9 @@ def is_live(mock: Json) -> bool:
         case {"in_turn": [*answers]}:
             return any(is_live(answer) for answer in answers)
         case {"by_args": [*pairs], **rest}:
-            answers = [pair[1] for pair in pairs if is_array(pair) and len(pair) == 2]
-            return any(is_live(answer) for answer in [*answers, *rest.values()])
+            whole = [pair for pair in pairs if is_array(pair) and len(pair) == 2]
+            answers = [answer for _, answer in whole]
+            is_chosen_by_code = any(holds_code(args) for args, _ in whole)
+            return is_chosen_by_code or any(map(is_live, [*answers, *rest.values()]))
         case _:
             return False

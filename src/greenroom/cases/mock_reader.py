@@ -77,7 +77,9 @@ def _mock_from(data: Json, where: str) -> object:
             return placed(where, in_turn, *inner)
         case {"by_args": [*pairs], **rest} if not rest.keys() - {"otherwise"}:
             others = {key: _mock_from(answer, at(where, key)) for key, answer in rest.items()}
-            return by_args(*list_of(_pair_from)(pairs, at(where, "by_args")), **others)
+            return placed(
+                where, by_args, *list_of(_pair_from)(pairs, at(where, "by_args")), **others
+            )
         case {"simulated": world, **rest} if not rest:
             return _world_from(world, at(where, "simulated"))
         case {"fault": {**given}, **rest} if not rest:

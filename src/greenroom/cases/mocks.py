@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from greenroom.errors import BadCase
+from greenroom.ledger.arguments import args_match
 from greenroom.ledger.functions import Anything
-from greenroom.ledger.plain import Json, plain, same
+from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.query import check_query
 from greenroom.ledger.simulated import WORLD
 
 NOTHING: Any = object()
@@ -94,7 +96,7 @@ def fault(
 
 @dataclass(frozen=True, slots=True)
 class InTurn:
-    """A mock whose n-th call gets the n-th answer."""
+    """A mock whose n-th call gets the n-th answer; inside another mock, the n-th that reaches it."""
 
     answers: Sequence[Any]
 
@@ -113,14 +115,14 @@ class ByArgs:
     answers: Sequence[tuple[Mapping[str, Any], Any]]
     otherwise: Any = field(default=NOTHING)
 
-    def pick(self, args: Mapping[str, Any]) -> Any:
-        """The answer for these arguments; KeyError if there is none."""
-        for wanted, answer in self.answers:
-            if all(key in args and same(args[key], value) for key, value in wanted.items()):
-                return answer
-        if not self.has_otherwise:
-            raise KeyError
-        return self.otherwise
+    def place_of(self, args: Mapping[str, Any]) -> int:
+        """The number of the pair for these arguments; -1 if there is none."""
+        pairs = enumerate(self.answers)
+        return next((n for n, (wanted, _) in pairs if args_match(wanted, args, "subset")), -1)
+
+    def answer_at(self, place: int) -> Any:
+        """The answer of a pair; NOTHING if there is neither a pair nor an answer for the rest."""
+        return self.otherwise if place < 0 else self.answers[place][1]
 
     @property
     def has_otherwise(self) -> bool:
@@ -131,10 +133,16 @@ class ByArgs:
 def by_args(
     *answers: tuple[Mapping[str, object], Anything], otherwise: Anything = NOTHING
 ) -> ByArgs:
-    """Answers chosen by arguments: `by_args(({"city": "Oslo"}, 3), otherwise=21)`."""
+    """Answers chosen by arguments: `by_args(({"city": "Oslo"}, 3), otherwise=21)`.
+
+    The arguments of a pair may hold operators, such as `{"city": {"$in": ["Oslo", "Bergen"]}}`, and functions
+    that get the actual value and say whether it matches.
+    """
     for pair in answers:
         if len(pair) != 2 or not isinstance(pair[0], Mapping):  # pyright: ignore[reportUnnecessaryComparison,reportUnnecessaryIsInstance]
             raise BadCase(f"by_args(...) takes pairs of arguments and an answer, but got {pair!r}.")
+        for name, value in pair[0].items():
+            check_query(value, f"by_args(...): {name}")
     return ByArgs(answers, otherwise)
 
 

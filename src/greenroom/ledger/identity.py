@@ -18,10 +18,12 @@ def code_identity(live: object) -> str:
     # A tool is identified by its function.
     live = getattr(live, "fn", live)
     named: Any = live if hasattr(live, "__qualname__") else cast(Any, type(live))
-    if str(named.__module__).startswith("greenroom."):
+    # Methods of built-in types, such as `str.isupper`, do not say where they are from.
+    module = str(getattr(named, "__module__", "builtins"))
+    if module.startswith("greenroom."):
         return str(named.__qualname__)
     source = _source_hash(getattr(live, "__code__", named))
-    return f"{named.__module__}.{named.__qualname__}:{source}"
+    return f"{module}.{named.__qualname__}:{source}"
 
 
 def code_name(text: str) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from itertools import islice
+from math import inf
 from typing import Any
 
 from msgspec import Struct, field
@@ -129,19 +130,27 @@ class VoiceIndex(Struct, eq=False):
         known = self.called.get(call_id)
         if known is not None and known.tool == tool and self.end_of(known) is None:
             return known.n
-        return sum(
-            self.is_visible(earlier.path, path) and not self._was_refused(earlier)
+        return len(self.calls_before(tool, path))
+
+    def calls_before(self, tool: str, path: str, seq: float = inf) -> list[ToolCalled]:
+        """The calls of `tool` that count at `path` for a call that is made at event `seq`."""
+        return [
+            earlier
             for earlier in self.issued
             if earlier.tool == tool
-        )
+            and earlier.seq < seq
+            and self.is_visible(earlier.path, path, seq)
+            and not self._was_refused(earlier)
+        ]
 
-    def is_visible(self, path: str, viewer: str) -> bool:
-        """Whether what happened at `path` is known at `viewer`: neighbours in a fork learn of each other when it ends.
+    def is_visible(self, path: str, viewer: str, seq: float = inf) -> bool:
+        """Whether what happened at `path` is known at `viewer`, at event `seq`.
 
-        Of a race only the branch that won is ever known: how far the others got is an accident of time.
+        Neighbours in a fork learn of each other when it ends. Of a race only the branch that won is
+        ever known: how far the others got is an accident of time.
         """
         return all(
-            viewer.startswith(f"{branch}/") or viewer == branch or self._is_joined(branch)
+            viewer.startswith(f"{branch}/") or viewer == branch or self._is_joined(branch, seq)
             for branch in branches_of(path)
         )
 
@@ -160,9 +169,10 @@ class VoiceIndex(Struct, eq=False):
                 return self.is_closed(other)
         return True
 
-    def _is_joined(self, branch: str) -> bool:
+    def _is_joined(self, branch: str, seq: float) -> bool:
         fork, key = branch.rsplit(".", 1)
-        return fork in self.ended and self.decided.get(fork, key) == key
+        end = self.ended.get(fork)
+        return end is not None and end.seq < seq and self.decided.get(fork, key) == key
 
     def is_closed(self, path: str) -> bool:
         """Whether the part that contains `path` was stopped, so that nothing further happens there."""

@@ -2,21 +2,21 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast, get_args
 
 from msgspec import Struct
 
 from greenroom.errors import BadMetric
+from greenroom.ledger.arguments import ArgsMatch, args_match, value_fits
 from greenroom.ledger.events import ToolCalled
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.plain import Json, is_array, is_object, plain, same
-from greenroom.ledger.query import MISSING, has_operators, holds, matches, value_at
+from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.query import MISSING, holds, value_at
 from greenroom.metrics.builtin import checked_choice, checked_texts
 
 WantedValue = ToolCall | str
 """A call with these arguments, or a tool's name when any arguments will do."""
 
-ArgsMatch = Literal["exact", "subset", "superset", "ignore"]
 ARGS_MATCHES: tuple[str, ...] = get_args(ArgsMatch)
 
 ArgsRule = ArgsMatch | tuple[str, ...] | Callable[..., object]
@@ -80,63 +80,6 @@ def _passes(predicate: Callable[..., object], made: ToolCalled, wanted: WantedVa
     return holds(lambda have: predicate(have, given), args)
 
 
-def args_match(
-    wanted: Mapping[str, Json],
-    args: Mapping[str, Json],
-    match: ArgsMatch = "exact",
-    tolerance: float = 0.0,
-) -> bool:
-    """Whether a call's arguments equal the wanted ones ("exact"), include them all and perhaps others
-    ("subset"), or are all among the wanted ones ("superset")."""
-    if match == "superset":
-        return all(
-            name in wanted and value_fits(wanted[name], args[name], tolerance) for name in args
-        )
-    if match == "exact" and not args.keys() <= wanted.keys():
-        return False
-    for name, value in wanted.items():
-        if not value_fits(value, args.get(name, MISSING), tolerance):
-            return False
-    return True
-
-
-_TEXTS = frozenset((str, bool, type(None)))
-
-
-def value_fits(wanted: Any, made: Json, tolerance: float = 0.0) -> bool:
-    """Whether a value matches the wanted one.
-
-    Operators (`{"$regex": "^Par"}`) and functions may be anywhere in what is wanted; `{"$eq": ...}`
-    compares a value literally. Numbers may differ by `tolerance`.
-    """
-    kind = cast("type[object]", type(wanted))
-    if kind in _TEXTS:
-        return type(made) is kind and wanted == made
-    if kind is int or kind is float:
-        return _is_number(made) and (wanted == made or 0 < tolerance >= abs(wanted - made))
-    if kind is list or kind is tuple:
-        return (
-            is_array(made)
-            and len(wanted) == len(made)
-            and all(value_fits(*pair, tolerance) for pair in zip(wanted, made, strict=True))
-        )
-    if isinstance(wanted, Mapping):
-        query = cast("Mapping[str, Json]", wanted)
-        if any(type(name) is not str for name in query):
-            query = cast("dict[str, Json]", plain(query))
-        if has_operators(query):
-            return matches(made, query)
-        return is_object(made) and args_match(query, made, "exact", tolerance)
-    if callable(wanted):
-        return matches(made, wanted)
-    # A ledger holds JSON, so the wanted value is compared as JSON too.
-    return same(plain(wanted), made)
-
-
-def _is_number(value: Json) -> bool:
-    return type(value) is int or type(value) is float
-
-
 def without(args: Mapping[str, Any], ignored: Sequence[str]) -> dict[str, Any]:
     """The arguments without those at the given dotted names."""
     kept = dict(args)
@@ -160,7 +103,7 @@ def arguments(
     checked_choice(match, ARGS_MATCHES, "args", factory)
     if tools is not None and not isinstance(tools, Mapping):
         raise BadMetric(f"{factory}(...) has tool_args={tools!r}; give a mapping by tool.")
-    if not _is_number(tolerance) or not 0 <= tolerance < float("inf"):
+    if type(tolerance) not in (int, float) or not 0 <= tolerance < float("inf"):
         raise BadMetric(f"{factory}(...) has tolerance={tolerance!r}; give a number, 0 or more.")
     by_tool = cast("Mapping[str, object]", tools or {})
     of_tools: Mapping[str, Sequence[str]] = ignored if isinstance(ignored, Mapping) else {}

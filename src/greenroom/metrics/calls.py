@@ -7,13 +7,13 @@ from typing import ClassVar, Literal, cast, get_args
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Score
 from greenroom.errors import BadMetric
+from greenroom.ledger.arguments import args_match
 from greenroom.ledger.choices import choice_problem
 from greenroom.ledger.events import ToolCalled
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import call_text
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.query import Predicate, check_query, holds
-from greenroom.metrics.arguments import args_match
 from greenroom.metrics.builtin import BuiltIn, checked_texts, written
 from greenroom.metrics.counts import Bounds, bounds, times
 from greenroom.metrics.needs import CALL_ARGS, CALL_NAMES, Needs

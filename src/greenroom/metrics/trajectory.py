@@ -6,17 +6,16 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score
+from greenroom.ledger.arguments import ArgsMatch, args_match
 from greenroom.ledger.events import ModelReplied, ToolCalled
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall, call_text
 from greenroom.ledger.plain import Json
 from greenroom.ledger.query import plain_query
 from greenroom.metrics.arguments import (
-    ArgsMatch,
     ArgsRule,
     Arguments,
     WantedValue,
-    args_match,
     arguments,
 )
 from greenroom.metrics.builtin import (

@@ -206,12 +206,12 @@ class RehearsalWorld(FencedWorld):
             # A mock that calls the tool it replaces would call itself.
             raise self.refusals.set(self._refused_directly(request.tool))
         if mock is not ABSENT and not is_origin(mock, request):
-            source: Source = "simulated" if is_simulated(mock, request) else "mock"
-            answer = self._recorded(request) if source == "simulated" else None
-            if answer is not None:
-                return answer
             token = mocking_var.set((*mocking_var.get(), request.tool))
             try:
+                source: Source = "simulated" if is_simulated(mock, request, self) else "mock"
+                answer = self._recorded(request) if source == "simulated" else None
+                if answer is not None:
+                    return answer
                 return await answer_tool(
                     self, request, lambda context: mocked(mock, request, context), source
                 )

@@ -2,9 +2,12 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
+from math import inf
 from typing import Any
+
+from msgspec.structs import replace
 
 from greenroom.cases.mocks import NOTHING, ByArgs, Fault, InTurn, Live, Simulated
 from greenroom.errors import GreenroomError, MockBroke
@@ -13,12 +16,18 @@ from greenroom.ledger.origin import summarize_error, words_of
 from greenroom.ledger.plain import JSON_TYPES
 from greenroom.simulation.tool_identity import is_origin
 from greenroom.world.records import AnswerLost, ToolError
-from greenroom.world.world import CallPaused, Context, ToolRequest
+from greenroom.world.world import CallPaused, Context, ToolRequest, World
 
 _CONTEXT_NAMES = ("ctx", "context")
 
 
-def mocked(mock: Any, request: ToolRequest, context: Context) -> object:
+Earlier = Sequence[Mapping[str, Any]]
+"""The arguments of the calls that reached a mock before this one."""
+
+
+def mocked(
+    mock: Any, request: ToolRequest, context: Context, earlier: Earlier | None = None
+) -> object:
     """The mock's answer to this call, or something to await for it."""
     if type(mock) in JSON_TYPES:
         return mock
@@ -28,27 +37,14 @@ def mocked(mock: Any, request: ToolRequest, context: Context) -> object:
             f"the mock of tool {request.tool!r} has the real tool inside it, so it was not run. Pass a real tool "
             f"by itself: mocks={{{request.tool!r}: {request.tool}}}."
         )
+    world: Any = context._world  # pyright: ignore[reportPrivateUsage]
     match mock:
         case Fault():
-            return _fail(mock, request, context)
-        case InTurn():
-            if request.n < len(mock.answers):
-                return mocked(mock.answers[request.n], request, context)
-            raise MockBroke(
-                f"the mock of tool {request.tool!r} has {len(mock.answers)} answers, but this is call "
-                f"number {request.n + 1}, with {dict(request.args)!r}. Add an answer to in_turn(...)."
-            )
-        case ByArgs():
-            try:
-                chosen = mock.pick(request.args)
-            except KeyError:
-                raise MockBroke(
-                    f"the mock of tool {request.tool!r} has no answer for {dict(request.args)!r}. "
-                    f"Add a pair for these arguments to by_args(...), or otherwise=."
-                ) from None
-            return mocked(chosen, request, context)
+            return _fail(mock, request, context, earlier)
+        case InTurn() | ByArgs():
+            chosen, request, earlier = _chosen(mock, request, world, earlier)
+            return mocked(chosen, request, context, earlier)
         case Simulated():
-            world: Any = context._world  # pyright: ignore[reportPrivateUsage]
             return world.simulate(mock, request)
         case _ if hasattr(mock, "execute"):
             return _run(
@@ -60,20 +56,68 @@ def mocked(mock: Any, request: ToolRequest, context: Context) -> object:
             return mock
 
 
-def is_simulated(mock: object, request: ToolRequest) -> bool:
+def _chosen(
+    mock: InTurn | ByArgs, request: ToolRequest, world: World, earlier: Earlier | None
+) -> tuple[Any, ToolRequest, Earlier | None]:
+    """The part of a mock that answers this call, with the call and the earlier ones as that part sees them.
+
+    A part counts only the calls that reach it.
+    """
+    if isinstance(mock, InTurn):
+        if request.n < len(mock.answers):
+            return mock.answers[request.n], replace(request, n=0), ()
+        raise MockBroke(
+            f"the mock of tool {request.tool!r} has {len(mock.answers)} answers, but this is call "
+            f"number {request.n + 1}, with {dict(request.args)!r}. Add an answer to in_turn(...)."
+        )
+    place = _place_in(mock, request, request.args)
+    chosen = mock.answer_at(place)
+    if chosen is NOTHING:
+        raise MockBroke(
+            f"the mock of tool {request.tool!r} has no answer for {dict(request.args)!r}. "
+            f"Add a pair for these arguments to by_args(...), or otherwise=."
+        )
+    if not isinstance(chosen, InTurn | ByArgs | Fault):
+        return chosen, request, earlier
+    if earlier is None:
+        index = world.ledger.index_of(world.voice)
+        known = index.called.get(request.id)
+        begun = inf
+        if known is not None and known.tool == request.tool and index.end_of(known) is None:
+            begun = known.seq
+        earlier = [call.args for call in index.calls_before(request.tool, request.path, begun)]
+    earlier = [args for args in earlier if _place_in(mock, request, args) == place]
+    return chosen, replace(request, n=len(earlier)), earlier
+
+
+def _place_in(mock: ByArgs, request: ToolRequest, args: Mapping[str, Any]) -> int:
+    """Which pair is for these arguments; a function among them may break."""
+    try:
+        return mock.place_of(args)
+    except GreenroomError:
+        raise
+    except Exception as error:
+        raise MockBroke(
+            f"a function in by_args(...), the mock of tool {request.tool!r}, raised "
+            f"{summarize_error(error)} for {dict(args)!r}. Let it return whether the value matches."
+        ) from error
+
+
+def is_simulated(
+    mock: object, request: ToolRequest, world: World, earlier: Earlier | None = None
+) -> bool:
     """Whether a model answers this call."""
     match mock:
         case Simulated():
             return True
-        case InTurn(answers=answers) if request.n < len(answers):
-            return is_simulated(answers[request.n], request)
-        case ByArgs():
+        case InTurn() | ByArgs():
             try:
-                return is_simulated(mock.pick(request.args), request)
-            except KeyError:
+                chosen, request, earlier = _chosen(mock, request, world, earlier)
+                return is_simulated(chosen, request, world, earlier)
+            except MockBroke:
                 return False
         case Fault():
-            return is_simulated(mock.lost, request)
+            return is_simulated(mock.lost, request, world, earlier)
         case _:
             return False
 
@@ -112,7 +156,7 @@ async def _awaited(value: Any, request: ToolRequest, context: Context) -> object
 
 def _sorted(error: Exception, request: ToolRequest, context: Context) -> object:
     if isinstance(error, Fault):
-        return _fail(error, request, context)
+        return _fail(error, request, context, None)
     if isinstance(error, GreenroomError | ToolError):
         raise error
     if isinstance(error, request.pauses):
@@ -123,9 +167,9 @@ def _sorted(error: Exception, request: ToolRequest, context: Context) -> object:
     ) from error
 
 
-def _fail(fault: Fault, request: ToolRequest, context: Context) -> Any:
+def _fail(fault: Fault, request: ToolRequest, context: Context, earlier: Earlier | None) -> Any:
     if fault.lost is not NOTHING:
-        return _lose(mocked(fault.lost, request, context), request, context)
+        return _lose(mocked(fault.lost, request, context, earlier), request, context)
     if fault.injected is not None:
         return _planted(fault.injected, fault.value)
     if fault.slow is not None:

@@ -302,7 +302,7 @@ async def answer_tool(
         instead = None if hooks is None else await hooks.on_tool_error(request, error)
         if instead is None:
             return fail_call(world, request, error, source, seconds)
-        changes = error.changes if isinstance(error, AnswerLost) else ()
+        value, changes = None, error.changes if isinstance(error, AnswerLost) else ()
     else:
         seconds = perf_counter() - begun
         instead = None if hooks is None else await hooks.after_tool(request, value)
