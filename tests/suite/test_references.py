@@ -1,5 +1,6 @@
 """Agents and cases named by a path: found where they are looked for, and never guessed."""
 
+import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -166,6 +167,91 @@ async def test_files_of_one_name_in_two_folders_are_two_modules(tmp_path: Path) 
 async def test_a_file_may_import_its_neighbours(tmp_path: Path) -> None:
     module(tmp_path, "clerk = named('clerk')", "my_staff.py")
     assert await loaded(module(tmp_path, "from my_staff import clerk as agent")) == "clerk"
+
+
+async def test_each_file_gets_the_neighbours_of_its_own_folder(tmp_path: Path) -> None:
+    agent = "from my_staff import NAME\nagent = named(NAME)"
+    for name in ("one", "two"):
+        module(tmp_path / name, f"NAME = {name!r}", "my_staff.py")
+    one, two = (module(tmp_path / name, agent, "agent.py") for name in ("one", "two"))
+    assert [await loaded(one), await loaded(two)] == ["one", "two"]
+    staff = [sys.modules["my_staff"].NAME]
+    assert await load_agent(one) is await load_agent(one)  # it has its neighbours again
+    assert [*staff, sys.modules["my_staff"].NAME] == ["two", "one"]
+
+
+@pytest.mark.parametrize("init", [True, False])
+async def test_folders_of_neighbours_are_told_apart_too(tmp_path: Path, init: bool) -> None:
+    agent = "from my_staff.names import NAME\nagent = named(NAME)"
+    for name in ("one", "two"):
+        module(tmp_path / name / "my_staff", f"NAME = {name!r}", "names.py")
+        if init:
+            (tmp_path / name / "my_staff" / "__init__.py").touch()
+    paths = [module(tmp_path / name, agent, f"{name}.py") for name in ("one", "two")]
+    assert [await loaded(path) for path in paths] == ["one", "two"]
+
+
+async def test_packages_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        shop = tmp_path / name / "my_shop"
+        module(shop, f"NAME = {name!r}", "parts.py")
+        module(shop, "", "__init__.py")
+        module(shop, "from .parts import NAME\nagent = named(NAME)", "agent.py")
+    found = [await loaded(str(tmp_path / name / "my_shop")) for name in ("one", "two", "one")]
+    assert found == ["one", "two", "one"]
+
+
+@pytest.mark.parametrize("late", ["one", "two"])
+async def test_a_neighbour_that_is_imported_late_cannot_be_mixed_up(
+    tmp_path: Path, late: str
+) -> None:
+    paths: list[str] = []
+    for name in ("one", "two"):
+        module(tmp_path / name, f"NAME = {name!r}", "my_staff.py")
+        body = f"import my_staff\nagent = named({name!r})"
+        if name == late:
+            body += "\ndef tool():\n    from my_staff import NAME\n    return NAME"
+        paths.append(module(tmp_path / name, body, "agent.py"))
+    assert await loaded(paths[0]) == "one"
+    for _ in range(2):
+        with pytest.raises(
+            BadFile, match=rf"{late}/agent\.py, line \d+, imports 'my_staff' inside"
+        ):
+            await loaded(paths[1])
+        assert sys.modules["my_staff"].NAME == "one"
+
+
+async def test_a_neighbour_that_the_folder_does_not_import_stays_as_it_is(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        module(tmp_path / name, f"NAME = {name!r}", "my_staff.py")
+    await loaded(module(tmp_path / "one", "import my_staff\nagent = named('one')", "first.py"))
+    before = sys.modules["my_staff"]
+    await loaded(module(tmp_path / "two", "agent = named('two')", "second.py"))
+    assert sys.modules["my_staff"] is before
+
+
+async def test_what_another_folder_loaded_is_the_same_object_here(tmp_path: Path) -> None:
+    one = module(tmp_path / "one", "agent = named('one')", "my_agent.py")
+    two = module(tmp_path / "two", "from my_agent import agent", "my_cases.py")
+    assert await load_agent(one) is await load_agent(two)
+
+
+async def test_a_folder_that_is_reached_by_two_paths_is_loaded_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module(tmp_path / "real", "NAME = 'x'", "my_staff.py")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    monkeypatch.syspath_prepend(str(tmp_path / "link"))
+    staff = importlib.import_module("my_staff")
+    await loaded(module(tmp_path / "real", "import my_staff\nagent = named('x')", "agent.py"))
+    assert sys.modules["my_staff"] is staff
+
+
+async def test_a_package_with_the_name_of_a_library_is_told_to_be_renamed(tmp_path: Path) -> None:
+    module(tmp_path / "pytest", "", "__init__.py")
+    path = module(tmp_path / "pytest", "from .parts import NAME", "agent.py")
+    with pytest.raises(BadFile, match=r"library is called 'pytest' too; rename the folder"):
+        await load_agent(path)
 
 
 def ids(cases: EvalSet) -> list[str]:

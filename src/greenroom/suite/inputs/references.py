@@ -7,7 +7,6 @@ import inspect
 import sys
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from hashlib import blake2b
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -18,6 +17,7 @@ from greenroom.errors import BadFile, FenceBreach, ImportRefused, NotFound, Tool
 from greenroom.ledger.text_files import similar_file
 from greenroom.plugins import suggest
 from greenroom.simulation.fence import FencedScope, RunScope, put_up
+from greenroom.suite.inputs.neighbours import other_name, own_neighbours
 from greenroom.world.call_context import guarded
 from greenroom.world.modules import executed
 
@@ -128,39 +128,45 @@ def load_module(where: str, kind: str = "path") -> ModuleType:
 
 
 def _from_file(path: Path) -> ModuleType:
-    """The module of a file, loaded once; its folder is importable, as when the file is run."""
+    """The module of a file, loaded once; what it imports is looked for in its folder first, as when it is run."""
     if path.suffix != ".py":
         why = f"{path.name} is not a Python file, which agents and other code are read from."
         if path.suffix in SUFFIXES:
             why += f" If it holds cases, name their agent first: greenroom eval run agent.py {path.name}"
         raise BadFile(why)
-    for module in list(sys.modules.values()):
-        # Asking a lazy module for an attribute would load it, so only its `__dict__` is looked at.
-        if vars(module).get("__file__") == str(path) and module.__name__ != "__main__":
-            return module
-    if (path.parent / "__init__.py").is_file():
+    folder, parts = path.parent, [path.stem]
+    if is_in_package := (folder / "__init__.py").is_file():
         # A module of a package, imported by its full name, so that its relative imports work.
         parts = [] if path.stem == "__init__" else [path.stem]
-        folder = path.parent
         while (folder / "__init__.py").is_file():
             parts.insert(0, folder.name)
             folder = folder.parent
-        top = sys.modules.get(parts[0])
-        if top is not None and str(folder / parts[0]) not in map(str, getattr(top, "__path__", ())):
+    with own_neighbours(folder):
+        for module in list(sys.modules.values()):
+            # Asking a lazy module for an attribute would load it, so only its `__dict__` is looked at.
+            if vars(module).get("__file__") == str(path) and module.__name__ != "__main__":
+                return module
+        if not is_in_package:
             return executed(path, _module_name(path))
-        if str(folder) not in sys.path:
-            sys.path.insert(0, str(folder))
-        return importlib.import_module(".".join(parts))
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
-    return executed(path, _module_name(path))
+        top = sys.modules.get(parts[0])
+        if top is None or str(folder / parts[0]) in map(str, getattr(top, "__path__", ())):
+            return importlib.import_module(".".join(parts))
+        try:
+            return executed(path, _module_name(path))
+        except ImportError as error:
+            if error.name is not None:
+                raise
+            raise BadFile(
+                f"{path} cannot be imported as part of its package: {error}. An installed library is "
+                f"called {parts[0]!r} too; rename the folder {folder / parts[0]}."
+            ) from error
 
 
 def _module_name(path: Path) -> str:
     """The name another file would import it by, so that both get the same objects."""
     if path.stem not in sys.modules and path.stem not in sys.stdlib_module_names:
         return path.stem
-    return f"greenroom_loaded_{path.stem}_{blake2b(str(path).encode(), digest_size=4).hexdigest()}"
+    return other_name(path.stem, str(path))
 
 
 # The agent that a file of cases belongs to; nothing is imported to find it
