@@ -3,11 +3,25 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 import pytest
 
-from greenroom import Agent, Case, Ledger, Lines, Scripted, call, fault, live, simulate, step, tool
+from greenroom import (
+    Agent,
+    Case,
+    Ledger,
+    Lines,
+    Scripted,
+    call,
+    fault,
+    live,
+    rehearse,
+    simulate,
+    step,
+    tool,
+)
 from greenroom import with_state_change as changing
 from greenroom.cases import by_args, in_turn
 from greenroom.cases.data import mock_data
@@ -339,6 +353,45 @@ async def test_an_answer_for_one_is_no_answer_for_true() -> None:
         Case("p", "Pay", mocks={"pay": mock}), caller(pay, {"amount": True}, {"amount": 1})
     )
     assert results(ledger) == ["other", "one"]
+
+
+class Eager:
+    """Has every attribute that it is asked for, and says that each is of the type that is expected."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name != "__code__":
+            raise AttributeError(name)
+        return Eager(CodeType)
+
+    @property
+    def __class__(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self.answer if isinstance(self.answer, type) else Eager
+
+    def __call__(self, **args: Any) -> Any:
+        return self.answer
+
+
+class EagerAsync(Eager):
+    async def __call__(self, **args: Any) -> Any:
+        return self.answer
+
+
+@pytest.mark.parametrize("kind", [Eager, EagerAsync])
+def test_an_object_that_has_every_attribute_is_called(kind: type[Eager]) -> None:
+    agent = caller(weather, PARIS)
+    report = rehearse(agent, [Case("c", "Go", mocks={"weather": kind(3)})], store=False)
+    ledger = report.results[0].ledger
+    assert ledger is not None
+    assert results(ledger) == [3]
+
+
+async def test_an_answer_that_has_every_attribute_is_no_json() -> None:
+    end = end_of(await rehearsed(lambda city: Eager(None)))
+    assert "the answer of tool 'weather' is not JSON" in end.error
+    assert "of type Eager, which is not JSON. Return a dict" in end.error
 
 
 async def test_a_mock_that_breaks_is_an_error_that_names_it() -> None:

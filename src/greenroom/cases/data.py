@@ -18,7 +18,7 @@ from greenroom.cases.liveness import (
     is_live,
     queries_with_code,
 )
-from greenroom.cases.mocks import ByArgs, Fault, InTurn, Live, Simulated
+from greenroom.cases.mocks import ByArgs, Fault, InTurn, Live, Simulated, has_execute
 from greenroom.cases.reader import case_from
 from greenroom.cases.users import person_data, person_of, user_data
 from greenroom.cases.wire import RecordWriter
@@ -140,7 +140,7 @@ def mock_data(mock: object) -> Json:
             # A record too, but its changes are not part of the value.
             whole = cast("WithStateChange[Any]", mock)
             return {**_constant_data(whole.result), "changes": plain(whole.changes, "a mock")}
-        case _ if callable(mock) or hasattr(mock, "execute"):
+        case _ if callable(mock) or has_execute(mock):
             return _live(mock)
         case _:
             return _constant_data(mock)

@@ -7,6 +7,7 @@ a model answers, an object with `execute(args, ctx)`, or a real tool that the ca
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import getattr_static
 from typing import Any, cast
 
 from greenroom.errors import BadCase
@@ -18,6 +19,14 @@ from greenroom.ledger.simulated import WORLD
 
 NOTHING: Any = object()
 """The mark for a missing answer, since None is an answer too."""
+
+
+def has_execute(mock: object) -> bool:
+    """Whether a mock is an object that answers with its method `execute(args, ctx)`.
+
+    An object that makes up every attribute it is asked for, as `unittest.mock.Mock` does, has not declared one.
+    """
+    return getattr_static(mock, "execute", None) is not None
 
 
 class Fault(Exception):

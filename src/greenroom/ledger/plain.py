@@ -156,9 +156,10 @@ def _unusual(value: object, where: str, depth: int) -> Json:
         return value.isoformat()
     if isinstance(value, UUID | PurePath):
         return str(value)
-    dump = getattr(value, "model_dump", None)
-    if callable(dump) and not isinstance(value, type):
-        return plain(dump(mode="json"), where, depth + 1)
+    # Declared by the type: an object that makes up its attributes has this one too.
+    dump = getattr(type(value), "model_dump", None)
+    if callable(dump):
+        return plain(dump(value, mode="json"), where, depth + 1)
     raise BadValue(
         f"{where} holds {_short(value)} of type {type(value).__name__}, which is not JSON. "
         f"Return a dict, list, string, number, bool or None{_BYTES if isinstance(value, bytes) else ''}."

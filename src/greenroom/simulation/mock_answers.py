@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from greenroom.cases.mocks import NOTHING, ByArgs, Fault, InTurn, Live, Simulated
+from greenroom.cases.mocks import NOTHING, ByArgs, Fault, InTurn, Live, Simulated, has_execute
 from greenroom.errors import GreenroomError, MockBroke
 from greenroom.ledger.changes import unwrapped
 from greenroom.ledger.origin import summarize_error, words_of
@@ -46,7 +46,7 @@ def mocked(
             return mocked(chosen, request, context, earlier)
         case Simulated():
             return world.simulate(mock, request)
-        case _ if hasattr(mock, "execute"):
+        case _ if has_execute(mock):
             return _run(
                 lambda: mock.execute(deepcopy(dict(request.args)), context), request, context
             )

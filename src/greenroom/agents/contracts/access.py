@@ -187,7 +187,8 @@ def _code(fn: Any) -> CodeType | None:
     fn = inspect.unwrap(fn)
     # For a callable object, the code is that of its class's `__call__`.
     found = getattr(fn, "__code__", None) or getattr(type(fn).__call__, "__code__", None)
-    return found if isinstance(found, CodeType) else None
+    # Of this very type: an object that makes up its attributes may claim any.
+    return found if type(found) is CodeType else None
 
 
 def _names(code: CodeType | None) -> set[str]:

@@ -15,7 +15,7 @@ from greenroom.backends.native import NativeBackend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.mocks import NOTHING, ByArgs, Fault, InTurn, Live
+from greenroom.cases.mocks import NOTHING, ByArgs, Fault, InTurn, Live, has_execute
 from greenroom.cases.users import Lines, SimulatedUser
 from greenroom.errors import BadAgent
 from greenroom.ledger.changes import WithStateChange
@@ -97,7 +97,7 @@ def _changes_state(mock: object) -> bool:
             return mock.lost is not NOTHING and _changes_state(mock.lost)
         case Live():
             return False
-        case _ if hasattr(mock, "execute"):
+        case _ if has_execute(mock):
             return True
         case _ if callable(mock):
             return changes_by_result(mock) or _asks_for_context(mock)
