@@ -5,20 +5,26 @@ import contextlib
 import contextvars
 import signal
 import socket
+import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import warm_python
-from greenroom import Agent, Case, Scripted, evaluate, rehearse, score, simulate, tool
-from greenroom.errors import BadCase, MetricRefused, Refusal
+from greenroom import Agent, Case, Report, Scripted, call, evaluate, rehearse, score, simulate, tool
+from greenroom.agents import Issue, register_check
+from greenroom.agents.contracts.registry import forget_check
+from greenroom.errors import BadCase, FenceBreach, ImportRefused, MetricRefused, Refusal
 from greenroom.ledger.events import Event
+from greenroom.ledger.questions import ended
 from greenroom.results.gate import Gate
 from greenroom.suite import simulate_all
 from greenroom.suite.recorded.rescores import rescore
+from greenroom.world import Middleware
 
 ACTED: list[str] = []
 
@@ -284,3 +290,200 @@ def test_the_command_line_exits_with_two_whatever_errors_are_allowed(tmp_path: P
 
 def test_rehearse_is_silent_about_faults_when_there_are_none() -> None:
     assert rehearse(quiet(), Case("c", "Hi")).faults == []
+
+
+# Code that Greenroom itself calls before the first trial, between two, and after the last
+
+
+def swallowing() -> None:
+    """Act, and hide the refusal."""
+    with contextlib.suppress(Exception):
+        delete()
+    with contextlib.suppress(Exception):
+        subprocess.run(["true"], check=False)
+        ACTED.append("started a process")
+
+
+class Closes(Middleware):
+    async def close(self) -> None:
+        swallowing()
+
+
+class Redacts(Middleware):
+    def __init__(self, most: int = 1) -> None:
+        self.left = most
+
+    def redact(self, text: str) -> str:
+        if self.left:
+            self.left -= 1
+            swallowing()
+        return text
+
+
+class Named(Scripted):
+    @property
+    def name(self) -> str:
+        swallowing()
+        return "named"
+
+    @name.setter
+    def name(self, _: str) -> None: ...
+
+
+def faults(report: Report) -> list[str]:
+    return [note for note in report.notes if note.startswith("fault of the run")]
+
+
+def test_middleware_that_is_closed_never_acts() -> None:
+    case = Case("c", "Hi", metrics=[polite])
+    report = rehearse(quiet(), case, middleware=[Closes()], store=False)
+    assert ACTED == []
+    assert report.results[0].passed
+    assert [str(delete) in fault for fault in faults(report)] == [True, False]
+
+
+def test_middleware_that_raises_the_refusal_is_one_fault() -> None:
+    class Raises(Middleware):
+        async def close(self) -> None:
+            delete()
+
+    report = rehearse(quiet(), Case("c", "Hi"), middleware=[Raises()], store=False)
+    assert ACTED == []
+    assert len(report.notes) == len(faults(report)) == 1
+
+
+async def test_what_middleware_leaves_behind_when_it_is_closed_never_acts() -> None:
+    left: list[asyncio.Task[None]] = []
+
+    class Leaves(Middleware):
+        async def close(self) -> None:
+            async def later() -> None:
+                await asyncio.sleep(0)
+                swallowing()
+
+            left.append(asyncio.create_task(later()))
+
+    await evaluate(quiet(), Case("c", "Hi"), middleware=[Leaves()], store=False)
+    await asyncio.gather(*left, return_exceptions=True)
+    assert ACTED == []
+
+
+async def test_middleware_of_a_batch_never_acts() -> None:
+    batch = await simulate_all(quiet(), Case("c", "Hi"), middleware=[Closes()])
+    assert ACTED == []
+    assert len(batch.faults) == 2
+
+
+@pytest.mark.parametrize("most", [1, 1000])
+def test_middleware_that_redacts_never_acts(most: int) -> None:
+    report = rehearse(quiet(), Case("c", "Hi"), middleware=[Redacts(most)], store=False)
+    assert ACTED == []
+    assert report.results[0].status == "error"
+    assert (error := report.results[0].error) is not None
+    assert "delete" in error.message
+
+
+async def test_middleware_that_redacts_never_acts_in_a_simulation() -> None:
+    ledger = await simulate(Case("c", "Hi"), quiet(), middleware=[Redacts()])
+    assert ACTED == []
+    assert (end := ended(ledger)) is not None
+    assert end.error_type == "FenceBreach"
+
+
+def test_a_function_that_makes_middleware_never_acts(tmp_path: Path) -> None:
+    made = tmp_path / "made_middleware.py"
+    made.write_text(
+        "from greenroom import tool\n"
+        "from greenroom.world import Middleware\n"
+        "@tool\n"
+        "def pay() -> str:\n"
+        "    raise SystemExit('paid')\n"
+        "class Looks(Middleware):\n"
+        "    async def close(self) -> None: ...\n"
+        "def make():\n"
+        "    try:\n"
+        "        pay()\n"
+        "    except Exception:\n"
+        "        pass\n"
+        "    return Looks()\n"
+    )
+    with pytest.raises(ImportRefused, match=r"make\(\) called the tool 'pay'"):
+        rehearse(quiet(), Case("c", "Hi"), middleware=[f"{made}:make"], store=False)
+
+
+def test_a_contract_check_never_acts() -> None:
+    def looks(*_: object) -> Iterator[Issue]:
+        swallowing()
+        yield from ()
+
+    register_check("acts", looks)
+    try:
+        with pytest.raises(FenceBreach, match=r"tool 'delete' at .* before the first trial"):
+            rehearse(quiet(), Case("c", "Hi"), store=False)
+    finally:
+        forget_check("acts")
+    assert ACTED == []
+
+
+def test_a_generator_of_cases_calls_no_tool() -> None:
+    def cases() -> Iterator[Case]:
+        with contextlib.suppress(Exception):
+            delete()
+        yield Case("c", "Hi")
+
+    with pytest.raises(FenceBreach, match="tool 'delete'"):
+        rehearse(quiet(), cases(), store=False)
+    with pytest.raises(FenceBreach, match="tool 'delete'"):
+        asyncio.run(simulate_all(quiet(), cases()))
+    assert ACTED == []
+
+
+def test_a_generator_of_cases_may_connect_like_the_program_that_passes_it() -> None:
+    def cases() -> Iterator[Case]:
+        assert subprocess.run(["true"], check=False).returncode == 0
+        yield Case("c", "Hi", metrics=[polite])
+
+    assert rehearse(quiet(), cases(), store=False).passed
+
+
+def test_a_generator_of_cases_in_a_file_is_fenced_like_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "generated_cases.py"
+    file.write_text(
+        "import subprocess\n"
+        "from greenroom import Case\n"
+        "def made():\n"
+        "    subprocess.run(['true'])\n"
+        "    yield Case('c', 'Hi')\n"
+        "cases = made()\n"
+    )
+    with pytest.raises(ImportRefused, match="subprocess"):
+        rehearse(quiet(), f"{file}:cases", store=False)
+
+
+def test_a_property_of_a_model_that_is_read_never_acts() -> None:
+    agent = Agent("desk", model=Named("Hello."), tools=[delete])
+    with pytest.raises(FenceBreach):
+        rehearse(agent, Case("c", "Hi"), store=False)
+    case = Case("c", "Hi", agent=Agent("desk", model=Named("Hello."), tools=[delete]))
+    with pytest.raises(FenceBreach):
+        asyncio.run(simulate(case))
+    assert ACTED == []
+
+
+def test_a_rehearsal_inside_a_case_is_still_refused() -> None:
+    def nested(message: str) -> str:
+        inner = Case("inner", "Hi", allow_tools=["delete"])
+        clerk = Agent("clerk", model=Scripted(call("delete"), "Done"), tools=[delete])
+        with contextlib.suppress(Exception):
+            rehearse(clerk, inner, store=False)
+        return "Hello."
+
+    rehearse(nested, Case("c", "Hi"), store=False)
+    assert ACTED == []
+
+
+def test_what_runs_after_a_rehearsal_is_free_again() -> None:
+    rehearse(quiet(), Case("c", "Hi"), store=False)
+    delete()
+    assert subprocess.run(["true"], check=False).returncode == 0
+    assert ACTED == ["deleted"]

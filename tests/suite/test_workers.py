@@ -48,6 +48,7 @@ SHOP = """
 
     from greenroom import Agent, Case, Expect, Score, Scripted, Stop, call, metric, step, tool
     from greenroom.backends.native import NativeBackend
+    from greenroom.world import Middleware
 
     HERE = Path(__file__).parent
 
@@ -149,6 +150,13 @@ SHOP = """
 
     def hung(response: str):
         return sum(repeat(1, 10**13))
+
+    class Closes(Middleware):
+        async def close(self) -> None:
+            if os.getpid() != int(os.environ["PARENT"]):
+                refund(7)
+
+    closes = Closes()
 """
 
 TALKS = [
@@ -295,6 +303,15 @@ async def test_the_fence_and_the_gate_hold_in_workers(
     assert refused.error is not None
     assert refused.error.type == "ToolRefused"
     assert not (tmp_path / "body").exists()
+
+
+async def test_middleware_that_is_closed_in_a_worker_never_acts(
+    shop: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARENT", str(os.getpid()))
+    report = await evaluate(shop("agent"), [one()], workers=1, middleware=[shop("closes")])
+    assert not (tmp_path / "body").exists()
+    assert [note for note in report.notes if "fault" in note and "'refund'" in note]
 
 
 async def test_allowed_tools_run_in_workers(shop: Callable[[str], str], tmp_path: Path) -> None:

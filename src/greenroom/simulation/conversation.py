@@ -33,6 +33,7 @@ from greenroom.simulation.trial_context import (
     check_loop,
     check_opaque,
     check_outermost,
+    preparing,
     set_up,
 )
 from greenroom.simulation.user.user_side import Reply
@@ -84,30 +85,31 @@ async def simulate(
     check_outermost()
     if not allow_unfenced:
         check_fence()
-    stack = as_stack(middleware) if middleware else None
-    context = set_up(
-        case,
-        agent,
-        ledger,
-        allow_tools=allow_tools,
-        on_event=on_event,
-        run_id=run_id,
-        resources=Resources(resources),
-        approved=() if stack is None else stack.approved,
-        model=model,
-    )
-    check_opaque(context.backend, allow_opaque)
-    context.number, world = trial, context.world
-    world.listens, world.captures = stream, not omit_questions
-    world.before_live, world.recording = before_live, recording
-    if stack is not None:
-        attach(context, stack)
-    left = min(case.stop.max_seconds, inf if max_seconds is None else max_seconds)
-    if ledger is not None:
-        if ended(ledger) is not None:
-            return ledger
-        left -= seconds(ledger)
-    _begin(context)
+    with preparing(case):
+        stack = as_stack(middleware) if middleware else None
+        context = set_up(
+            case,
+            agent,
+            ledger,
+            allow_tools=allow_tools,
+            on_event=on_event,
+            run_id=run_id,
+            resources=Resources(resources),
+            approved=() if stack is None else stack.approved,
+            model=model,
+        )
+        check_opaque(context.backend, allow_opaque)
+        context.number, world = trial, context.world
+        world.listens, world.captures = stream, not omit_questions
+        world.before_live, world.recording = before_live, recording
+        if stack is not None:
+            attach(context, stack)
+        left = min(case.stop.max_seconds, inf if max_seconds is None else max_seconds)
+        if ledger is not None:
+            if ended(ledger) is not None:
+                return ledger
+            left -= seconds(ledger)
+        _begin(context)
     if left > 0:
         await run_within(left, context, _converse)
     else:

@@ -21,7 +21,7 @@ from greenroom.backends.backend import ToolFacts
 from greenroom.cases.case import Case
 from greenroom.cases.mocks import Live, Simulated
 from greenroom.cases.problems import as_yaml_line
-from greenroom.errors import GreenroomError, ReplayDrifted, ToolRefused
+from greenroom.errors import GreenroomError, Refusal, ReplayDrifted, ToolRefused
 from greenroom.ledger.events import Noted, Source, ToolBlocked
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
@@ -76,6 +76,11 @@ class FencedWorld(LiveWorld):
         self.refusals = refusals
         self.listens = False
         """Whether models stream their replies even if nothing reads the pieces."""
+
+    @property
+    def refused(self) -> Refusal | None:
+        """The first refusal of the trial."""
+        return self.refusals.refusal
 
     async def call_model(
         self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None

@@ -30,6 +30,7 @@ from greenroom.simulation.trial_context import (
     check_loop,
     check_opaque,
     check_outermost,
+    preparing,
     set_up,
 )
 from greenroom.simulation.user.given_answers import answers_to
@@ -147,7 +148,8 @@ class Rehearsal:
         first = started(self.ledger)
         if first is None or not 0 < at <= len(self.ledger):
             raise BadInput(f"at={at} should be one of the events 1 to {len(self.ledger)}.")
-        backend = set_up(self.case, self._agent, model=self._model).backend
+        with preparing(self.case):
+            backend = set_up(self.case, self._agent, model=self._model).backend
         if at < len(self.ledger):
             check_place(self.ledger, at, backend)
         changed = tuple(f"mocks.{tool}" for tool in mocks or ())
@@ -177,15 +179,17 @@ class Rehearsal:
             raise BadInput("the agent has ended this conversation; begin another one, or fork it.")
         ledger = Ledger(self.ledger[:])
         ledger.loaded_count = len(ledger)
-        trial = set_up(
-            self.case,
-            self._agent,
-            ledger,
-            on_event=self._on_event,
-            run_id="rehearsal",
-            model=self._model,
-        )
-        check_opaque(trial.backend, allowed=False)
+        with preparing(self.case):
+            trial = set_up(
+                self.case,
+                self._agent,
+                ledger,
+                on_event=self._on_event,
+                run_id="rehearsal",
+                model=self._model,
+            )
+            check_opaque(trial.backend, allowed=False)
+            begin(trial)
         reached: list[Advance] = []
         mistakes: list[BadInput] = []
 
@@ -203,7 +207,6 @@ class Rehearsal:
             reached.append(outcome or TurnOver())
             return "finished" if isinstance(outcome, Finished) else "completed"
 
-        begin(trial)
         await run_within(self._seconds, trial, converse)
         if mistakes:
             raise mistakes[0]  # nothing was said: the rehearsal rests where it was

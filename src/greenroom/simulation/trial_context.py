@@ -48,6 +48,7 @@ from greenroom.simulation.fence import (
 )
 from greenroom.simulation.gate import RehearsalWorld
 from greenroom.simulation.mock_names import answered_by_user, check_names
+from greenroom.simulation.outside_trials import CalledApart
 from greenroom.simulation.refusals import Refusals
 from greenroom.simulation.remedies import mend_breach
 from greenroom.simulation.user.user_side import UserSide
@@ -199,9 +200,10 @@ def attach(trial: TrialContext, stack: "MiddlewareStack") -> None:
 
     def fenced(event: Event) -> FencedScope | RunScope:
         put_up()
-        scope = FencedScope(trial.case.id, refuse)
-        # A breach while the end is recorded cannot change that end, so it is a fault of the run.
-        return RunScope(scope) if isinstance(event, RunEnded) else scope
+        if isinstance(event, RunEnded):
+            # A breach while the end is recorded cannot change that end, so it is a fault of the run.
+            return RunScope(FencedScope(trial.case.id, around="call"))
+        return FencedScope(trial.case.id, refuse)
 
     attach_to(trial.world, stack, hooks_heard(trial.backend), trial.backend.name, fenced)
 
@@ -248,20 +250,14 @@ def make_sample(agent: object) -> None:
             _ = maker.sample
 
 
-@contextmanager
-def _making(maker: PerCase) -> Generator[None]:
+def _making(maker: PerCase) -> CalledApart:
     """Make an agent inside the fence: before a trial nothing connects, and no tool runs."""
-    put_up()
-    scope = FencedScope(f"{maker.function}()")
-    try:
-        with RunScope(scope):
-            yield
-    finally:
-        if scope.breach is not None:
-            raise FenceBreach(
-                f"{maker.function}() tried {scope.breach} while it made the agent; it was refused. Let "
-                f"the agent or a tool of it do that when it is needed."
-            )
+    return CalledApart(f"{maker.function}()", "while it made the agent")
+
+
+def preparing(case: Case) -> CalledApart:
+    """Prepare a trial inside the fence: what is read and called before its first turn must not act."""
+    return CalledApart(f"the code of case {case.id!r}", "before its first turn")
 
 
 def target_of(case: Case, backend: Backend) -> Backend:
@@ -346,9 +342,10 @@ def check_fence() -> None:
 def check_outermost() -> None:
     """Refuse a rehearsal inside another: its cases would answer to two gates at once."""
     around = answerable()
-    if around is not None:
+    if around is not None and around.around != "run":
+        inside = f"case {around.name!r}" if around.around == "case" else around.name
         raise BadCase(
-            f"a rehearsal was begun inside case {around.name!r}. Rehearse from outside, and pass the "
+            f"a rehearsal was begun inside {inside}. Rehearse from outside, and pass the "
             f"agent that the case is about."
         )
 

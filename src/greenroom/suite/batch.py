@@ -1,23 +1,24 @@
 """Many simulated conversations at once, and the figures over all of them."""
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
 from greenroom.backends.backend import Backend
 from greenroom.cases.case import Case
-from greenroom.errors import GreenroomError
 from greenroom.simulation.conversation import simulate
-from greenroom.simulation.fence import strays
+from greenroom.simulation.fence import opening_for, strays
+from greenroom.simulation.outside_trials import check_apart, outside_trials
 from greenroom.simulation.summary import Simulation, simulation_of
 from greenroom.simulation.trial_context import check_fence
 from greenroom.simulation.user.users import with_user_model
 from greenroom.suite.inputs.sources import as_evalset, as_middleware, as_model_given, as_resources
 from greenroom.suite.options import CONCURRENCY, check
 from greenroom.suite.plan import Cases, load_backend
-from greenroom.suite.watch import refusals_since, watched
+from greenroom.suite.watch import closed, refusals_since, watched
 from greenroom.world.resources import Factories
 
 if TYPE_CHECKING:
@@ -89,41 +90,56 @@ async def simulate_all(
     check({"concurrency": concurrency, "allow_tools": allow_tools, "resources": resources or {}})
     check({"middleware": middleware})
     check({"allow_unfenced": allow_unfenced, "allow_opaque": allow_opaque})
-    evalset = as_evalset(cases)
     if not allow_unfenced:
         check_fence()
-    backend = await load_backend(agent, allow_opaque)
-    factories, stack = as_resources(resources or {}), as_middleware(middleware)
+    with outside_trials() as scope:
+        try:
+            with opening_for(processes=True):  # as a program may before it begins
+                evalset = as_evalset(cases)
+                factories, stack = as_resources(resources or {}), as_middleware(middleware)
+            backend = await load_backend(agent, allow_opaque)
+        finally:
+            check_apart(scope, "before the first trial")
+        given = [with_user_model(case, user_model) for case in evalset]
+        part = partial(_simulated, backend, allow_tools, allow_opaque, factories, stack)
+        return await _batch(given, part, concurrency, stack, on_complete)
+
+
+async def _batch(
+    cases: Sequence[Case],
+    simulated: Callable[[Case], Awaitable[Simulation]],
+    concurrency: int,
+    stack: "MiddlewareStack | None",
+    on_complete: OnSimulated | None,
+) -> Batch:
     slots, notes, known_strays = asyncio.Semaphore(concurrency), list[str](), len(strays())
 
     async def run(case: Case) -> Simulation:
         async with slots:
-            done = await _simulated(case, backend, allow_tools, allow_opaque, factories, stack)
+            done = await simulated(case)
         if on_complete is not None:
             try:
-                on_complete(done)
+                with opening_for(processes=True):
+                    on_complete(done)
             except Exception as error:  # noqa: BLE001 - the caller's code, kept from the results
                 notes.append(f"on_complete raised {error!r} after case {case.id!r}")
         return done
 
     async with watched(notes.append), asyncio.TaskGroup() as group:
-        tasks = [group.create_task(run(with_user_model(case, user_model))) for case in evalset]
+        tasks = [group.create_task(run(case)) for case in cases]
     if stack is not None:
-        try:
-            await stack.close()
-        except GreenroomError as error:
-            notes.append(str(error))
+        notes += await closed(stack)
     faults = refusals_since(known_strays)
     return Batch([task.result() for task in tasks], (*notes, *faults), tuple(faults))
 
 
 async def _simulated(
-    case: Case,
     backend: Backend | None,
     allow_tools: Collection[object],
     allow_opaque: bool,
     resources: Factories,
     middleware: "MiddlewareStack | None",
+    case: Case,
 ) -> Simulation:
     try:
         ledger = await simulate(

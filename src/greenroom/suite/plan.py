@@ -14,6 +14,8 @@ from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import BadInput
 from greenroom.models.model import Model
+from greenroom.simulation.fence import opening_for
+from greenroom.simulation.outside_trials import check_apart, outside_trials
 from greenroom.simulation.trial_context import check_fence, check_opaque, make_sample
 from greenroom.store.configuration import place_of, withheld
 from greenroom.store.runs import Plan
@@ -76,18 +78,31 @@ async def prepare(agent: object, cases: Cases, options: Options) -> ActiveRun:
 
 
 async def assemble(agent: object, cases: Cases, options: Options) -> Prepared:
-    """Check and assemble an evaluation without starting it: for `prepare`, forecasts and dry runs."""
+    """Check and assemble an evaluation without starting it: for `prepare`, forecasts and dry runs.
+
+    What it calls of the author's code is fenced in. Only what the options name may connect, as a program may
+    before it begins the run; it must not call a tool either.
+    """
+    with outside_trials() as scope:
+        try:
+            return await _assembled(agent, cases, options)
+        finally:
+            check_apart(scope, "before the first trial")
+
+
+async def _assembled(agent: object, cases: Cases, options: Options) -> Prepared:
     given: Values = complete(options)
-    found, config = as_evalset(cases), as_config(given["config"])
-    # Metrics may ask whether the run should stop, so the token is made before them.
-    given = {**with_config(given, config), "cancel": given["cancel"] or Cancel()}
-    evalset = equipped(found, given["mocks"], config)
-    if (trials := given["trials"]) is not None:
-        evalset = replace(evalset, trials=MAX_TRIALS if trials == "auto" else trials)
-    check_metrics(given["metrics"], evalset)
-    settings = Settings.of(given, Measurement.of(given, evalset))
-    baseline = baseline_of(evalset, given)
-    suspects = suspects_for(baseline, evalset, given)
+    with opening_for(processes=True):
+        found, config = as_evalset(cases), as_config(given["config"])
+        # Metrics may ask whether the run should stop, so the token is made before them.
+        given = {**with_config(given, config), "cancel": given["cancel"] or Cancel()}
+        evalset = equipped(found, given["mocks"], config)
+        if (trials := given["trials"]) is not None:
+            evalset = replace(evalset, trials=MAX_TRIALS if trials == "auto" else trials)
+        check_metrics(given["metrics"], evalset)
+        settings = Settings.of(given, Measurement.of(given, evalset))
+        baseline = baseline_of(evalset, given)
+        suspects = suspects_for(baseline, evalset, given)
     reset_breakers(settings.measuring.metrics)
     for case in evalset:
         reset_breakers(case.metrics)

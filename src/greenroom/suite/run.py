@@ -11,13 +11,14 @@ from msgspec import Struct, field
 
 from greenroom.backends.backend import Backend
 from greenroom.cases.evalset import EvalSet
-from greenroom.errors import GreenroomError, StoreFailed
+from greenroom.errors import StoreFailed
 from greenroom.metrics.definition import as_metric
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult
 from greenroom.results.trial_verdict import broken, skipped
 from greenroom.simulation.fence import strays
 from greenroom.simulation.hangs.watchdog import cut_all
+from greenroom.simulation.outside_trials import outside_trials
 from greenroom.suite.adaptive import Adaptive
 from greenroom.suite.budget import cost_so_far
 from greenroom.suite.cancel import Cancel
@@ -27,7 +28,7 @@ from greenroom.suite.hooks import Hooks
 from greenroom.suite.storage.recorder import Recorder
 from greenroom.suite.suspects import Suspects
 from greenroom.suite.trial import Settings, Trial, TrialState
-from greenroom.suite.watch import refusals_since, watched
+from greenroom.suite.watch import closed, refusals_since, watched
 from greenroom.world.pacer import keep_rates
 from greenroom.world.threads import Expired
 
@@ -72,7 +73,7 @@ class ActiveRun(Struct):
         """Run all trials that are due, and return the report with its notes."""
         at, began, known_strays = time(), perf_counter(), len(strays())
         try:
-            with keep_rates(self.settings.rates):
+            with outside_trials(), keep_rates(self.settings.rates):
                 await self._run_all()
         except BaseException:
             self.recorder.freeze()
@@ -159,10 +160,7 @@ class ActiveRun(Struct):
         finally:
             self.cancel.leave(self._cut)
             if self.settings.middleware is not None:
-                try:
-                    await self.settings.middleware.close()
-                except GreenroomError as error:
-                    self.notes.append(str(error))
+                self.notes += await closed(self.settings.middleware)
 
     def _due(self) -> Iterator[Trial]:
         """The trials that no earlier process finished, made one by one: there may be a million."""

@@ -7,13 +7,18 @@ import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from types import FunctionType, MethodType, ModuleType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
+from greenroom.errors import GreenroomError, Refusal
 from greenroom.reports.words import printable
 from greenroom.results.report import FAULT
 from greenroom.simulation.fence import Breach, blind_spots, lent_executor, not_held, strays
 from greenroom.simulation.hangs.stalls import Stall
 from greenroom.simulation.hangs.watchdog import keep_watching, sweep_cut_work
+from greenroom.simulation.outside_trials import CalledApart
+
+if TYPE_CHECKING:
+    from greenroom.world.middleware.stack import MiddlewareStack
 
 _LOG = logging.getLogger("greenroom")
 _MOST_NOTES = 20
@@ -135,6 +140,18 @@ def _is_only_the_hosts(library: str) -> bool:
     )
 
 
+async def closed(middleware: "MiddlewareStack") -> list[str]:
+    """Close middleware inside the fence, after the last trial; a note if that failed."""
+    try:
+        with CalledApart("middleware", "while it was closed"):
+            await middleware.close()
+    except Refusal:
+        return []  # it is among the refusals, as a fault of the run
+    except GreenroomError as error:
+        return [str(error)]
+    return []
+
+
 def refusals_since(since: int) -> list[str]:
     """Notes on what the fence refused to code of no open trial, after the first `since` refusals: faults."""
     return list(dict.fromkeys(_describe(breach) for breach in strays()[since:]))
@@ -142,4 +159,4 @@ def refusals_since(since: int) -> list[str]:
 
 def _describe(breach: Breach) -> str:
     whose = f"work that case {breach.of!r} left behind" if breach.of else "work of no case"
-    return f"{FAULT}{whose} tried {breach} while cases were open; it was refused"
+    return f"{FAULT}{whose} tried {breach} during the run; it was refused"

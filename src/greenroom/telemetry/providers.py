@@ -22,6 +22,7 @@ from opentelemetry.trace import TracerProvider
 
 from greenroom.errors import BadInput, MissingExtra
 from greenroom.installation import how_to_install
+from greenroom.simulation.fence import opening_for
 from greenroom.telemetry.exporters import FencedExporter, FencedMetricExporter
 from greenroom.world.threads import in_thread
 
@@ -96,7 +97,8 @@ async def flush(*providers: object) -> None:
     async def send(provider: Any) -> None:
         begun = perf_counter()
         try:
-            await in_thread(provider.force_flush)
+            with opening_for():
+                await in_thread(provider.force_flush)
         finally:
             if perf_counter() - begun > _PATIENCE:
                 _SLOW.add(provider)

@@ -29,6 +29,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import started
 from greenroom.ledger.redaction import redactor
+from greenroom.simulation.outside_trials import CalledApart
 from greenroom.store import Store
 from greenroom.suite.inputs.references import load_value
 from greenroom.suite.inputs.sources import as_model_given
@@ -79,7 +80,8 @@ def check_agent(
     with telling(verbose):
         found = to_the_end(lambda: loaded(agent, verbose))
         fields = load_value(schema) if schema else None
-        contracts = check(found, schema=fields, given=_state(given))
+        with CalledApart("a contract check", "while the agent was checked"):
+            contracts = check(found, schema=fields, given=_state(given))
         if as_json:
             put_out_json(json.dumps(contracts.data(), indent=2))
         else:

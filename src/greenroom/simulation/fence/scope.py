@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar, Token
 from threading import Lock, get_ident, local
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -52,6 +52,8 @@ class FencedScope(Struct, eq=False):
     on_stray: Callable[[Breach], None] | None = None
     is_void: bool = False
     """Whether it no longer answers for anything: what was born inside belongs to no case then."""
+    around: Literal["case", "call", "run"] = "case"
+    """What it is around: a case, one call of code that belongs to no case, or a run, whose trials begin inside."""
     _opener: object = None
     _token: "Token[AnyScope] | None" = None
 
@@ -79,7 +81,9 @@ class FencedScope(Struct, eq=False):
         """Keep the first breach and announce it; one that comes after the case is a stray too."""
         with _recording:
             first, self.breach = self.breach is None, self.breach or breach
-        if self not in open_scopes:
+        if self.around != "case":
+            _keep_stray(breach)
+        elif self not in open_scopes:
             _keep_stray(replace(breach, of=self.name))
         elif first and self.on_breach is not None:
             self.on_breach(breach)
@@ -95,13 +99,13 @@ class RunScope:
     Unlike a case it fences no other work.
     """
 
-    __slots__ = ("_scope", "_token")
+    __slots__ = ("_token", "scope")
 
     def __init__(self, scope: FencedScope) -> None:
-        self._scope = scope
+        self.scope = scope
 
     def __enter__(self) -> None:
-        self._token = scope_var.set(self._scope)
+        self._token = scope_var.set(self.scope)
 
     def __exit__(self, *_: object) -> None:
         _put_back(self._token)

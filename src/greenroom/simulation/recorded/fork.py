@@ -32,7 +32,7 @@ from greenroom.ledger.messages import ToolCall, Usage
 from greenroom.ledger.plain import as_object
 from greenroom.ledger.questions import started
 from greenroom.simulation.conversation import simulate
-from greenroom.simulation.trial_context import backend_of
+from greenroom.simulation.trial_context import backend_of, preparing
 
 if TYPE_CHECKING:
     from greenroom.world.middleware.stack import MiddlewareStack
@@ -65,9 +65,10 @@ async def fork(
     """
     first = _check(ledger, at, n)
     played = _with_mocks(case or case_of(ledger), mocks)
-    backend = backend_of(played, agent)
-    check_place(ledger, at, backend)
-    changed = [] if backend.digest == first.digest else ["agent"]
+    with preparing(played):
+        backend = backend_of(played, agent)
+        check_place(ledger, at, backend)
+        changed = [] if backend.digest == first.digest else ["agent"]
     changed += [f"mocks.{tool}" for tool in mocks or ()]
     given = list[Event]()
     if answer is not _NOTHING:

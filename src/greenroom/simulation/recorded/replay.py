@@ -40,6 +40,7 @@ from greenroom.simulation.trial_context import (
     attach,
     check_fence,
     check_outermost,
+    preparing,
     set_up,
 )
 from greenroom.world.records import answer_tool, begin_call
@@ -73,19 +74,21 @@ async def replay(
     check_outermost()
     check_fence()
     first = check_recorded(ledger)
-    stack = as_stack(middleware) if middleware else None
-    trial = set_up(case or _case_of(first), agent, run_id=first.run_id, world_kind=ReplayedWorld)
-    world = trial.world
-    assert isinstance(world, ReplayedWorld)
-    world.recording = recording = Recording(ledger, asks_live=on_drift == "live")
-    world.captures = True
-    if stack is not None:
-        attach(trial, stack)
-    backend, at = trial.backend, recording.recorded_at
-    opening = structs.replace(
-        first, seq=-1, agent=backend.snapshot, digest=backend.digest, recorded_at=at
-    )
-    world.record(opening)
+    case = case or _case_of(first)
+    with preparing(case):
+        stack = as_stack(middleware) if middleware else None
+        trial = set_up(case, agent, run_id=first.run_id, world_kind=ReplayedWorld)
+        world = trial.world
+        assert isinstance(world, ReplayedWorld)
+        world.recording = recording = Recording(ledger, asks_live=on_drift == "live")
+        world.captures = True
+        if stack is not None:
+            attach(trial, stack)
+        backend, at = trial.backend, recording.recorded_at
+        opening = structs.replace(
+            first, seq=-1, agent=backend.snapshot, digest=backend.digest, recorded_at=at
+        )
+        world.record(opening)
     await run_within(_SECONDS, trial, _converse_again)
     if isinstance(trial.refusals.refusal, ReplayDrifted):
         raise trial.refusals.refusal

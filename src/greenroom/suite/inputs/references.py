@@ -16,7 +16,7 @@ from greenroom.cases.files.documents import SUFFIXES
 from greenroom.errors import BadFile, FenceBreach, ImportRefused, NotFound, ToolRefused
 from greenroom.ledger.text_files import similar_file
 from greenroom.plugins import suggest
-from greenroom.simulation.fence import FencedScope, RunScope, put_up
+from greenroom.simulation.fence import FencedScope, RunScope, opening_for, put_up
 from greenroom.suite.inputs.neighbours import other_name, own_neighbours
 from greenroom.world.call_context import guarded
 from greenroom.world.modules import executed
@@ -254,7 +254,7 @@ def fenced_import(what: str, *, runs_loop: bool = True) -> Generator[None]:
 
     With `runs_loop` the file may call `asyncio.run`, even though a loop is running here.
     """
-    scope, refused = FencedScope(f"import of {what}"), list[str]()
+    scope, refused = FencedScope(f"import of {what}", around="call"), list[str]()
 
     def no_tools(_: object, tool: str) -> None:
         refused.append(f"called the tool {tool!r}")
@@ -263,8 +263,9 @@ def fenced_import(what: str, *, runs_loop: bool = True) -> Generator[None]:
     scope.body_guard = no_tools
     put_up()
     try:
-        apart = nullcontext() if is_import_allowed() else RunScope(scope)
-        with apart, guarded(no_tools), _without_loop() if runs_loop else nullcontext():
+        opening = opening_for(processes=True) if is_import_allowed() else nullcontext()
+        no_loop = _without_loop() if runs_loop else nullcontext()
+        with RunScope(scope), opening, guarded(no_tools), no_loop:
             yield
     except (FenceBreach, ToolRefused) as error:
         raise _refusal(what, scope, refused) from error

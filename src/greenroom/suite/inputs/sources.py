@@ -27,6 +27,7 @@ from greenroom.suite.inputs.module_sets import named_in, sets_in
 from greenroom.suite.inputs.references import (
     FOLDER_FILES,
     agent_beside,
+    fenced_import,
     load_module,
     load_value,
     split_reference,
@@ -162,7 +163,9 @@ def load_cases(reference: str) -> EvalSet:
             raise
         return chosen(found, listed_ids(attr)) if attr else found
     if attr:
-        return as_evalset(load_value(reference), _stem(where))
+        found = load_value(reference)
+        with fenced_import(reference):  # it may be a generator
+            return as_evalset(found, _stem(where))
     sources = _module_sources(where)
     if not sources:
         raise NotFound(
@@ -388,7 +391,8 @@ def as_middleware(given: "Iterable[object] | MiddlewareStack") -> "MiddlewareSta
     for one in given:
         value = load_value(one) if isinstance(one, str) else one
         if isinstance(one, str) and isfunction(value):
-            value = value()
+            with fenced_import(f"{value.__name__}()"):
+                value = value()
         listed = list(cast("Iterable[Any]", value)) if isinstance(value, list | tuple) else [value]
         if isinstance(one, str) and not all(map(is_middleware, listed)):
             raise BadFile(f"{one} is {value!r}, but middleware are objects with hooks.")

@@ -117,6 +117,8 @@ class Pool:
             for worker in known:
                 worker.kill()
             await asyncio.gather(*(worker.close() for worker in known))
+            for worker in known:
+                self._note(worker.notes)
             self._turns.close()
             self._place.close(at_once=at_once)
 
@@ -281,6 +283,7 @@ class Pool:
             self._workers = others
             self._known.discard(worker)
             await worker.leave()
+            self._note(worker.notes)
 
     def _note(self, notes: list[str]) -> None:
         self.notes += [note for note in notes if note not in self.notes]

@@ -18,6 +18,7 @@ from greenroom.suite.workers.wire import (
     FAILED,
     JUDGE,
     KEEPS,
+    NOTES,
     READY,
     STALLED,
     TURN,
@@ -39,6 +40,8 @@ class Worker:
         self._note = note
         self._turns = turns
         self.trials: dict[int, WorkerTrial] = {}
+        self.notes: list[str] = []
+        """Notes for the report that it sent at its end."""
         self.is_gone = False
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[dict[str, object]] = self._loop.create_future()
@@ -100,6 +103,8 @@ class Worker:
             keep_secret(**json.loads(text))
         elif mark == TURN:
             self._turns.receive(json.loads(text), self._give_turn)
+        elif mark == NOTES:
+            self.notes += json.loads(text)
         elif mark == STALLED:
             self._pause_others(position, json.loads(text))
         elif (trial := self.trials.get(position)) is None:

@@ -10,6 +10,7 @@ T {...}          turn: asks when a model may be asked next, or reports how that 
 K {...}          keeps: a secret that the worker learned, for the parent to redact too
 S7 {...}         stall: trial 7 blocked the event loop, for this long; S: code of no trial did
 D7 {...}         done: its verdict, and what a reader should know
+N [...]          notes of a worker that has no more trials to run
 """
 
 import json
@@ -30,7 +31,8 @@ TURN: Final = "T"
 STALLED: Final = "S"
 KEEPS: Final = "K"
 DONE: Final = "D"
-_MARKS: Final = (READY, FAILED, BEGUN, AGENT, JUDGE, WAITS, TURN, STALLED, KEEPS, DONE)
+NOTES: Final = "N"
+_MARKS: Final = (READY, FAILED, BEGUN, AGENT, JUDGE, WAITS, TURN, STALLED, KEEPS, DONE, NOTES)
 
 LONGEST: Final = 64 * 1024 * 1024
 """The most bytes in one line; a worker that sends more at once is broken."""

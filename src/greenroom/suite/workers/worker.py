@@ -29,10 +29,17 @@ from greenroom.models.model import Model
 from greenroom.results.data import verdict_data
 from greenroom.results.result import CaseResult
 from greenroom.results.trial_verdict import broken
-from greenroom.simulation.fence import FencedExecutor, lead_through, strays
+from greenroom.simulation.fence import (
+    FencedExecutor,
+    FencedScope,
+    lead_through,
+    opening_for,
+    strays,
+)
 from greenroom.simulation.fence.kernel import confine
 from greenroom.simulation.hangs.stalls import Stall
 from greenroom.simulation.hangs.watchdog import keep_watching
+from greenroom.simulation.outside_trials import check_apart, outside_trials
 from greenroom.simulation.trial_context import check_fence
 from greenroom.suite.inputs.criteria import as_config, equipped, with_config
 from greenroom.suite.inputs.references import (
@@ -46,7 +53,13 @@ from greenroom.suite.measurement import Measurement
 from greenroom.suite.options import complete
 from greenroom.suite.storage.identity import identity_of
 from greenroom.suite.trial import Settings, Trial, TrialState, run_trial
-from greenroom.suite.watch import RareCollection, describe_stall, fence_gaps, refusals_since
+from greenroom.suite.watch import (
+    RareCollection,
+    closed,
+    describe_stall,
+    fence_gaps,
+    refusals_since,
+)
 from greenroom.suite.workers.turns import AskedPace
 from greenroom.suite.workers.wire import (
     AGENT,
@@ -55,6 +68,7 @@ from greenroom.suite.workers.wire import (
     FAILED,
     JUDGE,
     KEEPS,
+    NOTES,
     READY,
     STALLED,
     Outbox,
@@ -82,7 +96,8 @@ def main(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for fd in (inbox, outbox):
         os.set_inheritable(fd, False)
-    asyncio.run(_serve(inbox, Outbox(outbox)))
+    with outside_trials() as scope:
+        asyncio.run(_serve(inbox, Outbox(outbox), scope))
 
 
 def _die_with(parent: int) -> None:
@@ -94,11 +109,11 @@ def _die_with(parent: int) -> None:
         os._exit(1)
 
 
-async def _serve(inbox: int, outbox: Outbox) -> None:
+async def _serve(inbox: int, outbox: Outbox, scope: FencedScope) -> None:
     asyncio.get_running_loop().set_default_executor(FencedExecutor())
     ask_for_turns(partial(AskedPace, outbox))
     orders = _orders(inbox, outbox)
-    setup = await _start(await orders.get(), outbox)
+    setup = await _start(await orders.get(), outbox, scope)
     under_way: set[asyncio.Task[None]] = set()
     with RareCollection(), keep_watching(on_stall=partial(_send_stall, outbox)):
         while setup is not None and (order := await orders.get()) is not None:
@@ -106,7 +121,8 @@ async def _serve(inbox: int, outbox: Outbox) -> None:
             under_way.add(task)
             task.add_done_callback(under_way.discard)
     if setup is not None and setup.settings.middleware is not None:
-        await setup.settings.middleware.close()
+        notes = await closed(setup.settings.middleware)
+        outbox.tell(NOTES, None, [*notes, *setup.notes()])
 
 
 def _send_stall(outbox: Outbox, stall: Stall) -> None:
@@ -139,9 +155,13 @@ def _orders(inbox: int, outbox: Outbox) -> "asyncio.Queue[Any]":
     return orders
 
 
-async def _start(briefing: Briefing, outbox: Outbox) -> "WorkerSetup | None":
+async def _start(briefing: Briefing, outbox: Outbox, scope: FencedScope) -> "WorkerSetup | None":
     try:
-        setup = await _set_up(briefing)
+        with opening_for(
+            processes=True
+        ):  # packages are imported; the author's files fence themselves in
+            setup = await _set_up(briefing)
+        check_apart(scope, "while a worker process was made ready")
         found = identity_of(setup.backend, setup.cases.values(), setup.settings.measuring.metrics)
         outbox.tell(READY, None, {**found, "notes": setup.notes()})
     except Exception as error:  # noqa: BLE001 - the author's code, whose failure the parent reports

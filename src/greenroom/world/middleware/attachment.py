@@ -27,15 +27,26 @@ def attach_to(
         return None
     stack.check_heard(heard, backend)
     hooks = world.middleware = RunMiddleware(stack, world, backend)
-    world.redact = redaction_by(hooks)
+
+    def inside(event: Event) -> AbstractContextManager[object]:
+        is_outside = isinstance(event, RunStarted | RunResumed | RunEnded)
+        return fenced(event) if is_outside else nullcontext()
+
+    redact = redaction_by(hooks)
+    if redact is not None:
+
+        def redacted(event: Event) -> Event:
+            with inside(event):
+                return redact(event)
+
+        world.redact = redacted
     if hooks.listeners("on_event"):
         observed = world.on_event
 
         def on_event(event: Event) -> None:
             if observed is not None:
                 observed(event)
-            is_outside = isinstance(event, RunStarted | RunResumed | RunEnded)
-            with fenced(event) if is_outside else nullcontext():
+            with inside(event):
                 hooks.on_event(event)
 
         world.on_event = on_event

@@ -54,7 +54,7 @@ def redaction_by(hooks: "RunMiddleware") -> Callable[[Event], Event] | None:
             except Exception as error:  # noqa: BLE001 - the author's code
                 hooks.broke = hooks.broke or failed(member, "redact", error)
                 # A string that could not be checked is not recorded; the reason why the run ends is.
-                return text if text == str(hooks.broke) else NOT_RECORDED
+                return text if hooks.is_reason(text) else NOT_RECORDED
         return text
 
     def recorded(event: Event) -> Event:

@@ -111,6 +111,11 @@ class RunMiddleware:
         if self.broke is not None:
             raise self.broke
 
+    def is_reason(self, text: str) -> bool:
+        """Whether this text says why the run ends: a hook failed, or something was refused."""
+        refused: GreenroomError | None = getattr(self._world, "refused", None)
+        return text in (str(self.broke), str(refused))
+
     def on_event(self, event: Event) -> None:
         """Call every `on_event` hook; what one raises ends the run at its next step."""
         for member, method in self.listeners("on_event"):

@@ -1,0 +1,55 @@
+"""The fence around what runs outside of a trial: before the first, between two, and after the last.
+
+Greenroom itself calls code of the author's there: functions that make agents and middleware, contract checks,
+properties that it reads, hooks that redact and close. No case answers for it, so it connects to nothing and
+calls no tool.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from greenroom.errors import FenceBreach
+from greenroom.simulation.fence import FencedScope, RunScope, answerable, put_up
+
+
+@contextmanager
+def outside_trials() -> Generator[FencedScope]:
+    """Fence in a whole run, whose trials have their own fences; what is tried between them is a fault of the run."""
+    put_up()
+    scope, around = FencedScope("code outside of the trials", around="run"), answerable()
+    if around is not None and around.around != "run":
+        yield scope  # inside a case, whose fence stays; a trial that begins here is refused
+        return
+    try:
+        with RunScope(scope):
+            yield scope
+    finally:
+        # Threads that were started here, such as those of the event loop, no longer belong to the run.
+        scope.is_void = True
+
+
+class CalledApart(RunScope):
+    """Fence in code that no case answers for; what it tried is raised, even if it swallowed the refusal.
+
+    A class, because one is around the beginning of every trial.
+    """
+
+    __slots__ = ("_when",)
+
+    def __init__(self, what: str, when: str) -> None:
+        put_up()
+        super().__init__(FencedScope(what, around="call"))
+        self._when = when
+
+    def __exit__(self, *raised: object) -> None:
+        super().__exit__(*raised)
+        check_apart(self.scope, self._when)
+
+
+def check_apart(scope: FencedScope, when: str) -> None:
+    """Raise what code that no case answers for has tried."""
+    if scope.breach is not None:
+        raise FenceBreach(
+            f"{scope.name} tried {scope.breach} {when}; it was refused. Let the agent or a tool of it do that "
+            f"when it is needed."
+        )
