@@ -6,7 +6,7 @@ framework is loaded, or as soon as the framework is loaded after that. Importing
 """
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from importlib import import_module
 from importlib.machinery import ModuleSpec
@@ -14,6 +14,7 @@ from inspect import signature
 from threading import RLock
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
+from weakref import WeakSet
 
 from msgspec import Struct
 
@@ -62,6 +63,7 @@ _installing: Final = RLock()
 
 Call = Callable[..., Any]
 Wrap = Callable[[Call], Call]
+Visit = Callable[[type], None]
 _reals: Final[dict[Call, Call]] = {}
 """The real function behind each seam."""
 
@@ -126,29 +128,95 @@ def wrap(places: Iterable[tuple[Any, str, Wrap]]) -> None:
         setattr(owner, name, stand_in(real, make(real)))
 
 
-def wrap_method(kind: type, name: str, make: Wrap) -> None:
-    """Wrap a method that a class defines itself, unless it is abstract or wrapped already."""
-    real = vars(kind).get(name)
-    if callable(real) and not is_seam(real) and not getattr(real, "__isabstractmethod__", False):
-        setattr(kind, name, stand_in(real, make(real)))
+def wrap_below(base: type, methods: Mapping[str, Wrap]) -> None:
+    """Wrap these methods of a class and of all its subclasses, including later ones; abstract methods are left."""
+
+    def visit(kind: type) -> None:
+        for name, make in methods.items():
+            own = own_method(kind, base, name)
+            if own is not None and not is_seam(own):
+                setattr(kind, name, stand_in(own, make(own)))
+
+    follow_classes(base, visit)
 
 
-def follow_classes(base: type, visit: Callable[[type], None]) -> None:
-    """Visit a class and all its subclasses, including those that are defined later."""
-    kinds = [base]
-    for kind in kinds:
-        visit(kind)
-        kinds += [below for below in kind.__subclasses__() if below not in kinds]
+def own_method(kind: type, base: type, name: str) -> Call | None:
+    """The method that a class defines itself or has from a mixin, as a function; None if a class that is visited has it.
+
+    The mixin itself is no subclass of `base`, so it is never visited.
+    """
+    owner = next((one for one in kind.__mro__ if name in vars(one)), kind)
+    if owner is not kind and (base in owner.__mro__ or owner in base.__mro__):
+        return None
+    held = vars(owner).get(name)
+    if held is None or getattr(held, "__isabstractmethod__", False):
+        return None
+    return held if isinstance(held, FunctionType) else _as_function(held, name)
+
+
+def _as_function(held: Any, name: str) -> Call:
+    """What is held by a class in place of a function, such as a `partialmethod`, as a function of the object."""
+
+    def method(self: Any, *args: Any, **given: Any) -> Any:
+        bind = getattr(type(held), "__get__", None)
+        return (held if bind is None else bind(held, self, type(self)))(*args, **given)
+
+    method.__name__ = name
+    return method
+
+
+_followed: Final[list[tuple[type, Visit]]] = []
+
+
+def follow_classes(base: type, visit: Visit) -> None:
+    """Visit a class and all its subclasses, including those that are defined later.
+
+    A class is visited when it is defined. If a mixin keeps that from being noticed, it is visited with its first
+    object, and all are visited again with `revisit`.
+    """
+    seen: WeakSet[type] = WeakSet()
+
+    def visit_first(kind: type) -> None:
+        if kind not in seen:
+            seen.add(kind)
+            visit(kind)
+
+    _walk(base, visit_first)
+    _followed.append((base, visit))
     before: Any = vars(base).get("__init_subclass__")
+    make: Any = vars(base).get("__new__")
 
     def init_subclass(cls: type, **options: Any) -> None:
         if before is None:
             super(base, cls).__init_subclass__(**options)
         else:
             before.__get__(None, cls)(**options)
-        visit(cls)
+        visit_first(cls)
+
+    def new(cls: type, *args: Any, **given: Any) -> Any:
+        visit_first(cls)
+        made: Any = super(base, cls).__new__ if make is None else make.__get__(None, cls)
+        return made(cls) if made is object.__new__ else made(cls, *args, **given)
 
     base.__init_subclass__ = classmethod(init_subclass)  # pyright: ignore[reportAttributeAccessIssue]
+    base.__new__ = new  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def revisit() -> None:
+    """Visit every class again, before a run: a method may have been replaced since, as instrumentation does."""
+    with _installing:
+        for base, visit in _followed:
+            _walk(base, visit)
+
+
+def _walk(base: type, visit: Visit) -> None:
+    kinds = {base: None}
+    waiting = [base]
+    for kind in waiting:
+        visit(kind)
+        below = [one for one in type.__subclasses__(kind) if one not in kinds]
+        kinds |= dict.fromkeys(below)
+        waiting += below
 
 
 def _install(seam: Seam) -> None:

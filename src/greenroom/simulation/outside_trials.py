@@ -8,6 +8,7 @@ calls no tool.
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from greenroom.backends.seams import revisit
 from greenroom.errors import FenceBreach
 from greenroom.simulation.fence import FencedScope, RunScope, answerable, put_up
 
@@ -20,6 +21,8 @@ def outside_trials() -> Generator[FencedScope]:
     if around is not None and around.around != "run":
         yield scope  # inside a case, whose fence stays; a trial that begins here is refused
         return
+    if around is None:
+        revisit()
     try:
         with RunScope(scope):
             yield scope

@@ -14,6 +14,7 @@ from greenroom.backends.answered import AnsweredBackend, with_model
 from greenroom.backends.backend import Backend, Interception, hooks_heard
 from greenroom.backends.makers import PerCase
 from greenroom.backends.registry import backend_for
+from greenroom.backends.seams import revisit
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_data
 from greenroom.cases.users import UserAgents
@@ -342,7 +343,9 @@ def check_fence() -> None:
 def check_outermost() -> None:
     """Refuse a rehearsal inside another: its cases would answer to two gates at once."""
     around = answerable()
-    if around is not None and around.around != "run":
+    if around is None:
+        revisit()
+    elif around.around != "run":
         inside = f"case {around.name!r}" if around.around == "case" else around.name
         raise BadCase(
             f"a rehearsal was begun inside {inside}. Rehearse from outside, and pass the "

@@ -8,7 +8,6 @@ test also has its own gates further out; calls that passed those pass here too.
 import logging
 import sys
 from functools import cache
-from types import FunctionType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -34,11 +33,10 @@ from greenroom.backends.adk.versions import HAS_GRAPHS, BaseNode
 from greenroom.backends.seams import (
     Call,
     Wrap,
-    follow_classes,
     original,
     stand_in,
     wrap,
-    wrap_method,
+    wrap_below,
 )
 from greenroom.errors import GreenroomError, ToolRefused
 from greenroom.world.call_context import Host, model_host, tool_host
@@ -83,20 +81,9 @@ def install() -> None:
     if HAS_GRAPHS:
         wrap([(BaseNode, "run", node_seam)])
     for base, methods in classes:
-        _wrap_below(base, methods)
+        wrap_below(base, methods)
     _replace_everywhere(calls, caller_seam(calls))
     _replace_everywhere(pooled, pool_seam(pooled))
-
-
-def _wrap_below(base: type, methods: dict[str, Wrap]) -> None:
-    """Wrap these methods of a class and of all its subclasses, including later ones."""
-
-    def visit(kind: type) -> None:
-        for name, seam in methods.items():
-            if isinstance(vars(kind).get(name), FunctionType):
-                wrap_method(kind, name, seam)
-
-    follow_classes(base, visit)
 
 
 def _replace_everywhere(real: Call, seam: Call) -> None:

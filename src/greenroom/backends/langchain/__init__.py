@@ -15,7 +15,7 @@ from typing import Any
 from weakref import WeakSet
 
 from greenroom.backends.foreign import Origin
-from greenroom.backends.seams import Call, follow_classes, real_of
+from greenroom.backends.seams import Call, follow_classes, own_method, real_of
 from greenroom.errors import MissingExtra, ToolRefused
 from greenroom.installation import how_to_install
 from greenroom.ledger.redaction import keep_keys
@@ -23,7 +23,7 @@ from greenroom.world.call_context import Host, model_host, tool_host
 
 _BACKEND = "greenroom.backends.langgraph"
 _FRAMEWORK = ("langchain_core", "langchain", "langgraph")
-_seen: WeakSet[type] = WeakSet()
+_guards: WeakSet[Call] = WeakSet()
 
 MARK = "_greenroom_gated"
 """The attribute that marks gated copies."""
@@ -84,16 +84,17 @@ def watch_classes(base: type, names: tuple[str, ...]) -> None:
     is_model = "_generate_with_cache" in names
 
     def visit(cls: type) -> None:
-        if cls is base or cls in _seen:
+        if cls is base:
             return
-        _seen.add(cls)
         for name in names:
-            own, seam = vars(cls).get(name), vars(base).get(name)
+            own, seam = own_method(cls, base, name), vars(base).get(name)
             if own is not None and own is real_of(seam):
                 setattr(cls, name, seam)  # copied from the base before the seam was installed
-            elif own is not None and not is_own(own):
+            elif own is not None and own not in _guards and not is_own(own):
                 what = f"{cls.__name__}, with its own {name}()"
-                setattr(cls, name, guard(own, what, is_model))
+                guarded = guard(own, what, is_model)
+                _guards.add(guarded)
+                setattr(cls, name, guarded)
 
     follow_classes(base, visit)
 

@@ -10,10 +10,14 @@ from typing import Any
 from langchain_core.tools import BaseTool
 
 from greenroom.backends.langchain import ACTING, MARK, gate_tool, watch_classes
-from greenroom.backends.seams import Call, follow_classes, wrap, wrap_method
+from greenroom.backends.seams import Call, wrap, wrap_below
 
 # Methods that call the seams: a class that replaces one of these would bypass them.
-ABOVE = ("invoke", "ainvoke", "run", "arun")
+ABOVE = (
+    *("invoke", "ainvoke", "run", "arun"),
+    *("batch", "abatch", "batch_as_completed", "abatch_as_completed"),
+    *("stream", "astream", "transform", "atransform"),
+)
 
 
 @cache
@@ -21,7 +25,8 @@ def install() -> None:
     """Install the seams, once, and a guard on every class that would bypass them."""
     wrap((BaseTool, name, _tool_seam) for name in ("run", "arun"))
     watch_classes(BaseTool, ABOVE)
-    follow_classes(BaseTool, _hold_bodies)
+    # The bodies themselves too: code may call them directly, or a `run` from before the seam.
+    wrap_below(BaseTool, {"_run": _body_seam, "_arun": _body_seam})
 
 
 def _tool_seam(real: Call) -> Call:
@@ -31,13 +36,6 @@ def _tool_seam(real: Call) -> Call:
         return real(self, tool_input, *args, **given)
 
     return seam
-
-
-def _hold_bodies(kind: type[BaseTool]) -> None:
-    """Gate the bodies themselves too: code may call them directly, or a `run` from before the seam."""
-    for name in ("_run", "_arun"):
-        if isinstance(vars(kind).get(name), FunctionType):
-            wrap_method(kind, name, _body_seam)
 
 
 def _body_seam(real: Call) -> Call:

@@ -30,7 +30,7 @@ from greenroom.backends.callers import Caller, listener
 from greenroom.backends.pydantic_ai.facts import native_kinds
 from greenroom.backends.pydantic_ai.run import RUN, model_caller, refused
 from greenroom.backends.pydantic_ai.translation import reply_of, request_of, response_of
-from greenroom.backends.seams import Call, Wrap, follow_classes, wrap_method
+from greenroom.backends.seams import Call, Wrap, wrap_below
 from greenroom.ledger.redaction import keep_keys
 from greenroom.models.model import ModelRequest, send_piece
 from greenroom.world.call_context import ContextSetting
@@ -46,12 +46,7 @@ def wrap_models() -> None:
     """Wrap every model class, including those that are defined later."""
     seams: dict[str, Wrap] = {"request": _request_seam, "request_stream": _stream_seam}
     seams |= {name: partial(_refusing_seam, name) for name in _PAST_THE_WORLD}
-
-    def visit(kind: type) -> None:
-        for name, seam in seams.items():
-            wrap_method(kind, name, seam)
-
-    follow_classes(Model, visit)
+    wrap_below(Model, seams)
 
 
 class StandIn(Model):
