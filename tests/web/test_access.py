@@ -113,6 +113,18 @@ def test_the_token_is_for_this_user_alone(server: Server) -> None:
     assert note.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_server_that_comes_first_makes_a_folder_for_its_owner_alone(
+    tmp_path: Path, serve: Callable[..., Server]
+) -> None:
+    (tmp_path / "shop.py").write_text("def agent(text: str) -> str:\n    return 'Noted.'\n")
+    server = serve(tmp_path, "shop.py:agent", store=".greenroom")
+    assert server.request("/api/plays", "POST", {"agent": 0})[0] == 200
+    home = tmp_path / ".greenroom"
+    assert (home / ".gitignore").read_text() == "*\n"
+    modes = {path: path.stat().st_mode & 0o777 for path in (home, home / "web", home / "plays")}
+    assert set(modes.values()) == {0o700}
+
+
 def test_a_name_given_by_a_stranger_is_not_believed(
     rehearsed: Path, serve: Callable[..., Server]
 ) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from greenroom.errors import BadFile, BadInput
+from greenroom.ledger.private_folders import HOME
 from greenroom.project import nearest_project
 
-PLACE = ".greenroom"
 PLACE_VARIABLE = "GREENROOM_STORE"
 OFF = "off"
 _SERVERS = ("postgresql", "postgres")
@@ -39,7 +39,7 @@ def chosen_place() -> str:
 def place_of(given: object) -> str:
     """The place that `store=` names, or the default one if it names none; empty for `off`."""
     if given is None or given is True or given == "":
-        given = chosen_place() or PLACE
+        given = chosen_place() or HOME
     if given is False or given == OFF:
         return ""
     return str(getattr(given, "address", given))

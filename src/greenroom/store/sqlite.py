@@ -11,6 +11,7 @@ from typing import Any
 from greenroom.errors import BadInput, StoreFailed, StoreRefused
 from greenroom.ledger.blobs import FOLDER, BlobFolder
 from greenroom.ledger.ownership import check_ownership
+from greenroom.ledger.private_folders import make_private
 from greenroom.store.cut_trials import CutTrial, being_written
 from greenroom.store.database import Connection, Hold, Holdable, transaction
 from greenroom.store.journal import Journal
@@ -116,6 +117,7 @@ class SqliteDatabase:
 
     def hold(self, kind: Holdable, name: str) -> Hold:
         """Lock a run or a conversation; StoreFailed while another process has the lock."""
+        self._make_folder()
         return FileHold(self.folder / kind / name)
 
     def held(self, kind: Holdable, names: Collection[str]) -> set[str]:
@@ -124,6 +126,7 @@ class SqliteDatabase:
 
     def journal(self, run_id: str, shard: str = "") -> Journal:
         """The journal of a run, or of one of its shards; StoreFailed while another process holds it."""
+        self._make_folder()
         return Journal(self.folder / JOURNALS / journal_name(run_id, shard), self.blobs)
 
     @contextmanager
@@ -224,13 +227,12 @@ class SqliteDatabase:
         return None
 
     def _open(self, *, to_write: bool) -> SqliteConnection:
+        self._make_folder()
         try:
-            folder, beside = self.path.parent, ("", "-wal", "-shm", "-journal")
-            files = [self.path.with_name(f"{self.path.name}{end}") for end in beside]
-            check_ownership(folder, files=files, folders=[folder / JOURNALS, folder / FOLDER])
-            self._make_folder()
+            if not self.path.exists():
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as error:
-            raise StoreFailed(f"cannot keep runs in {self.path.parent}: {error}.") from error
+            raise self._no_place(error) from error
         connection = sqlite3.connect(
             self.path, timeout=_PATIENCE, isolation_level=None, factory=SqliteConnection
         )
@@ -259,13 +261,18 @@ class SqliteDatabase:
 
     def _make_folder(self) -> None:
         """The folder is private: ledgers hold what was said word for word."""
-        folder = self.path.parent
-        if not folder.exists():
-            # Another process may create it at the same moment.
-            folder.mkdir(parents=True, mode=0o700, exist_ok=True)
-            (folder / ".gitignore").write_text("*\n", encoding="utf-8")
-        if not self.path.exists():
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        files = [
+            self.path.with_name(f"{_DATABASE}{end}") for end in ("", "-wal", "-shm", "-journal")
+        ]
+        folders = [self.folder / JOURNALS, self.folder / FOLDER]
+        try:
+            check_ownership(self.folder, files=files, folders=folders)
+            make_private(self.folder)
+        except OSError as error:
+            raise self._no_place(error) from error
+
+    def _no_place(self, error: OSError) -> StoreFailed:
+        return StoreFailed(f"cannot keep runs in {self.folder}: {error}.")
 
     def _check_version(self, connection: SqliteConnection, *, to_write: bool) -> None:
         version = _version(connection)

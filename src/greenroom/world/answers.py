@@ -25,6 +25,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message, Usage
 from greenroom.ledger.ownership import check_ownership
 from greenroom.ledger.plain import Json, as_object, is_object, plain
+from greenroom.ledger.private_folders import HOME, make_home
 from greenroom.ledger.redaction import without_secrets
 from greenroom.ledger.text_files import text_of
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta, send_piece
@@ -33,7 +34,7 @@ from greenroom.world.world import Around, World
 
 Accepts = Callable[[ModelReply], bool]
 
-PLACE = ".greenroom/judges"
+PLACE = f"{HOME}/judges"
 PLACE_VARIABLE = "GREENROOM_JUDGES"
 _FORMAT = 1
 _LARGEST = 4_000_000
@@ -79,6 +80,7 @@ class AnswerCache:
             return False  # judges quote what they read, and an entry is stored as plain text
         place = self._place(key)
         try:
+            make_home(self.path)
             place.parent.mkdir(parents=True, exist_ok=True)
             seal = _seal(key, reply.text, reply.model)
             data = {"format": _FORMAT, "key": key, "text": reply.text, "model": reply.model}

@@ -22,6 +22,7 @@ from greenroom.apps.cli.report_output import read_report
 from greenroom.apps.cli.traces import names_in
 from greenroom.cases.files.json_text import parsed_json
 from greenroom.errors import BadCase, BadFile, BadInput, BadLedger
+from greenroom.ledger.private_folders import make_private
 from greenroom.ledger.text_files import similar_file
 from greenroom.results.result import CaseResult
 from greenroom.suite.recorded.trace_cases import add_failure
@@ -90,9 +91,7 @@ def _folder(asked: WatchRequest, state: Path) -> Path:
         )
     if asked.folder:
         return Path(asked.folder)
-    inbox = state / "inbox"
-    inbox.mkdir(parents=True, exist_ok=True)
-    return inbox
+    return make_private(state, "inbox")
 
 
 def _loop(watch: TraceWatch, asked: WatchRequest) -> int:
@@ -231,7 +230,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _keep(self, data: object, name: str) -> None:
         part = self.place / f".{name}.part"
-        with part.open("w") as file:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             json.dump(data, file)
             file.flush()
             os.fsync(file.fileno())

@@ -17,6 +17,7 @@ from pathlib import Path
 from time import time
 
 from greenroom.errors import BadInput, NotFound
+from greenroom.ledger.private_folders import make_private
 from greenroom.reports.page.shapes import Child
 from greenroom.store import Store
 
@@ -104,7 +105,7 @@ class Children:
                 child.exit_code = 130
                 return
             child.known = frozenset(run.id for run in await asyncio.to_thread(self.store.runs))
-            child.log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(self.store.place, child.log.parent.name)
             with child.log.open("wb") as log:
                 child.process = await asyncio.create_subprocess_exec(
                     sys.executable,

@@ -119,7 +119,6 @@ def mocks_from(move: dict[str, Json]) -> dict[str, Any]:
 
 def write_private(text: str, file: Path) -> None:
     """Write text to a file that only this user can read."""
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     save_text(text, file)
     file.chmod(0o600)
 

@@ -18,6 +18,7 @@ from greenroom.errors import BadInput, GreenroomError, NotFound
 from greenroom.ledger.events import UserSaid
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, as_object, is_object
+from greenroom.ledger.private_folders import make_private
 from greenroom.ledger.questions import started
 from greenroom.reports.words import shortened
 from greenroom.store import Store
@@ -28,6 +29,7 @@ _MOST = 8
 _PATIENCE = 180.0
 _LONGEST_LINE = 64 * 1024 * 1024
 _LONGEST_WORDS = 120
+_PLAYS = "plays"
 _SETTINGS = ("user", "mocks", "state")
 
 
@@ -60,7 +62,8 @@ class Plays:
     """All plays of one server; those of earlier servers are found in the folder."""
 
     def __init__(self, store: Store, agents: Sequence[str], budget: float) -> None:
-        self._folder = store.place / "plays"
+        self._place = store.place
+        self._folder = store.place / _PLAYS
         self._store = store.address
         self._agents = agents
         self._budget = budget
@@ -90,7 +93,7 @@ class Plays:
         settings = settings_of(recorded)
         table = _Table(secrets.token_hex(4), list(self._agents).index(reference), settings)
         file = self._folder / f"{table.id}.from.jsonl"
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(self._place, _PLAYS)
         recorded.save(file)  # includes attachments, so that the child finds them
         file.chmod(0o600)
         try:
@@ -239,7 +242,7 @@ class Plays:
         resting = [one for one in self._tables.values() if one.child is not None]
         for idle in resting[: max(len(resting) - _MOST + 1, 0)]:
             await _dismiss(idle)
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(self._place, _PLAYS)
         reference = self._agents[table.agent]
         table.code = _changed(reference)
         table.child = await asyncio.create_subprocess_exec(

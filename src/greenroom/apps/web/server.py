@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from greenroom.errors import BadInput, MissingExtra
 from greenroom.installation import how_to_install
+from greenroom.ledger.private_folders import make_private
 from greenroom.store.web_address import server_note
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def serve(store: "Store", settings: "Settings", address: Address, *, browser: bo
     link = f"{home}/#t={access.token}"
     shown = home if address.is_local else ""
     note = {"port": port, "pid": os.getpid(), "token": access.token, "address": shown}
+    make_private(store.place, server_note(store.place).parent.name)
     with _known(server_note(store.place), note):
         _say(link, address)
         if browser and address.is_local:
@@ -144,7 +146,6 @@ def _token(file: str) -> str:
 @contextmanager
 def _known(note: Path, facts: "Mapping[str, object]") -> "Generator[None]":
     """Write a file that tells this user's other commands, such as `eval run`, that the server runs."""
-    note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # Two servers of one store may start at once: each writes its own file, and the last one counts.
     own = note.with_suffix(f".{os.getpid()}")
     own.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from greenroom.errors import BadInput, StoreFailed
 from greenroom.ledger.blobs import ask_also, at_hand, digests_in, is_any_known
+from greenroom.ledger.private_folders import HOME
 from greenroom.store.cut_trials import CutTrial
 from greenroom.store.database import Connection, Hold, Holdable, transaction
 from greenroom.store.postgres import administration
@@ -65,7 +66,7 @@ class PostgresDatabase:
     def __init__(self, address: str) -> None:
         self._address = read_address(address)
         self.address = self._address.shown
-        self.folder = Path(".greenroom").absolute()
+        self.folder = Path(HOME).absolute()
         self.patience = self._address.patience
         self.schema = self._address.schema
         try:

@@ -19,6 +19,7 @@ from greenroom.cases.scores import Unmeasured
 from greenroom.errors import BadInput
 from greenroom.ledger.events import Noted
 from greenroom.ledger.plain import Json, is_object
+from greenroom.ledger.private_folders import make_private
 from greenroom.ledger.questions import TRACE, turns
 from greenroom.metrics.scores import recorded_case
 from greenroom.results.report import Report
@@ -79,7 +80,7 @@ class TraceWatch:
             name: Drift(rate, self.patience) for name, rate in baseline_rates(self.baseline)
         }
         self.files = WatchedFiles(self.folder, self.state, self.reader)
-        self.state.mkdir(parents=True, exist_ok=True)
+        make_private(self.state)
         for line in self._lines():
             self._count(line)
         self.alarms.clear()  # they were reported before
@@ -187,7 +188,8 @@ class TraceWatch:
         """Write a line to disk, then count it: the other way round, a crash could count it twice."""
         line = {"conversation": one.conversation, **line, "traces": sorted(_traces(one))}
         data = json.dumps(line).encode() + b"\n"
-        with self.journal.open("ab") as file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        with os.fdopen(os.open(self.journal, flags, 0o600), "ab") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
