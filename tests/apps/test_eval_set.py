@@ -1,12 +1,15 @@
 """`greenroom eval-set`: files made, filled, listed, checked, merged and converted."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from greenroom import EvalSet, rehearse
 from greenroom.store import Store
+from warm_python import WarmPython
 
 CASES = """
 version: 1
@@ -24,11 +27,30 @@ cases:
     expect: {contains: money}
 """
 
+TRACE = '{"id": "talk", "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes."}]}'
+
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("shop.yaml").write_text(CASES)
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["eval-set", "add", "shop.yaml", "--from-template", "single-turn"],
+        ["traces", "to-case", "trace.jsonl", "--into", "shop.yaml"],
+    ],
+    ids=["add", "to-case"],
+)
+def test_commands_that_add_at_once_keep_all_their_cases(words):
+    Path("trace.jsonl").write_text(TRACE)
+    command = [sys.executable, "-m", "greenroom", *words]
+    started = [WarmPython(command, stderr=subprocess.DEVNULL) for _ in range(4)]
+    assert [one.wait(600) for one in started] == [0] * 4
+    assert len(EvalSet.load("shop.yaml")) == 2 + 4
 
 
 def test_create_writes_an_empty_set_and_never_over_another(greenroom):

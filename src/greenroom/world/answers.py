@@ -25,7 +25,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message, Usage
 from greenroom.ledger.ownership import check_ownership
 from greenroom.ledger.plain import Json, as_object, is_object, plain
-from greenroom.ledger.private_folders import HOME, make_home
+from greenroom.ledger.private_folders import make_home
 from greenroom.ledger.redaction import without_secrets
 from greenroom.ledger.text_files import text_of
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta, send_piece
@@ -34,7 +34,7 @@ from greenroom.world.world import Around, World
 
 Accepts = Callable[[ModelReply], bool]
 
-PLACE = f"{HOME}/judges"
+PLACE = ".greenroom/judges"
 PLACE_VARIABLE = "GREENROOM_JUDGES"
 _FORMAT = 1
 _LARGEST = 4_000_000

@@ -1,11 +1,14 @@
 """One more case in a file: all else stays, and the file is judged as before."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from greenroom import Case, attach
 from greenroom.cases import EvalSet
 from greenroom.cases.files import read_evalset, write_evalset
 from greenroom.cases.files.additions import add_cases
+from greenroom.cases.files.changes import changing
 from greenroom.errors import BadFile
 
 MINE = """\
@@ -56,3 +59,29 @@ def test_what_the_case_attaches_is_kept_beside_the_file(tmp_path):
     add_cases(file, Case("two", "Hi", attachments=[attach(b"%PDF-1.4 bill", "application/pdf")]))
     [kept] = [one for one in (tmp_path / "attachments").rglob("*") if one.is_file()]
     assert kept.read_bytes() == b"%PDF-1.4 bill"
+
+
+@pytest.mark.parametrize("name", ["shop.yaml", "new/shop.evalset.json"])
+def test_cases_that_are_added_at_once_are_all_there(tmp_path, name):
+    file = tmp_path / name
+
+    def add(number):
+        add_cases(file, Case(f"c{number}", "Hi"))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add, range(16)))
+    assert sorted(read_evalset(file).ids) == sorted(f"c{number}" for number in range(16))
+
+
+def test_what_was_read_is_still_there_when_it_is_written(tmp_path):
+    file = tmp_path / "shop.yaml"
+    add_cases(file, Case("first", "Hi"))
+
+    def number_of_cases(_):
+        with changing(file):
+            count = len(read_evalset(file))
+            add_cases(file, Case(f"c{count}", "Hi"))
+        return count
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sorted(pool.map(number_of_cases, range(8))) == [*range(1, 9)]

@@ -21,6 +21,7 @@ from greenroom.apps.cli.live_agent import LiveAgent
 from greenroom.cases import EvalSet, harvest
 from greenroom.cases.files import read_evalset
 from greenroom.cases.files.additions import add_cases
+from greenroom.cases.files.changes import changing
 from greenroom.errors import BadInput, BadValue, GreenroomError
 from greenroom.ledger import Ledger, responses, state
 from greenroom.ledger.attachments import Attachment
@@ -244,11 +245,12 @@ class Chat:
 
     def _save(self, file: str, case_id: str = "") -> None:
         path = Path(file)
-        held = read_evalset(path) if path.exists() else EvalSet(path.name.partition(".")[0])
         first = started(self.ledger)
         wanted = case_id or (first.run_id if first is not None else "conversation")
-        case = harvest(self.ledger, free_id(wanted, held))
-        add_cases(path, case)
+        with changing(path):
+            held = read_evalset(path) if path.exists() else EvalSet(path.name.partition(".")[0])
+            case = harvest(self.ledger, free_id(wanted, held))
+            add_cases(path, case)
         aside(f"saved as case {case.id!r} in {path}")
 
 

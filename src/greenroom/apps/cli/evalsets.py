@@ -29,6 +29,7 @@ from greenroom.cases import (
 from greenroom.cases import from_template as new_case
 from greenroom.cases.files import read_evalset, write_evalset
 from greenroom.cases.files.additions import add_cases
+from greenroom.cases.files.changes import changing
 from greenroom.cases.files.documents import SUFFIXES, stem_of
 from greenroom.cases.files.save import save_text
 from greenroom.cases.names import id_trouble
@@ -56,9 +57,10 @@ def create(name: str, description: str, output: str, force: bool) -> int:
             name = stem_of(Path(name))
         if trouble := id_trouble(name):
             raise BadInput(f"{trouble}. Give the set a plain name, such as 'refunds', or its file.")
-        if path.exists() and not force:
-            raise BadFile(f"{path} already exists; give another --output, or --force.")
-        write_evalset(EvalSet(name, name=name, description=description), path)
+        with changing(path):
+            if path.exists() and not force:
+                raise BadFile(f"{path} already exists; give another --output, or --force.")
+            write_evalset(EvalSet(name, name=name, description=description), path)
     put_out(f"created {path}")
     return PASSED
 
@@ -76,18 +78,24 @@ def add(
     with telling(verbose=False):
         evalset = _opened(file)
         run, of_run, trial = from_run
-        if run:
-            place = open_store(store)
-            ledger = place.ledger(place.run(run).id, Key(of_run, trial))
-            wanted = case_id or free_id(of_run, evalset)
-            case = _harvested(ledger, wanted, f"run {run}, case {of_run}", expect=not no_expect)
-        elif from_session:
-            case = _recorded(from_session, case_id, evalset, expect=not no_expect)
-        elif from_template:
-            case = new_case(from_template, case_id or free_id(from_template, evalset))
-        else:
-            case = ask_for_case(evalset, case_id)
-        add_cases(Path(file), case)
+        asked = None
+        if not (run or from_session or from_template):
+            asked = ask_for_case(evalset, case_id)  # before the file is locked: answers take time
+        with changing(Path(file)):
+            evalset = _opened(file)
+            if asked is not None:
+                case = asked
+            elif run:
+                place = open_store(store)
+                ledger = place.ledger(place.run(run).id, Key(of_run, trial))
+                wanted = case_id or free_id(of_run, evalset)
+                case = _harvested(ledger, wanted, f"run {run}, case {of_run}", expect=not no_expect)
+            elif from_session:
+                case = _recorded(from_session, case_id, evalset, expect=not no_expect)
+            else:
+                assert from_template is not None
+                case = new_case(from_template, case_id or free_id(from_template, evalset))
+            add_cases(Path(file), case)
     put_out(f"added {case.id!r} to {file}, which now has {number_of(len(evalset) + 1, 'case')}")
     return PASSED
 
@@ -200,8 +208,10 @@ def _json(question: str, default: str, kind: type = object) -> Any:
 def remove(file: str, ids: tuple[str, ...]) -> int:
     """Remove cases from a file; an unknown id is an error, and changes nothing."""
     with telling(verbose=False):
-        evalset = _opened(file).without(*ids)
-        write_evalset(evalset, file, shape=evalset.shape or None)
+        _opened(file)  # before its folder is locked: there may be none
+        with changing(Path(file)):
+            evalset = _opened(file).without(*ids)
+            write_evalset(evalset, file, shape=evalset.shape or None)
     put_out(
         f"removed {', '.join(map(repr, ids))} from {file}, which now has {number_of(len(evalset), 'case')}"
     )

@@ -24,6 +24,7 @@ from greenroom.apps.cli.exits import (
 )
 from greenroom.cases import Case, EvalSet, SimulatedUser, Stop, harvest
 from greenroom.cases.files import read_evalset, write_evalset
+from greenroom.cases.files.changes import changing
 from greenroom.cases.files.save import save_text
 from greenroom.ledger.events import ToolBlocked
 from greenroom.ledger.plain import Json
@@ -243,9 +244,10 @@ def _save_case(one: Simulation, path: Path) -> None:
     if one.ledger is None or not one.completed:
         aside(f"not saved to {path}: the conversation did not complete")
         return
-    held = read_evalset(path) if path.exists() else EvalSet(path.name.partition(".")[0])
-    case = _harvested(one, free_id(one.case_id, held))
-    write_evalset(held.with_cases(case), path, shape=held.shape or None)
+    with changing(path):
+        held = read_evalset(path) if path.exists() else EvalSet(path.name.partition(".")[0])
+        case = _harvested(one, free_id(one.case_id, held))
+        write_evalset(held.with_cases(case), path, shape=held.shape or None)
     aside(f"saved as case {case.id!r} in {path}")
 
 

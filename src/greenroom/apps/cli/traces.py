@@ -17,6 +17,7 @@ from greenroom.apps.cli.exits import (
 from greenroom.apps.cli.score import read_files
 from greenroom.cases.case import Case
 from greenroom.cases.files.additions import add_cases
+from greenroom.cases.files.changes import changing
 from greenroom.errors import BadInput, NotFound
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import turns, unseen
@@ -114,17 +115,20 @@ def write_cases(
             raise Stopped(describe_flaws(flaws), BAD_INPUT)
         stand_ins = None if keep_pii else StandIns(names_in(names))
         place = Path(into)
-        taken, made = list(evalset_at(place).ids), list[Case]()
-        for one in wanted:
-            try:
-                case = case_of(one, taken, stand_ins, kind=kind, expect=not no_expect)
-            except BadInput as error:  # the other conversations still become cases
-                flaws.append(Flaw(place=one.conversation, why=str(error), source=one.source))
-                continue
-            made.append(case)
-            taken.append(case.id)
+        made = list[Case]()
+        with changing(place):
+            taken = list(evalset_at(place).ids)
+            for one in wanted:
+                try:
+                    case = case_of(one, taken, stand_ins, kind=kind, expect=not no_expect)
+                except BadInput as error:  # the other conversations still become cases
+                    flaws.append(Flaw(place=one.conversation, why=str(error), source=one.source))
+                    continue
+                made.append(case)
+                taken.append(case.id)
+            if made:
+                add_cases(place, *made)
         if made:
-            add_cases(place, *made)
             aside(f"added {number_of(len(made), 'case')} to {place}")
             if stand_ins is not None:
                 aside(f"replaced: {stand_ins}; names in free text only if --redact lists them")

@@ -17,6 +17,7 @@ from greenroom.apps.cli.exits import (
 )
 from greenroom.backends.registry import backend_for
 from greenroom.cases import Problem, fix
+from greenroom.cases.files.changes import changing
 from greenroom.cases.files.documents import parsed
 from greenroom.cases.files.save import json_or_yaml, save_text
 from greenroom.ledger.plain import Json, is_object
@@ -47,12 +48,15 @@ def validate(files: Sequence[str], mend: bool, agent: str, as_json: bool) -> int
 
 def _mended(file: Path) -> list[Problem]:
     """Repair a file in place, and say what was done."""
-    data = parsed(file).data
-    if not is_object(data):
-        return []
-    mended, repairs = fix(data)
-    if repairs:
-        save_text(json_or_yaml(mended, file), file)
+    if not file.exists():
+        return []  # which is said when its problems are looked for
+    with changing(file):
+        data = parsed(file).data
+        if not is_object(data):
+            return []
+        mended, repairs = fix(data)
+        if repairs:
+            save_text(json_or_yaml(mended, file), file)
     return repairs
 
 

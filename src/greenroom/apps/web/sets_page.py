@@ -5,10 +5,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
-from threading import Lock
 
 from greenroom.cases import Case, EvalSet, Problem
 from greenroom.cases.files.additions import add_cases
+from greenroom.cases.files.changes import changing
 from greenroom.cases.files.documents import SUFFIXES, Document, opened_text
 from greenroom.cases.files.load import chosen_shape, read_as
 from greenroom.cases.files.readable import ReadablePart
@@ -60,7 +60,6 @@ class SetFiles:
 
     def __init__(self, given: Sequence[str]) -> None:
         self._given = given
-        self._lock = Lock()
         for one in given:
             place = Path(one)
             if not place.is_dir() and not (place.is_file() and place.suffix in SUFFIXES):
@@ -139,7 +138,7 @@ class SetFiles:
     def save(self, set_id: str, text: str, expected: str) -> SetText:
         """Save text to the file, if the file is unchanged since it was read."""
         one = self.file(set_id)
-        with self._lock:
+        with changing(one.path):
             if not one.path.exists():
                 raise BadFile(
                     f"{one.path} was deleted since you opened it. Your text is still here: copy it, or put the "
@@ -164,7 +163,7 @@ class SetFiles:
     def add(self, set_id: str, case: Case, expected: str = "") -> SetText:
         """Put one more case at the end of the file; everything else in it stays."""
         one = self.file(set_id)
-        with self._lock:
+        with changing(one.path):
             if expected and digest(text_of(one.path)) != expected:
                 raise Conflict(self.read(set_id))
             add_cases(one.path, case)

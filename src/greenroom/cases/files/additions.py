@@ -7,6 +7,7 @@ from pathlib import Path
 from greenroom.cases.case import Case
 from greenroom.cases.data import written_data
 from greenroom.cases.evalset import EvalSet
+from greenroom.cases.files.changes import changing
 from greenroom.cases.files.documents import parsed_text
 from greenroom.cases.files.load import chosen_shape, judged_as, read_as
 from greenroom.cases.files.save import evalset_text, save_text, write_evalset
@@ -25,12 +26,13 @@ def add_cases(source: Path, *cases: Case) -> None:
     In a YAML file of our own shape they are appended. Any other file is rewritten,
     unless it has comments: those would be lost.
     """
-    if not source.exists():
-        write_evalset(EvalSet(source.name.partition(".")[0], cases), source)
-        return
-    text = _with_cases(source, text_of(source), cases)
-    keep_beside(source, text)
-    save_text(text, source)
+    with changing(source):
+        if not source.exists():
+            write_evalset(EvalSet(source.name.partition(".")[0], cases), source)
+            return
+        text = _with_cases(source, text_of(source), cases)
+        keep_beside(source, text)
+        save_text(text, source)
 
 
 def _with_cases(source: Path, text: str, cases: Sequence[Case]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.additions import add_cases
+from greenroom.cases.files.changes import changing
 from greenroom.cases.from_runs import harvest, harvest_scenario
 from greenroom.traces.personal import StandIns
 from greenroom.traces.records import Imported
@@ -46,12 +47,13 @@ def add_failure(found: Imported, place: Path, names: Iterable[str]) -> str:
     The id is empty if the case is there already: a watch may have been killed after writing it. Each case
     has its own stand-ins for personal data, so the same conversation always becomes the same case.
     """
-    evalset = evalset_at(place)
-    case = case_of(found, evalset.ids, StandIns(names), expect=False)
-    # Ids alone do not decide: two that are personal data may have the same stand-in.
-    if _content(case) in map(_content, evalset):
-        return ""
-    add_cases(place, case)
+    with changing(place):
+        evalset = evalset_at(place)
+        case = case_of(found, evalset.ids, StandIns(names), expect=False)
+        # Ids alone do not decide: two that are personal data may have the same stand-in.
+        if _content(case) in map(_content, evalset):
+            return ""
+        add_cases(place, case)
     return case.id
 
 

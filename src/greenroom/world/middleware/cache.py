@@ -4,12 +4,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from greenroom.ledger.events import Source
-from greenroom.ledger.private_folders import HOME
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.world.answers import AnswerCache, key_of
 from greenroom.world.middleware.protocol import Middleware
 
-PLACE = f"{HOME}/replies"
+PLACE = ".greenroom/replies"
 
 
 def cache(folder: str | Path = PLACE) -> "Cache":
