@@ -77,6 +77,22 @@ def test_the_shrunk_case_is_written_and_still_fails(greenroom, run, tmp_path):
     assert greenroom("eval", "run", "shop.py", "small.yaml").exit_code == 1
 
 
+@pytest.mark.parametrize("cases", [[], ["--cases", "cases.json"]], ids=["recorded", "given"])
+def test_a_trial_that_lost_a_secret_is_not_shrunk(author, greenroom, monkeypatch, tmp_path, cases):
+    monkeypatch.setenv("GREENROOM_STORE", str(tmp_path / "runs"))
+    author(SHOP)
+    secret = [{"says": "My key is sk-ant-0123456789abcdefghij", "expect": {"contains": "No"}}]
+    data = {"version": 1, "cases": [{"id": "key", "turns": secret}]}
+    (tmp_path / "cases.json").write_text(json.dumps(data))
+    greenroom("eval", "run", "shop.py", "cases.json")
+    run = Store(tmp_path / "runs").runs()[0].id
+    words = ["runs", "shrink", run, "key", "--agent", "shop.py", "-o", "small.yaml", *cases]
+    result = greenroom(*words)
+    assert result.exit_code == 3
+    assert "case 'key' cannot be made from this record: secrets were removed" in result.stderr
+    assert not (tmp_path / "small.yaml").exists()
+
+
 def test_python_and_the_command_line_find_the_same(greenroom, run, tmp_path):
     result = greenroom("runs", "shrink", run[:-1], "forgets#1", "--agent", "shop.py", "--json")
     data = json.loads(result.stdout)

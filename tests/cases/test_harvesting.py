@@ -100,6 +100,40 @@ async def test_a_session_becomes_turns_mocks_and_expectations() -> None:
     assert is_replayed(agent, ledger)
 
 
+KEY = "sk-ant-0123456789abcdefghij"
+
+
+@pytest.mark.parametrize(
+    "says, lines",
+    [
+        (f"Pay with {KEY}", ["Paid."]),
+        ("Cups?", [call("stock", item=KEY), "Paid."]),
+        ("Cups?", [f"Your key is {KEY}."]),
+    ],
+    ids=["the user's words", "arguments", "what is expected"],
+)
+async def test_a_record_that_lost_a_secret_makes_no_case(tmp_path: Path, says, lines) -> None:
+    ledger = await simulate(Case("pay", says, mocks={"stock": 3}), shop(*lines))
+    ledger.save(tmp_path / "kept.jsonl", redact=True)
+    kept = Ledger.load(tmp_path / "kept.jsonl")
+    with pytest.raises(
+        BadCase, match="case 'x' cannot be made from this record: secrets were removed"
+    ):
+        harvest(kept, "x")
+    with pytest.raises(BadCase, match="secrets were removed"):
+        Case.from_ledger(kept, turn=0, id="x")
+    assert harvest(ledger, "x")
+
+
+async def test_secrets_that_no_case_needs_are_no_hindrance(tmp_path: Path) -> None:
+    agent = Agent("shop", model=Scripted("3 cups."), instructions=f"The key is {KEY}.")
+    played = Case("pay", turns=[Turn("Cups?"), Turn("Thanks")])
+    (await simulate(played, agent)).save(tmp_path / "kept.jsonl", redact=True)
+    kept = Ledger.load(tmp_path / "kept.jsonl")
+    assert harvest(kept, "x", expect=False)
+    assert Case.from_ledger(kept, turn=1)
+
+
 async def test_a_session_from_disk_is_harvested_like_a_fresh_one(tmp_path: Path) -> None:
     agent = shop(call("stock", item="cup"), "3 cups.")
     ledger = await simulate(Case("c", says="Cups?", mocks={"stock": 3}), agent)

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from greenroom.cases.case import Case, Expect, Turn
-from greenroom.cases.data import case_from
+from greenroom.cases.data import case_data, case_from
 from greenroom.cases.literals import literal
 from greenroom.cases.mocks import by_args, fault, in_turn
 from greenroom.cases.users import Lines, SimulatedUser, UserAgents
@@ -19,6 +19,9 @@ from greenroom.ledger.events import (
     CUT_SHORT,
     AgentSaid,
     Answered,
+    Event,
+    ModelCalled,
+    RunStarted,
     ToolFailed,
     ToolReturned,
     UserSaid,
@@ -27,6 +30,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json, as_object, is_array, plain, same
 from greenroom.ledger.questions import ended, started, unseen
+from greenroom.ledger.redaction import is_redacted
 
 
 def harvest(
@@ -41,14 +45,15 @@ def harvest(
 
     The user's messages become turns, the recorded answers of tools their mocks. Each turn expects
     the calls that were made in it, with the agent's last words as its reference; `expect=False`
-    leaves that to you, and accepts broken sessions too. What no case can express is refused.
+    leaves that to you, and accepts broken sessions too. What no case can express is refused, and so is
+    a record from which secrets were removed: the case would not be what happened.
     """
     _check(ledger, id, expect)
     first = started(ledger)
     recorded = Case(id)
     if first is not None and first.case:
         recorded = case_from(as_object(first.case), live=True)
-    return Case(
+    found = Case(
         id,
         turns=list(_turns(ledger, expect)),
         user=_user(ledger, id),
@@ -67,6 +72,8 @@ def harvest(
         now=recorded.now,
         target=recorded.target,
     )
+    check_secrets(found)
+    return found
 
 
 def is_harvested(case: Case) -> bool:
@@ -89,7 +96,7 @@ def harvest_scenario(
     person = SimulatedUser(
         "A user of the real service.", goal=said[0], plan=said[1:] or "Say what you want once."
     )
-    return Case(
+    found = Case(
         id,
         says=said[0],
         user=person,
@@ -97,6 +104,8 @@ def harvest_scenario(
         tags=tuple(tags),
         stop=replace(Case(id).stop, max_turns=max(2 * len(said), 4)),
     )
+    check_secrets(found)
+    return found
 
 
 def with_recorded_user(case: Case, ledger: Ledger) -> Case:
@@ -125,7 +134,7 @@ def next_turn(
     earlier = [message for _, spoken in said[:turn] for message in spoken]
     before, [now, *more] = [_turn(*message) for message in earlier], texts
     wanted = _happened(ledger, begin, end) if expect is None else expect
-    return Case(
+    found = Case(
         id or f"{recorded.id}-turn-{turn + 1}",
         turns=[*before, _turn(*now, wanted), *(_turn(*message) for message in more)],
         user=_user(ledger, recorded.id),
@@ -138,6 +147,21 @@ def next_turn(
         target=recorded.target,
         history=[event_data(event) for event in ledger[: begin or 1]],
     )
+    check_secrets(replace(found, history=()), ledger[: begin or 1])
+    return found
+
+
+def check_secrets(made: Case, events: Sequence[Event] = ()) -> None:
+    """Refuse a case that was made from a record, and continues or repeats its events, if these lack secrets."""
+    data = {name: part for name, part in case_data(made).items() if name not in ("id", "metadata")}
+    # How the agent was set up and what it asks models is given by the agent as it is now.
+    acts = [event for event in events if not isinstance(event, RunStarted | ModelCalled)]
+    if is_redacted((data, acts)):
+        raise BadCase(
+            f"case {made.id!r} cannot be made from this record: secrets were removed when it was saved, so the "
+            f"case would not say, expect or answer what happened. Write the case yourself, or make it from a "
+            f"ledger in memory: harvest(ledger, {made.id!r})."
+        )
 
 
 def _check(ledger: Ledger, id: str, expect: bool) -> None:

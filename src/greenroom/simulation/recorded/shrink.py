@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from msgspec import Struct
 
 from greenroom.cases.case import Case, Turn
-from greenroom.cases.from_runs import recorded_mocks, with_recorded_user
+from greenroom.cases.from_runs import check_secrets, recorded_mocks, with_recorded_user
 from greenroom.cases.users import Lines
 from greenroom.errors import BadInput, OverBudget
 from greenroom.ledger.ledger import Ledger
@@ -235,6 +235,7 @@ def _as_turns(case: Case, ledger: Ledger | None, allowed: Collection[object]) ->
             f"case of that session."
         )
     if ledger is not None:
+        check_secrets(Case(case.id), list(ledger))
         names = {getattr(tool, "name", tool) for tool in (*allowed, *case.allow_tools)}
         known = {t: m for t, m in recorded_mocks(ledger, case.id).items() if t not in names}
         case = replace(case, mocks={**known, **case.mocks})

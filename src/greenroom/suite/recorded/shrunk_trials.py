@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_from
 from greenroom.cases.evalset import EvalSet
+from greenroom.cases.from_runs import check_secrets
 from greenroom.cases.parts import MetricLike
 from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadInput
@@ -141,9 +142,11 @@ def _case(ledger: Ledger, case_id: str, known: EvalSet | None) -> Case:
             "this trial does not say what its case was. Name the cases: cases= (--cases)."
         )
     try:
-        return case_from(as_object(first.case))
+        found = case_from(as_object(first.case))
     except BadInput as error:
         raise BadInput(
             f"case {case_id!r} cannot be read from its run, because it contains code: {error} Name the cases of "
             f"the run: cases= (--cases)."
         ) from error
+    check_secrets(found)
+    return found
