@@ -66,9 +66,10 @@ def test_a_set_of_which_a_part_is_missing_is_not_judged(shop, greenroom):
 
 def test_a_trial_that_is_in_two_reports_is_refused(shop, greenroom):
     greenroom("eval", "run", "agent.py", "evals", "-q", "--no-store", "-o", "one.json")
-    twice = greenroom("eval", "merge", "one.json", "one.json")
+    greenroom("eval", "run", "agent.py", "evals", "-q", "--no-store", "-o", "two.json")
+    twice = greenroom("eval", "merge", "one.json", "two.json")
     assert twice.exit_code == 3
-    assert "case 'a', trial 1, is in" in twice.stderr
+    assert "case 'a', trial 1, is in 'one.json' and in 'two.json'" in " ".join(twice.stderr.split())
 
 
 @pytest.mark.parametrize("shard", ["3/2", "0/2", "x", "1/0", "1"])

@@ -11,13 +11,15 @@ from greenroom.results.result import CaseResult
 _PART = re.compile(rf"{PART}\d{{1,6}} of \d{{1,6}}", re.ASCII)
 
 
-def together(reports: Sequence[Report]) -> Report:
-    """All results as one report; a trial that is in two of them, or a missing part, is refused."""
+def together(reports: Sequence[Report], names: Sequence[str]) -> Report:
+    """All results as one report; a trial that is in two of them, or a missing part, is refused.
+
+    `names` say where the reports are from, because those of one set have the same name.
+    """
     if not reports:
         raise BadInput("there are no reports to put together; give at least one.")
     seen: dict[tuple[str, int], str] = {}
-    for number, report in enumerate(reports, start=1):
-        name = report.name or report.id or f"report {number}"
+    for name, report in zip(names, reports, strict=True):
         for result in report.results:
             key = (result.case_id, result.trial)
             if other := seen.get(key):

@@ -111,7 +111,7 @@ def merge_reports(
     with telling(showing.verbose):
         plan = showing.plan()
         before = read_baseline(baselines, store)
-        whole = together([read_report(name, store) for name in reports])
+        whole = together([read_report(name, store) for name in reports], reports)
         decision = gate.decide(whole, before)
         showing.show(whole)
         showing.aside(f"merged {number_of(len(reports), 'report')}")
