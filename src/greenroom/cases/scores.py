@@ -51,7 +51,9 @@ class Score:
             object.__setattr__(self, "name", checked_words(self.name, "a Score's `name`"))
         if self.evidence == ():
             return
-        if isinstance(self.evidence, str) or not isinstance(self.evidence, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if type(self.evidence) not in (list, tuple) and (
+            isinstance(self.evidence, str) or not isinstance(self.evidence, Sequence)  # pyright: ignore[reportUnnecessaryIsInstance]
+        ):
             raise BadMetric(
                 f"a Score's `evidence` is {self.evidence!r}, but should be a list of strings."
             )

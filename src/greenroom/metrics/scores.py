@@ -34,6 +34,7 @@ from greenroom.metrics.definition import (
     falls_short,
     is_critical,
 )
+from greenroom.metrics.expectations import Expectation
 from greenroom.metrics.expectations import expectations as expected_of
 from greenroom.metrics.needs import needs_of, unseen_facts, without
 from greenroom.metrics.parameters import CancelToken, surrounded
@@ -59,6 +60,9 @@ _PASSING_TYPES = {
 
 LEFT_OUT = "not measured:"
 """Begins the reason of a metric that was left out because a critical one had failed."""
+
+_OURS = (BuiltIn, Expectation, FunctionMetric)
+"""Metrics that leave the case as it is, or that make the copies themselves."""
 
 Measure = Callable[[], object]
 """Call a metric. It returns an outcome, an awaitable of one or, if it is a plug-in's, anything."""
@@ -103,7 +107,7 @@ async def measure_trial(
                 found[name] = NotApplicable(left_out(failed))
                 continue
             # A metric that changed the case would change what is measured after it.
-            given = case if isinstance(metric, BuiltIn | FunctionMetric) else own_copy(case)
+            given = case if isinstance(metric, _OURS) else own_copy(case)
             measure: Measure = partial(metric.measure, given, ledger, world)
             if unseen and (missing := needs_of(metric, case) & unseen):
                 measure = partial(_of_unseen_facts, metric, measure, without(missing))

@@ -34,20 +34,27 @@ def checked_reply(reply: object, model: str = "", *, giver: str = "") -> ModelRe
     try:
         if not isinstance(reply, ModelReply):
             raise _Impossible("", reply, "a ModelReply")
-        found = {
-            "text": _words(reply.text, "text"),
-            "calls": _calls(reply.calls),
-            "usage": _usage(reply.usage),
-            "cost": _cost(reply.cost),
-            "prices": _words(reply.prices, "prices"),
-            "model": _words(reply.model, "model"),
-            "attachments": _items(reply.attachments, Attachment, "attachments"),
-            "partial": bool(reply.partial),
-        }
+        found: dict[str, Any] = {}
+        for name in ("text", "prices", "model"):
+            if type(given := getattr(reply, name)) is not str:
+                found[name] = _words(given, name)
+        if reply.calls != ():
+            found["calls"] = _calls(reply.calls)
+        if reply.attachments != ():
+            found["attachments"] = _items(reply.attachments, Attachment, "attachments")
+        if reply.usage is not None:
+            found["usage"] = _usage(reply.usage)
+        if reply.cost is not None:
+            found["cost"] = _cost(reply.cost)
     except _Impossible as error:
         raise GarbledReply(f"{giver or f'the model {model!r}'} replied {error}") from None
-    changed = {name: value for name, value in found.items() if value is not getattr(reply, name)}
-    return replace(reply, **changed) if changed else reply
+    # Most replies are returned as they are.
+    if (
+        all(value is getattr(reply, name) for name, value in found.items())
+        and type(reply.partial) is bool
+    ):
+        return reply
+    return replace(reply, **found, partial=bool(reply.partial))
 
 
 def with_usage(reply: ModelReply, read: int | None, wrote: int | None) -> ModelReply:
@@ -62,8 +69,8 @@ def with_usage(reply: ModelReply, read: int | None, wrote: int | None) -> ModelR
 
 
 def _words(given: Any, field: str) -> str:
-    if given is None or type(given) is str:
-        return given or ""
+    if given is None:
+        return ""
     if isinstance(given, str):
         return str.__str__(given)  # the string of a subclass
     raise _Impossible(f"{field}=", given, "a string")
