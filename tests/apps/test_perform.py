@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -105,6 +106,30 @@ def test_one_message_is_answered_and_the_rest_is_said_later(shop):
     )
     assert data["responses"] == ["See you on Monday.", "Bye."]
     assert (shop / "acted").read_text() == "Monday\n"
+
+
+def test_the_command_that_continues_has_the_options_that_it_was_begun_with(shop):
+    guard = "class Guard:\n    async def before_tool(self, call):\n        return None\n\n\nown = Guard()\n"
+    (shop / "guard.py").write_text(guard)
+    options = [
+        "--user",
+        "a b",
+        "--seconds",
+        "50",
+        "--store",
+        "other",
+        "--middleware",
+        "guard.py:own",
+    ]
+    begun = greenroom(shop, "perform", "shop.py", "-m", "Monday, please", *options)
+    assert begun.returncode == 0, begun.stderr
+    [hint] = [line for line in begun.stderr.splitlines() if line.startswith("kept: ")]
+    words = shlex.split(hint.removeprefix("kept: greenroom "))
+    for name, value in zip(options[::2], options[1::2], strict=True):
+        assert words[words.index(name) + 1] == value
+    assert "-m" not in words
+    ended = greenroom(shop, *words, given="yes\n")
+    assert "See you on Monday." in ended.stdout, ended.stderr
 
 
 def test_words_after_the_agent_are_refused_and_say_where_they_belong(shop):

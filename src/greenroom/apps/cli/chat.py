@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import localtime, strftime
 from typing import Any
@@ -18,6 +19,8 @@ from greenroom.apps.cli.exits import (
     telling,
 )
 from greenroom.apps.cli.live_agent import LiveAgent
+from greenroom.apps.cli.perform_commands import perform_command
+from greenroom.apps.cli.request import retyped
 from greenroom.cases import EvalSet, harvest
 from greenroom.cases.files import read_evalset
 from greenroom.cases.files.additions import add_cases
@@ -46,6 +49,8 @@ def talk(
 ) -> int:
     """Talk until the user leaves, or say one message; `given` are the options of `LiveAgent`."""
     live = LiveAgent(**given)
+    # The command that continues it, up to its id.
+    again = retyped(perform_command, {**given, "verbose": False, "user": user, "app": app})
     with telling(live.verbose), asyncio.Runner() as runner:
         if not live.agent:
             raise BadInput("name the agent: greenroom perform agent.py")
@@ -60,12 +65,12 @@ def talk(
         try:
             chat.say(message) if message else chat.run()
         except KeyboardInterrupt:
-            chat.hint(live.agent)
+            chat.hint(live.agent, again)
             return INTERRUPTED
         if as_json:
             put_out_json(json.dumps(chat.data(), indent=2))
         else:
-            chat.hint(live.agent)
+            chat.hint(live.agent, again)
     return PASSED
 
 
@@ -145,11 +150,12 @@ class Chat:
             "state": state(self.ledger),  # pyright: ignore[reportReturnType] - a dict of JSON is JSON
         }
 
-    def hint(self, agent: str) -> None:
-        """Print the command that continues the conversation."""
+    def hint(self, agent: str, options: Sequence[str]) -> None:
+        """Print the command that continues the conversation with the same options."""
         first = started(self.ledger)
         if first is not None and self._options["store"]:
-            aside(f"kept: greenroom perform {agent} --conversation {first.run_id}")
+            words = ["greenroom", "perform", agent, *options, "--conversation", first.run_id]
+            aside(f"kept: {shlex.join(words)}")
 
     def _read(self, prompt: str) -> str:
         return input(prompt if sys.stdin.isatty() else "")

@@ -203,12 +203,9 @@ class Order(Showing):
     def _repeated(
         self, typed: Mapping[str, object], only: Collection[str] | None = None
     ) -> list[str]:
-        """The options that were given, and `--allow-import-network` if it was."""
-        if typed.get("store"):  # an address is repeated without its password
-            place = Store(self.store).address if "://" in self.store else self.store
-            typed = {**typed, "store": place}
-        network = ["--allow-import-network"] if is_import_allowed() else []
-        return [*_repeated(typed, only), *network]
+        """The options that were given, without those that only mattered then."""
+        kept = {name: value for name, value in typed.items() if name not in _NOT_REPEATED}
+        return retyped(eval_run, kept, only)
 
     def resume_command(self, agent: str, run_id: str = "", **instead: object) -> str:
         """The command that resumes a run of this order, or its latest one."""
@@ -233,15 +230,20 @@ _NOT_REPEATED = {
 }
 
 
-def _repeated(typed: Mapping[str, Any], only: Collection[str] | None = None) -> list[str]:
-    """The options of `eval run` that were given, as they would be typed again."""
+def retyped(
+    command: click.Command, typed: Mapping[str, Any], only: Collection[str] | None = None
+) -> list[str]:
+    """The options that a command was given, as they would be typed again.
+
+    The address of a store is repeated without its password.
+    """
     words: list[str] = []
-    for parameter in eval_run.params:
+    if "://" in str(typed.get("store")):
+        typed = {**typed, "store": Store(typed["store"]).address}
+    for parameter in command.params:
         name = parameter.name or ""
         value = typed.get(name)
-        if not isinstance(parameter, click.Option) or name in _NOT_REPEATED:
-            continue
-        if only is not None and name not in only:
+        if not isinstance(parameter, click.Option) or (only is not None and name not in only):
             continue
         if value is None or value is False or value in ("", (), parameter.default):
             continue
@@ -251,7 +253,7 @@ def _repeated(typed: Mapping[str, Any], only: Collection[str] | None = None) -> 
         else:
             each = value if parameter.multiple else (value,)
             words += [word for one in each for word in (flag, _typed(one))]
-    return words
+    return [*words, "--allow-import-network"] if is_import_allowed() else words
 
 
 def _typed(value: object) -> str:
