@@ -1,5 +1,8 @@
 """Bad usage and bad input exit with 3, say what is wrong, and show a traceback only to -v."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from greenroom import __version__
@@ -102,3 +105,34 @@ def test_the_traceback_is_shown_to_those_who_ask(author, greenroom):
     assert "Traceback" in shown
     assert "1 / 0" in shown
     assert "Run it again" not in shown
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["perform", "shop.py", "-m", "Hi", "--store", "/proc/x"],
+        ["traces", "import", "spans.json", "-o", "file"],
+        ["store", "migrate", "--store", "damaged"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_place_that_cannot_be_used_is_bad_input(author, greenroom, words):
+    author("agent = clerk('Hello.')")
+    Path("file").write_text("mine")
+    Path("damaged").mkdir()
+    Path("damaged/runs.db").write_text("not a database at all, but long enough to be read" * 20)
+    asked: dict[str, object] = {
+        "traceId": "0" * 31 + "1",
+        "spanId": "0" * 15 + "1",
+        "name": "invoke_agent x",
+    }
+    asked |= {"startTimeUnixNano": "1", "endTimeUnixNano": "2"}
+    asked["attributes"] = [
+        {"key": "gen_ai.operation.name", "value": {"stringValue": "invoke_agent"}}
+    ]
+    spans = {"resourceSpans": [{"scopeSpans": [{"spans": [asked]}]}]}
+    Path("spans.json").write_text(json.dumps(spans))
+    result = greenroom(*words)
+    assert result.exit_code == 3, result.output
+    assert words[-1] in result.stderr
+    assert "Error:" not in result.stderr.replace("StoreFailed", "")

@@ -66,6 +66,10 @@ def test_a_play_rests_forks_and_becomes_a_case_that_passes(server: Server) -> No
     ]
     assert [wait["tool"] for wait in waits] == ["approve"]
     assert server.request(f"{place}/answer", "POST", {"answers": {"approve": [1]}})[0] == 400
+    for move, lacking in (("answer", "answers"), ("say", "text")):
+        status, refused = server.request(f"{place}/{move}", "POST", {})
+        assert (status, f"no '{lacking}'" in str(refused)) == (400, True), refused
+    assert server.request(f"/api/agents/{'9' * 5000}")[0] == 404
     server.stop()
     server.start()
     done = post(server, f"{place}/answer", {"answers": {"approve": True}})

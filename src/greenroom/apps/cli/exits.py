@@ -105,6 +105,12 @@ def telling(verbose: bool) -> Generator[None]:
         raise _stopped(_with_pointer(error), BAD_INPUT, verbose) from error
     except GreenroomError as error:
         raise _stopped(_with_pointer(error), RUN_ERRORS, verbose) from error
+    except OSError as error:
+        # What author's code raises is named as such before it comes here: this is a file or folder of the command.
+        if error.filename is None:
+            raise _stopped(f"{_named(error)}{_hint(verbose)}", RUN_ERRORS, verbose) from error
+        message = f"{str(error.filename)!r} cannot be read or written: {error.strerror}. Name another place."
+        raise _stopped(message, BAD_INPUT, verbose) from error
     except Exception as error:
         raise _stopped(f"{_named(error)}{_hint(verbose)}", RUN_ERRORS, verbose) from error
 

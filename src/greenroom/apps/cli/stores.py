@@ -9,7 +9,11 @@ from greenroom.apps.cli.exits import PASSED, aside, put_out, put_out_json, telli
 def make_store(blobs: str, store: str) -> int:
     """Create a store, or upgrade it."""
     with telling(verbose=False):
-        aside(report_output.open_store(store).database.upgrade(blobs))
+        database = report_output.open_store(store).database
+        try:
+            aside(database.upgrade(blobs))
+        except Exception as error:
+            raise database.failure(error) or error from error
     return PASSED
 
 

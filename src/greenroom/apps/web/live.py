@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 
 from msgspec import Struct
 
+from greenroom.apps.web.answers import number_in
 from greenroom.errors import GreenroomError
 from greenroom.ledger.plain import Json
 from greenroom.store import Store
@@ -120,8 +121,8 @@ class _Listener:
     async def taken_up(self, since: str) -> AsyncIterator[Message]:
         """Begin after `since`; if that is not a place in this store, say that the page must ask for everything."""
         self._id, latest = await asyncio.to_thread(_latest, self._store)
-        at = int(since) if since.isascii() and since.isdecimal() else -1
-        if 0 <= at <= latest and latest - at <= _MANY:
+        at = number_in(since)
+        if at is not None and at <= latest and latest - at <= _MANY:
             self._at = at
             return
         self._at = latest

@@ -5,7 +5,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from greenroom.apps.web.answers import Action, acting, answer, text_in
+from greenroom.apps.web.answers import Action, acting, answer, number_in, text_in
 from greenroom.apps.web.runs_page import agent_of
 from greenroom.apps.web.site import Site
 from greenroom.cases.data import case_from
@@ -22,8 +22,8 @@ def _beginning(site: Site) -> list[BaseRoute]:
     plays = site.plays
 
     async def agent(request: Request) -> Response:
-        number = str(request.path_params["n"])
-        return answer(await plays.describe(int(number) if number.isdecimal() else -1))
+        number = number_in(str(request.path_params["n"]))
+        return answer(await plays.describe(-1 if number is None else number))
 
     async def every(_: Request) -> Response:
         return answer({"plays": await run_in_threadpool(plays.all)})

@@ -45,9 +45,9 @@ class Player:
                 self._begin(move)
                 await self._fork_from(Ledger.load(self._file.with_name(str(move["file"]))), move)
             case "say":
-                self._rest = await self._play.say(str(move["text"]))
+                self._rest = await self._play.say(str(_given(move, "text")))
             case "answer":
-                self._rest = await self._play.answer(as_object(move["answers"]))
+                self._rest = await self._play.answer(as_object(_given(move, "answers")))
             case "simulate":
                 self._rest = await self._play.let_user_answer()
             case "mocks":
@@ -115,6 +115,12 @@ def mocks_from(move: dict[str, Json]) -> dict[str, Any]:
     taken_away = {name: None for name, mock in given.items() if mock is None}
     kept = {name: mock for name, mock in given.items() if mock is not None}
     return {**case_from({"id": "play", "mocks": kept}).mocks, **taken_away} if given else {}
+
+
+def _given(move: dict[str, Json], name: str) -> Json:
+    if name not in move:
+        raise BadInput(f"the request has no {name!r}, which the move {move['do']!r} needs.")
+    return move[name]
 
 
 def write_private(text: str, file: Path) -> None:
