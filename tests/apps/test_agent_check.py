@@ -104,3 +104,11 @@ def test_a_run_can_be_stopped_at_errors_or_left_to_go_on(author, greenroom):
     assert noted.exit_code == 0
     assert "contracts: error seq.1/route: reads session.inten" in noted.output
     assert "contracts" not in greenroom(*run, "--check", "off").output
+
+
+def test_a_plain_function_has_no_contracts_to_check(author, greenroom):
+    author("def agent(message: str) -> str:\n    return message\n", "plain.py", bare=True)
+    result = greenroom("agent", "check", "plain.py")
+    assert result.exit_code == 3
+    assert "plain.py is a plain function" in result.stderr
+    assert "Rename the parameter" not in result.stderr

@@ -136,3 +136,10 @@ def test_a_place_that_cannot_be_used_is_bad_input(author, greenroom, words):
     assert result.exit_code == 3, result.output
     assert words[-1] in result.stderr
     assert "Error:" not in result.stderr.replace("StoreFailed", "")
+
+
+def test_a_project_is_not_begun_in_a_file(author, greenroom):
+    author("")
+    result = greenroom("init", "shop.py")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "cannot write shop.py/agent.py" in result.stderr

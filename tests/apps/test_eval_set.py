@@ -363,3 +363,15 @@ agent = Agent("clerk", model=Scripted("No."), tools=[refund])
     assert "cases[0].expect.tools[0].args.ordr: case 'a' expects a call" in checked.stdout
     assert "Did you mean 'order'?" in checked.stdout
     assert greenroom("eval-set", "validate", "tools.yaml", "--agent", "none.py").exit_code == 3
+
+
+def test_messages_of_merge_name_no_options_of_python(author, greenroom):
+    author("")
+    for name, says in (("a", "Hi"), ("b", "Ho")):
+        Path(f"{name}.yaml").write_text(f"version: 1\ncases:\n- {{id: one, says: {says}}}\n")
+    words = ["eval-set", "merge", "a.yaml", "b.yaml", "-o", "c.yaml"]
+    for more in ([], ["--deduplicate"]):
+        result = greenroom(*words, *more)
+        assert result.exit_code == 3
+        assert "rename one, or " in result.stderr
+        assert "deduplicate=" not in result.stderr

@@ -56,12 +56,12 @@ def _put(
     if deduplicate is False:
         raise BadCase(
             f"eval sets {other.id!r} and {one.id!r} both have a case {case.id!r}; rename one, or "
-            f"merge with deduplicate=True."
+            f"deduplicate."
         )
     if deduplicate is True and (held, held.implied) != (case, case.implied):
         raise BadCase(
             f"eval sets {other.id!r} and {one.id!r} have different cases {case.id!r}; rename one, "
-            f"or say which to keep: deduplicate='first' or 'last'."
+            f"or say which to keep when duplicates are dropped: 'first' or 'last'."
         )
 
 

@@ -21,6 +21,7 @@ from greenroom.apps.cli.exits import (
 from greenroom.apps.cli.report_output import open_store
 from greenroom.apps.cli.trials import trial_ledger
 from greenroom.backends.answered import with_model
+from greenroom.backends.function import FunctionBackend
 from greenroom.backends.native import NativeBackend
 from greenroom.backends.registry import backend_for
 from greenroom.errors import BadInput
@@ -79,6 +80,11 @@ def check_agent(
     """Print every issue; returns 1 if there are errors, or warnings with `--strict`."""
     with telling(verbose):
         found = to_the_end(lambda: loaded(agent, verbose))
+        if isinstance(backend_for(found), FunctionBackend):
+            raise BadInput(
+                f"{agent} is a plain function: what it reads, writes and costs is known only from its runs. "
+                f"Rehearse it with `greenroom eval run`."
+            )
         fields = load_value(schema) if schema else None
         with CalledApart("a contract check", "while the agent was checked"):
             contracts = check(found, schema=fields, given=_state(given))

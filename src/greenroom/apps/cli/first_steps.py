@@ -105,6 +105,9 @@ def _requirements() -> str:
 def _write(text: str, target: Path) -> str:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadFile(f"cannot write {target}: {error}. Name another folder.") from error
+    try:
         # Opening it this way fails if it exists, even if it was made a moment ago.
         with target.open("x", encoding="utf-8") as file:
             file.write(text)
