@@ -24,7 +24,7 @@ GreenroomError
 │   ├── FenceBreach             a connection, DNS lookup or process (the fence)
 │   └── FenceNotHeld            the fence cannot be set up here, and running without it was not allowed
 ├── StoreFailed                 the store of runs cannot be read or written
-│   └── StoreRefused            it is a link, or belongs to another user
+│   └── StoreRefused            it is a link, or of another user or program
 └── RunBroke                    the trial could not continue
     ├── AgentFailed             the agent under test raised
     │   └── GuardrailTripped    one of the agent's own guardrails stopped it
@@ -279,10 +279,11 @@ class StoreFailed(GreenroomError):
 
 
 class StoreRefused(StoreFailed):
-    """The store is a symbolic link, or belongs to another user.
+    """The store is a symbolic link, belongs to another user, or is the database of another program.
 
     Stored runs may hold what users said, so Greenroom writes to no folder that another user could have
-    prepared. Remove the link, or choose your own folder with `--store`.
+    prepared; and it leaves a `runs.db` alone that it did not make. Remove the link, or choose your own folder
+    with `--store`.
     """
 
 

@@ -5,6 +5,7 @@ import sqlite3
 import stat
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from greenroom import Case, EvalSet, evaluate, step
-from greenroom.errors import NotFound, StoreFailed
+from greenroom.errors import NotFound, StoreFailed, StoreRefused
 from greenroom.metrics import contains
 from greenroom.store import Run, Store, default_store
 from greenroom.store.database import transaction
@@ -307,6 +308,24 @@ def test_a_store_in_an_open_folder_is_for_its_owner_only(tmp_path: Path) -> None
 def test_a_new_store_stays_out_of_repositories(tmp_path: Path) -> None:
     begun(Store(tmp_path / "new"))
     assert (tmp_path / "new" / ".gitignore").read_text() == "*\n"
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("number", [0, 1, VERSION, VERSION + 1])
+def test_a_database_of_another_program_is_refused_and_not_written_to(
+    tmp_path: Path, number: int
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as other:
+        other.execute("create table customers (id)")
+        other.execute(f"pragma user_version = {number}")
+        other.commit()
+    before = (tmp_path / "runs.db").read_bytes()
+    store = Store(tmp_path)
+    for use in (store.runs, store.database.open, store.database.upgrade, store.database.about):
+        with pytest.raises(StoreRefused, match="is a database of another program"):
+            use()
+    assert (tmp_path / "runs.db").read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["runs.db"]
 
 
 # Where it is

@@ -217,6 +217,7 @@ class SqliteDatabase:
                 f"{self.path.as_uri()}?{way}", uri=True, factory=SqliteConnection
             )
             try:
+                self._check_ours(connection)
                 if 0 < (version := _version(connection)) <= VERSION:
                     if version < VERSION:
                         read_earlier(connection, version)
@@ -248,6 +249,7 @@ class SqliteDatabase:
         deadline = monotonic() + _PATIENCE
         while True:
             try:
+                self._check_ours(connection)  # before anything is written to it
                 connection.execute(f"pragma page_size = {_PAGE}")  # takes effect in a new file only
                 connection.execute("pragma journal_mode = wal")
                 connection.execute("pragma synchronous = full")
@@ -273,6 +275,17 @@ class SqliteDatabase:
 
     def _no_place(self, error: OSError) -> StoreFailed:
         return StoreFailed(f"cannot keep runs in {self.folder}: {error}.")
+
+    def _check_ours(self, connection: SqliteConnection) -> None:
+        """Refuse the database of another program: it is not empty, and lacks what a store of any format has."""
+        [tables] = connection.execute("select count(*) from sqlite_master").fetchone()
+        version = _version(connection)
+        query = "select count(*) from pragma_table_info('runs') where name = 'plan'"
+        if (tables or version) and not (version and connection.execute(query).fetchone()[0]):
+            raise StoreRefused(
+                f"{self.path} is a database of another program, and nothing is written to it. Keep runs in "
+                f"another folder: --store DIR, GREENROOM_STORE."
+            )
 
     def _check_version(self, connection: SqliteConnection, *, to_write: bool) -> None:
         version = _version(connection)
