@@ -48,6 +48,18 @@ def test_a_trial_is_replayed_without_asking_and_nothing_differs(author, greenroo
         assert (result.exit_code, "no difference" in result.stderr) == (0, True), result.output
 
 
+def test_a_secret_in_the_instructions_is_no_difference(author, greenroom, monkeypatch, tmp_path):
+    monkeypatch.setenv("GREENROOM_STORE", str(tmp_path / "runs"))
+    shop = SHOP.replace("Be kind.", "The key is sk-ant-0123456789abcdefghij.")
+    author(shop.replace("LIVE", "1"))
+    (tmp_path / "cases.json").write_text('{"version": 1, "cases": [{"id": "a", "says": "Hi"}]}')
+    greenroom("eval", "run", "shop.py", "cases.json")
+    author(shop.replace("LIVE", "0"), "later.py")
+    run = Store(tmp_path / "runs").runs()[0].id
+    result = greenroom("runs", "replay", run, "a", "--agent", "later.py")
+    assert (result.exit_code, "no difference" in result.stderr) == (0, True), result.output
+
+
 def test_an_agent_that_changed_is_told_by_its_first_difference(author, greenroom, run):
     author(SHOP.replace("LIVE", "0").replace("Be kind.", "Be brief."), "later.py")
     result = greenroom("runs", "replay", run, "a", "--agent", "later.py")

@@ -25,6 +25,7 @@ from greenroom.ledger.interactions import ModelInput, model_inputs
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message, ToolCall, Voice
 from greenroom.ledger.plain import Json
+from greenroom.ledger.redaction import is_redacted, redactor
 
 _NOT_COMPARED = (RunResumed, Remembered, Noted)
 _TIMES = ("at", "seconds", "first")
@@ -68,8 +69,11 @@ def diff(
 ) -> list[Difference]:
     """Where two trials differ, at most once per side and path, in the order of the first; empty if nowhere.
 
-    `was` and `now` are the words that name the two trials in a difference.
+    `was` and `now` are the words that name the two trials in a difference. If one of them was saved without
+    its secrets, both are compared without: a secret that was removed is not a difference.
     """
+    if any(is_redacted(list(ledger)) for ledger in (one, other)):
+        one, other = (Ledger(redactor().value(list(ledger))) for ledger in (one, other))
     left, right = _by_place(one), _by_place(other)
     found: list[Difference] = []
     for place in [*left, *(place for place in right if place not in left)]:
