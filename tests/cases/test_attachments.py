@@ -20,6 +20,7 @@ from greenroom.cases import (
     case_from,
     evalset_schema,
     harvest,
+    merge,
     read_evalset,
     write_evalset,
 )
@@ -226,6 +227,14 @@ def adk_set(folder: Path, *parts: Any) -> Path:
     data = {"eval_set_id": "cups", "eval_cases": [{"eval_id": "cup", "conversation": [turn]}]}
     path.write_text(json.dumps(data))
     return path
+
+
+def test_a_set_of_google_adk_and_its_conversion_hold_the_same_cases(tmp_path):
+    blob = {"inline_data": {"mime_type": "image/png", "data": CODED}}
+    adk = read_evalset(adk_set(tmp_path, {"text": "What?"}, blob))
+    write_evalset(adk, tmp_path / "own.yaml")
+    own = read_evalset(tmp_path / "own.yaml")
+    assert merge(adk, own, deduplicate=True).ids == adk.ids
 
 
 @pytest.mark.parametrize(

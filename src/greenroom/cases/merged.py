@@ -1,10 +1,10 @@
 """Eval sets put together into one."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, Literal, cast
 
-from greenroom.cases.case import Case
+from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import MetricLike, metric_name
 from greenroom.errors import BadCase
@@ -58,11 +58,25 @@ def _put(
             f"eval sets {other.id!r} and {one.id!r} both have a case {case.id!r}; rename one, or "
             f"deduplicate."
         )
-    if deduplicate is True and (held, held.implied) != (case, case.implied):
+    if deduplicate is True and not _is_same((held, held.implied), (case, case.implied)):
         raise BadCase(
             f"eval sets {other.id!r} and {one.id!r} have different cases {case.id!r}; rename one, "
             f"or say which to keep when duplicates are dropped: 'first' or 'last'."
         )
+
+
+def _is_same(one: object, other: object) -> bool:
+    """Whether two parts of cases are equal; a list and a tuple are, since readers and authors use both."""
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        left, right = cast("Sequence[object]", one), cast("Sequence[object]", other)
+        return len(left) == len(right) and all(map(_is_same, left, right))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        known, found = cast("Mapping[Any, object]", one), cast("Mapping[Any, object]", other)
+        return known.keys() == found.keys() and all(_is_same(known[k], found[k]) for k in known)
+    if isinstance(one, Case | Turn | Expect) and type(one) is type(other):
+        names = [field.name for field in fields(one) if field.compare]
+        return all(_is_same(getattr(one, name), getattr(other, name)) for name in names)
+    return one == other
 
 
 def _judged_by(evalset: EvalSet) -> tuple[list[MetricLike], list[MetricLike] | None]:
