@@ -101,3 +101,36 @@ def test_mutants_are_shown_without_secrets(greenroom, how):
     result = greenroom("eval", "mutants", "shop.py", "--rules", *how)
     assert "mute" in result.stdout
     assert_clean(result)
+
+
+SET = {"version": 1, "cases": [{"id": f"c-{KEY}", "says": "x", "tags": [PASSWORD], KEY: 1}]}
+DESK = f"""
+agent = Agent("desk-{KEY}", model=Scripted("Hi"), instructions="{PASSWORD}")
+"""
+
+
+@pytest.mark.parametrize("how", [[], ["--json"]], ids=["text", "json"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["eval-set", "list", "fine.json"],
+        ["eval-set", "validate", "set.json"],
+        ["agent", "cost", "desk.py"],
+    ],
+    ids=["list", "validate", "cost"],
+)
+def test_what_files_and_agents_are_called_is_shown_without_secrets(greenroom, author, words, how):
+    author(DESK, "desk.py")
+    Path("set.json").write_text(json.dumps(SET))
+    Path("fine.json").write_text(json.dumps(SET).replace(f', "{KEY}": 1', ""))
+    result = greenroom(*words, *how)
+    assert_clean(result)
+    if how:
+        assert json.loads(result.stdout)
+
+
+def test_a_bad_option_is_repeated_without_its_secrets(greenroom):
+    result = greenroom("eval", "run", "shop.py", f"--min-pass-rate={KEY}")
+    assert result.exit_code == 3
+    assert_clean(result, result.stderr)
+    assert "Usage: " in result.stderr

@@ -15,7 +15,7 @@ from greenroom.apps.cli.exits import (
     aside,
     loading,
     put_out,
-    put_out_json,
+    put_out_data,
     telling,
 )
 from greenroom.apps.cli.report_output import open_store
@@ -89,7 +89,7 @@ def check_agent(
         with CalledApart("a contract check", "while the agent was checked"):
             contracts = check(found, schema=fields, given=_state(given))
         if as_json:
-            put_out_json(json.dumps(contracts.data(), indent=2))
+            put_out_data(contracts.data())
         else:
             put_out(str(contracts))
     failed = contracts.errors or (strict and contracts.warnings)
@@ -141,7 +141,7 @@ def _show_cost(known: Estimate, others: Iterator[Ledger] | None, as_json: bool) 
         data = known.data()
         if compared is not None:
             data["beside"] = compared.data()
-        put_out_json(json.dumps(data, indent=2))
+        put_out_data(data)
         return
     put_out(str(known))
     if compared is not None:
@@ -153,9 +153,9 @@ def show_coverage(runs: Sequence[str], store: str, as_json: bool) -> int:
     with telling(verbose=False):
         found = coverage(ledgers_of(runs, store))
         if as_json:
-            put_out_json(json.dumps(redactor().value(found.data()), indent=2))
+            put_out_data(found.data())
         else:
-            put_out(str(redactor().value(str(found))))
+            put_out(str(found))
     return PASSED
 
 

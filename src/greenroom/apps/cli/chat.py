@@ -15,6 +15,7 @@ from greenroom.apps.cli.exits import (
     PASSED,
     aside,
     put_out,
+    put_out_data,
     put_out_json,
     telling,
 )
@@ -32,6 +33,7 @@ from greenroom.ledger.blobs import file_blob
 from greenroom.ledger.events import Event, ToolFailed, ToolReturned, YieldOpened
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import started
+from greenroom.ledger.safe_text import harmless
 from greenroom.reports.terminal import Terminal
 from greenroom.simulation import Restarted, perform
 from greenroom.store.conversations import Conversations
@@ -82,7 +84,7 @@ def list_conversations(store: str, as_json: bool, verbose: bool) -> int:
         if as_json:
             fields = ("id", "app", "user", "begun", "updated", "is_open")
             rows = [{name: getattr(facts, name) for name in fields} for facts in found]
-            put_out_json(json.dumps(rows, indent=2))
+            put_out_data(rows)
             return PASSED
         for facts in found:
             begun = strftime("%Y-%m-%d %H:%M", localtime(facts.begun))
@@ -186,11 +188,9 @@ class Chat:
                 self._terminal.print()
         for text in responses(self.ledger)[heard:]:
             if not self._is_quiet and not self._written.endswith(text):
-                put_out(text)
+                self._terminal.print(harmless(text), soft_wrap=True)
 
     def _write(self, piece: str) -> None:
-        from greenroom.ledger.safe_text import harmless
-
         if isinstance(piece, Restarted):
             self._terminal.print()
             aside("  · discarded: the answer starts over")

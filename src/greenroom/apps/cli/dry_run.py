@@ -1,12 +1,11 @@
 """`greenroom eval run --dry-run`: what a run would cost, without running anything."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from greenroom.apps.cli import report_output
 from greenroom.apps.cli.event_loop import loaded, to_the_end
-from greenroom.apps.cli.exits import PASSED, put_out, put_out_json
+from greenroom.apps.cli.exits import PASSED, put_out, put_out_data
 from greenroom.apps.cli.request import Order
 from greenroom.cases import EvalSet
 from greenroom.results import Report
@@ -20,7 +19,7 @@ def show_forecasts(order: Order, cases: EvalSet, baseline: Report | None) -> int
     enough = _budget(order, found.values())
     if order.as_json:
         data = [{**one.data(), "agent": agent} for agent, one in found.items()]
-        put_out_json(json.dumps({"forecasts": data, "notes": enough}, indent=2))
+        put_out_data({"forecasts": data, "notes": enough})
         return PASSED
     for agent, one in found.items():
         if order.quiet:

@@ -13,6 +13,7 @@ from greenroom.apps.cli.exits import (
     Stopped,
     aside,
     put_out,
+    put_out_data,
     put_out_json,
     telling,
 )
@@ -269,12 +270,12 @@ def list_cases(file: str, filters: Sequence[str], verbose: bool, as_json: bool) 
             found = found.filter(*filters)
             aside(f"filtered to {len(found)}/{total}")
     if as_json:
-        put_out_json(json.dumps([_summary(case) for case in found], ensure_ascii=False, indent=2))
+        put_out_data([_summary(case) for case in found])
         return PASSED
     lines = _table([_row(case) for case in found])
     if verbose:
         lines = [lines[0], *_with_details(lines[1:], found.cases)]
-    put_out(printable("\n".join([*lines, number_of(len(found), "case")])))
+    put_out("\n".join([*lines, number_of(len(found), "case")]))
     return PASSED
 
 

@@ -1,9 +1,11 @@
 """How a command ends: its exit code, and the message on stderr."""
 
+import json
 import sys
 import traceback
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from io import StringIO
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -59,7 +61,9 @@ class CommandGroup(click.Group):
             aside("\ngreenroom: interrupted")
             code = INTERRUPTED
         except click.ClickException as error:
-            error.show()
+            shown = StringIO()
+            error.show(shown)  # which may repeat a secret that was typed
+            aside(shown.getvalue().removesuffix("\n"))
             code = error.code if isinstance(error, Stopped) else BAD_INPUT
         if lost := STREAMS.flush():
             aside(f"greenroom: not everything could be printed: {lost}")
@@ -149,14 +153,19 @@ def harmless(text: str) -> str:
 
 
 def put_out(text: str) -> None:
-    """Print what a command was asked for, as a terminal may show it."""
-    from greenroom.ledger import safe_text
+    """Print what a command was asked for, as a terminal may show it: without secrets."""
+    click.echo(harmless(text).removesuffix("\n"))
 
-    click.echo(safe_text.harmless(text).removesuffix("\n"))
+
+def put_out_data(data: object) -> None:
+    """Print data as JSON, without secrets."""
+    from greenroom.ledger.redaction import redactor
+
+    put_out_json(json.dumps(redactor().value(data), indent=2))
 
 
 def put_out_json(text: str | Iterable[str]) -> None:
-    """Print JSON, in one piece or in parts.
+    """Print JSON that has no secrets, in one piece or in parts.
 
     What could steer a terminal or a CI server is written as JSON writes it.
     """

@@ -1,9 +1,7 @@
 """`greenroom store`: what its commands do."""
 
-import json
-
 from greenroom.apps.cli import report_output
-from greenroom.apps.cli.exits import PASSED, aside, put_out, put_out_json, telling
+from greenroom.apps.cli.exits import PASSED, aside, put_out, put_out_data, telling
 
 
 def make_store(blobs: str, store: str) -> int:
@@ -23,7 +21,7 @@ def check_store(store: str, as_json: bool) -> int:
         place = report_output.open_store(store)
         facts = [("store", place.address), *place.database.about()]
         if as_json:
-            put_out_json(json.dumps(dict(facts), indent=2))
+            put_out_data(dict(facts))
         else:
             width = max(len(name) for name, _ in facts)
             for name, fact in facts:

@@ -11,7 +11,7 @@ from greenroom.apps.cli.exits import (
     Stopped,
     aside,
     put_out,
-    put_out_json,
+    put_out_data,
     telling,
 )
 from greenroom.apps.cli.score import read_files
@@ -22,7 +22,6 @@ from greenroom.errors import BadInput, NotFound
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import turns, unseen
 from greenroom.ledger.text_files import text_of
-from greenroom.results.files import json_text
 from greenroom.results.text import number_of
 from greenroom.suite.recorded.trace_cases import case_of, evalset_at
 from greenroom.traces.personal import StandIns
@@ -48,7 +47,7 @@ def import_traces(
             if not quiet and not as_json:
                 put_out(_line(one, path))
         if as_json:
-            put_out_json(json_text({"conversations": rows, "unread": [str(one) for one in flaws]}))
+            put_out_data({"conversations": rows, "unread": [str(one) for one in flaws]})
         elif found:
             put_out(f"wrote {number_of(len(found), 'ledger')} to {folder}")
         if flaws:

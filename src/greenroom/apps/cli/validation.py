@@ -1,6 +1,5 @@
 """`greenroom eval-set validate`: report everything that is wrong, and make safe repairs."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,9 +9,8 @@ from greenroom.apps.cli.exits import (
     BAD_INPUT,
     PASSED,
     Stopped,
-    harmless,
     put_out,
-    put_out_json,
+    put_out_data,
     telling,
 )
 from greenroom.backends.registry import backend_for
@@ -34,9 +32,7 @@ def validate(files: Sequence[str], mend: bool, agent: str, as_json: bool) -> int
             repairs[file] = _mended(Path(file)) if mend else []
             found[file] = problems_in(file, agent=backend)
     if as_json:
-        put_out_json(
-            json.dumps([_data(file, found[file], repairs[file]) for file in files], indent=2)
-        )
+        put_out_data([_data(file, found[file], repairs[file]) for file in files])
     else:
         for file in files:
             _show(file, found[file], repairs[file])
@@ -65,7 +61,7 @@ def _show(file: str, found: Sequence[Problem], repairs: Sequence[Problem]) -> No
     lines += [f"{file}: {'hint: ' if problem.hint else ''}{problem}" for problem in found]
     if all(problem.hint for problem in found):
         lines.append(f"{file}: fine")
-    put_out(harmless("\n".join(lines)))
+    put_out("\n".join(lines))
 
 
 def _data(file: str, found: Sequence[Problem], repairs: Sequence[Problem]) -> dict[str, Json]:
