@@ -31,9 +31,11 @@ from greenroom.ledger.plain import Json, as_object, is_object
 from greenroom.ledger.query import MISSING
 from greenroom.ledger.questions import ended, started
 from greenroom.models.model import OnDelta
-from greenroom.simulation.fence import answerable
+from greenroom.simulation.fence import Breach, answerable
+from greenroom.simulation.fence.refusal import where
 from greenroom.simulation.hooked_turns import advance_hooked
 from greenroom.simulation.live_turns import MAX_MODEL_CALLS, LiveTurnWorld
+from greenroom.simulation.remedies import PERFORM, mend_breach
 from greenroom.simulation.spoken import Spoken
 from greenroom.simulation.user.given_answers import answers_to
 from greenroom.world.pieces import Pieces, Taken
@@ -201,10 +203,10 @@ class Turn(Struct, eq=False):
         """Continue the conversation until the agent has answered or waits."""
         around = answerable()
         if around is not None:
-            raise BadAgent(
-                f"perform() was called inside case {around.name!r}. It acts for real, and a rehearsal "
-                f"must not: mock the tool that calls it."
-            )
+            # On record before it is raised: the code of the case may swallow the exception.
+            around.record_breach(Breach(PERFORM, getattr(self.agent, "name", ""), where()))
+            inside = f"case {around.name!r}" if around.around == "case" else around.name
+            raise BadAgent(f"perform() was called inside {inside}. {mend_breach(PERFORM)}")
         backend = backend_for(self.agent)
         if self.conversation and self.store is not None:
             from greenroom.store.conversations import Conversations

@@ -2,6 +2,8 @@
 
 CALL = "a call of the tool"
 """The route in a refusal of a tool that was called where no case answers."""
+PERFORM = "perform()"
+"""The route in a refusal of a conversation for real inside a rehearsal."""
 _NETWORK = ("socket.", "ssl.", "asyncio.")
 
 
@@ -22,6 +24,8 @@ def mend_breach(route: str) -> str:
     """What to do about code of a case that tried to reach the outside by this route."""
     if route == CALL:
         return "Call it from the agent, where a mock can answer."
+    if route == PERFORM:
+        return "It acts for real, and a rehearsal must not: mock the tool that calls it."
     if not route.startswith(_NETWORK):
         return "Mock the tool that does it."
     return "Mock the tool that does it, or name it: mocks={...: live(tool, hosts=[...])}."

@@ -51,7 +51,7 @@ from greenroom.simulation.gate import RehearsalWorld
 from greenroom.simulation.mock_names import answered_by_user, check_names
 from greenroom.simulation.outside_trials import CalledApart
 from greenroom.simulation.refusals import Refusals
-from greenroom.simulation.remedies import mend_breach
+from greenroom.simulation.remedies import PERFORM, mend_breach
 from greenroom.simulation.user.user_side import UserSide
 from greenroom.simulation.user.users import user_of
 from greenroom.world.resources import Resources
@@ -183,10 +183,14 @@ def on_breach(trial: TrialContext) -> Callable[[Breach], None]:
 
     def refuse(breach: Breach) -> None:
         where = f" at {breach.where}" if breach.where else ""
-        why = (
-            f"code in case {case.id!r} tried to reach the outside by {breach.route} "
-            f"({breach.target}){where}; the fence refused. {mend_breach(breach.route)}"
-        )
+        if breach.route == PERFORM:
+            tried = f"perform() was called inside case {case.id!r}{where}; it was refused"
+        else:
+            by = f"{breach.route} ({breach.target}){where}"
+            tried = (
+                f"code in case {case.id!r} tried to reach the outside by {by}; the fence refused"
+            )
+        why = f"{tried}. {mend_breach(breach.route)}"
         refusals.set(FenceBreach(f"{why} {instead}".rstrip()))
 
     return refuse
