@@ -15,7 +15,23 @@ from typing import Any
 import pytest
 
 import warm_python
-from greenroom import Agent, Case, Report, Scripted, call, evaluate, rehearse, score, simulate, tool
+from greenroom import (
+    Agent,
+    Case,
+    Expect,
+    Report,
+    Scripted,
+    UserAgents,
+    call,
+    evaluate,
+    live,
+    perform,
+    rehearse,
+    score,
+    simulate,
+    step,
+    tool,
+)
 from greenroom.agents import Issue, register_check
 from greenroom.agents.contracts.registry import forget_check
 from greenroom.errors import BadCase, FenceBreach, ImportRefused, MetricRefused, Refusal
@@ -487,3 +503,57 @@ def test_what_runs_after_a_rehearsal_is_free_again() -> None:
     delete()
     assert subprocess.run(["true"], check=False).returncode == 0
     assert ACTED == ["deleted"]
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_a_conversation_for_real_inside_a_case_is_an_error_whatever_the_case_does(
+    allowed: bool,
+) -> None:
+    clerk = Agent("clerk", model=Scripted(call("delete"), "Done"), tools=[delete])
+
+    async def desk(message: str) -> str:
+        with contextlib.suppress(Exception):
+            await perform(clerk, message)
+        return "Hello."
+
+    case = Case("c", "Hi", metrics=[polite], allow_tools=["delete"] if allowed else [])
+    error = rehearse(desk, case, store=False).results[0].error
+    assert error is not None
+    assert "perform() was called inside case 'c' at test_who_may_call.py" in error.message
+    assert ACTED == []
+
+
+def test_a_conversation_for_real_inside_a_metric_is_not_a_score() -> None:
+    clerk = Agent("clerk", model=Scripted(call("delete"), "Done"), tools=[delete])
+
+    async def asks(response: str) -> bool:
+        with contextlib.suppress(Exception):
+            await perform(clerk, "Hi")
+        return True
+
+    result = rehearse(quiet(), Case("c", "Hi", metrics=[asks]), store=False).results[0]
+    assert result.status == "error"
+    assert ACTED == []
+
+
+def test_a_body_that_never_runs_does_not_run_if_the_tool_is_its_own_mock() -> None:
+    @tool(yields=True)
+    def ask(q: str) -> str:
+        """Ask the customer."""
+        ACTED.append("asked")
+        return "from the body"
+
+    @step
+    def calls() -> str:
+        with contextlib.suppress(Exception):
+            ask("?")
+        return "from the user"
+
+    agent = Agent("desk", model=Scripted(call("ask", q="?"), lambda r: r.last), tools=[ask])
+    user = UserAgents(tools={"ask": "from the user"})
+    expect = Expect(response="from the user")
+    for mock in (ask, ask.fn, live(ask, hosts=["localhost"])):
+        case = Case("c", "Hi", mocks={"ask": mock}, user=user, expect=expect)
+        assert rehearse(agent, case, store=False).passed
+        rehearse(calls, Case("c", "Hi", mocks={"ask": mock}), store=False)
+    assert ACTED == []

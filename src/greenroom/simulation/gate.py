@@ -222,7 +222,8 @@ class RehearsalWorld(FencedWorld):
                 )
             finally:
                 mocking_var.reset(token)
-        if mock is ABSENT and request.yields:
+        # To name a tool whose body never runs is to leave the answer to the user.
+        if request.yields and (mock is ABSENT or isinstance(request.origin, Tool)):
             if request.visits:
                 raise self.refusals.set(ToolRefused(cannot_wait(request)))
             begin_call(self, request)
@@ -279,7 +280,10 @@ class RehearsalWorld(FencedWorld):
         """Refuse a tool body that is called without the World, unless its author named that tool."""
         mock = self._case.mocks.get(name, ABSENT)
         is_named = isinstance(mock, Live) and names_tool(mock, name, origin)
-        if not (is_named or is_the_tool(mock, origin) or self._is_allowed(name, origin)):
+        never_runs = isinstance(origin, Tool) and origin.yields
+        if never_runs or not (
+            is_named or is_the_tool(mock, origin) or self._is_allowed(name, origin)
+        ):
             raise self.refusals.set(self._refused_directly(name))
         if _ACTING.get() is not self.ledger:
             # A tool that a named body calls is part of that call; this one is a call by itself.
