@@ -13,6 +13,7 @@ from greenroom.cases import Criterion, Score
 from greenroom.cases.data import case_data
 from greenroom.errors import BadCase, BadInput
 from greenroom.metrics import called, contains, forbidden_calls, tool_trajectory_avg_score
+from greenroom.world import tool_approval
 
 
 @tool
@@ -388,3 +389,14 @@ def test_a_recorded_call_is_expected_as_it_was_made() -> None:
         metadata={"harvested_from": "run"},
     )
     assert rehearse(clerk("No."), [case])["a"].status == "failed"
+
+
+def test_an_approval_of_a_tool_that_no_agent_has_is_refused() -> None:
+    clerk = Agent("clerk", model=Scripted(call("refund", order=7), "Done."), tools=[refund])
+    other = Agent("other", model=Scripted("Hello."))
+    cases = [Case("c", "Hi", mocks={"refund": "ok"}), Case("d", "Hi", agent=other)]
+    with pytest.raises(BadCase, match=r"tool_approval\('refnud'\) names no tool.*'refund'\?"):
+        rehearse(clerk, cases, middleware=[tool_approval("refnud")], store=False)
+    with pytest.raises(BadCase, match=r"tool_approval\('pay'\) names no tool of the agents"):
+        rehearse(clerk, cases, middleware=[tool_approval("refund", "pay")], store=False)
+    rehearse(clerk, cases, middleware=[tool_approval("refund")], store=False)

@@ -53,13 +53,7 @@ def name_problems(
     if offered is None:
         return
     if _names_others(case, allowed, offered) and not brings_agents(case, allowed, offered):
-        is_all = isinstance(backend, NativeBackend) and not any(
-            (
-                *(isinstance(node.flow, Step) for node in backend.graph.nodes()),
-                *map(callable, _roles(case)),
-                *(name in offered for name in _functions(case)),
-            )
-        )
+        is_all = has_no_others(case, backend, offered)
         for place, name, given in _named(case, allowed):
             is_wrong = is_all and not place.startswith("allow_tools")
             if name not in offered and (is_wrong or _is_misspelt(name, offered, case.mocks)):
@@ -71,6 +65,17 @@ def name_problems(
                 f"the user of case {case.id!r} answers tool {name!r}, but it never waits for an answer",
                 "Declare it with tool(yields=True), or mock it.",
             )
+
+
+def has_no_others(case: Case, backend: Backend, offered: Collection[str]) -> bool:
+    """Whether the agent has no tools but those offered: no code of the case runs that could bring more."""
+    return isinstance(backend, NativeBackend) and not any(
+        (
+            *(isinstance(node.flow, Step) for node in backend.graph.nodes()),
+            *map(callable, _roles(case)),
+            *(name in offered for name in _functions(case)),
+        )
+    )
 
 
 def check_names_after(

@@ -20,7 +20,7 @@ from greenroom.ledger.messages import ToolCall
 from greenroom.metrics.arguments import Arguments
 from greenroom.metrics.calls import Called, ForbiddenCalls
 from greenroom.metrics.definition import as_metric
-from greenroom.simulation.mock_names import brings_agents, name_problems
+from greenroom.simulation.mock_names import brings_agents, has_no_others, name_problems
 from greenroom.simulation.trial_context import target_of
 
 _ALIKE = 0.8
@@ -49,6 +49,8 @@ def check_tool_names(
     ]
     lines = [_line(file, problem) for file, problem in in_files(found)]
     lines += [str(problem) for problem in _of_the_run(metrics, backend, cases, allowed)]
+    if approved:
+        lines += [str(one) for one in _approvals(approved, backend, cases, allowed)]
     if lines:
         more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
         raise BadCase("\n".join([*lines[:_SHOWN], *more]))
@@ -147,6 +149,32 @@ def _of_the_run(
             found = found or wrong
         else:
             yield from found
+
+
+def _approvals(
+    approved: Collection[str],
+    backend: Backend | None,
+    cases: EvalSet,
+    allowed: Collection[object],
+) -> Iterator[Problem]:
+    """Tools that would wait for an approval, but that no case's agent has: nothing would ever be asked."""
+    offered, is_all = dict[str, None](), True
+    for case, runs in _with_agents(backend, cases):
+        agent = getattr(runs, "sample", runs)
+        tools = agent.tools
+        if tools is None or brings_agents(case, (*case.allow_tools, *allowed), tools):
+            return
+        offered |= dict.fromkeys(tools)
+        is_all = is_all and has_no_others(case, agent, tools)
+    for name in sorted(set(approved).difference(offered)):
+        near = get_close_matches(name, offered, 1, _ALIKE)
+        if near or is_all:
+            meant = f"Did you mean {near[0]!r}? " if near else ""
+            yield Problem(
+                "",
+                f"tool_approval({name!r}) names no tool of the agents, so it would never ask",
+                f"{meant}They offer {sorted(offered)}.",
+            )
 
 
 def _with_agents(backend: Backend | None, cases: EvalSet) -> Iterator[tuple[Case, Backend]]:
