@@ -158,7 +158,8 @@ def _as_function(held: Any, name: str) -> Call:
     """What is held by a class in place of a function, such as a `partialmethod`, as a function of the object."""
 
     def method(self: Any, *args: Any, **given: Any) -> Any:
-        bind = getattr(type(held), "__get__", None)
+        kind: type = type(held)
+        bind = getattr(kind, "__get__", None)
         return (held if bind is None else bind(held, self, type(self)))(*args, **given)
 
     method.__name__ = name
