@@ -154,13 +154,13 @@ def own_method(kind: type, base: type, name: str) -> Call | None:
     return held if isinstance(held, FunctionType) else _as_function(held, name)
 
 
-def _as_function(held: Any, name: str) -> Call:
+def _as_function(held: object, name: str) -> Call:
     """What is held by a class in place of a function, such as a `partialmethod`, as a function of the object."""
 
     def method(self: Any, *args: Any, **given: Any) -> Any:
-        kind: type = type(held)
-        bind = getattr(kind, "__get__", None)
-        return (held if bind is None else bind(held, self, type(self)))(*args, **given)
+        bind: Any = getattr(type(held), "__get__", None)
+        call: Any = held if bind is None else bind(held, self, type(self))
+        return call(*args, **given)
 
     method.__name__ = name
     return method
