@@ -20,11 +20,24 @@ from greenroom import (
     route,
     simulate,
     step,
+    with_state_change,
 )
-from greenroom.agents import Flow, Temp, UserScoped, compile_flow, tool
+from greenroom.agents import (
+    Flow,
+    Temp,
+    UserScoped,
+    check,
+    compile_flow,
+    default,
+    merge,
+    put,
+    rename,
+    tool,
+)
 from greenroom.agents.schema import fields_of
 from greenroom.errors import BadAgent, BadQuery
-from greenroom.ledger import response, responses
+from greenroom.ledger import response, responses, state
+from greenroom.ledger.changes import append, delete, replace
 from greenroom.ledger.events import ModelReplied, NodeEnded, NodeFailed, ToolCalled, ToolFailed
 from greenroom.ledger.messages import ToolCall
 from greenroom.models.model import ModelReply, ModelRequest
@@ -125,6 +138,102 @@ def test_a_wrong_write_fails_the_step_and_changes_nothing() -> None:
         assert failed.error_type == "TypeError"
         assert "but was given" in failed.error
         assert result.ledger.fold().get("session", {}) == {}
+
+
+class Item(BaseModel):
+    n: int
+
+
+class Shelf(StateSchema):
+    n: int = 0
+    items: list[Item] = []  # noqa: RUF012 - a default, copied for each reader
+    best: Item | None = None
+    words: list[str] = []  # noqa: RUF012 - a default, copied for each reader
+
+
+SHELF: Any = Shelf
+
+
+def test_an_attribute_of_a_kept_object_must_have_its_type_too(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    @step
+    def nested(state: Shelf) -> str:
+        state.items.append(Item(n=1))
+        state.items[0].n = "one"  # pyright: ignore[reportAttributeAccessIssue]
+        return "x"
+
+    result = run(nested)
+    assert result.error is not None
+    assert "Shelf.items is list[" in result.error.message
+    assert result.ledger is not None
+    assert state(result.ledger) == {}
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {SHELF.n: "one"},
+        {SHELF.n: {"a": 1}},
+        {SHELF.items: [{"n": "one"}]},
+        {SHELF.items: append({"n": "one"})},
+        {SHELF.best: replace({"n": "one"})},
+        {SHELF.words: append(1)},
+    ],
+)
+def test_changes_by_field_must_have_its_type(wrong: Any) -> None:
+    with pytest.raises(BadAgent, match=r"put\(\.\.\.\): Shelf\.\w+ is .*, but was given"):
+        put(wrong)
+    with pytest.raises(BadAgent, match=r"default\(\.\.\.\): Shelf\.\w+ is .*, but was given"):
+        default(wrong)
+    with pytest.raises(TypeError, match=r"Shelf\.\w+ is .*, but was given"):
+        with_state_change("ok", wrong)
+
+
+def test_changes_by_field_that_have_its_type_are_made() -> None:
+    right: Any = {SHELF.n: 1, SHELF.items: append(Item(n=1)), SHELF.best: {"n": 2}}
+    assert with_state_change("ok", right).changes
+    assert with_state_change("ok", {SHELF.n: delete()}).changes
+    ledger = rehearsed(put({SHELF.words: append("a"), SHELF.best: {"n": 2}}))
+    assert state(ledger) == {"session": {"words": ["a"], "best": {"n": 2}}}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        put({SHELF.n: lambda: "one"}),
+        put(x="one") >> rename({"x": SHELF.n}),
+        put(x="one", y=1) >> merge("x", "y", into=Shelf.n),
+    ],
+)
+def test_a_computed_value_must_have_the_type_of_its_field(wrong: Flow) -> None:
+    result = run(wrong)
+    assert result.error is not None
+    assert "Shelf.n is int, but was given" in result.error.message
+
+
+def test_a_constant_that_is_put_is_checked_against_the_schema_before_the_run() -> None:
+    found = check(put(n="one") >> put(words=append(1)) >> put(n=lambda: "x"), schema=Shelf)
+    assert [(i.kind, i.place) for i in found if i.kind == "TypeMismatch"] == [
+        ("TypeMismatch", "session.n"),
+        ("TypeMismatch", "session.words"),
+    ]
+
+
+def test_a_mock_that_changes_a_field_to_another_type_is_broken() -> None:
+    @tool
+    def look() -> str:
+        """Look."""
+        raise AssertionError
+
+    def wrong() -> Any:
+        return with_state_change("ok", {SHELF.n: "one"})
+
+    agent = Agent("a", model=Scripted(call("look"), "x"), tools=[look])
+    result = run(agent, mocks={"look": wrong})
+    assert result.error is not None
+    assert "raised TypeError: Shelf.n is int, but was given 'one'" in result.error.message
 
 
 def test_fields_stand_for_places_in_routes_and_loops() -> None:

@@ -53,7 +53,11 @@ class FieldType:
                 return plain(value)
             adapter = self._adapter()
             found = adapter.validate_python(value, strict=True)
-            return plain(adapter.dump_python(found, mode="json"))
+            kept = plain(adapter.dump_python(found, mode="json", warnings=False))
+            if not self.is_plain:
+                # Attributes of objects are not checked when they are assigned; what is kept must be readable.
+                adapter.validate_json(json.dumps(kept), strict=True)
+            return kept
         except (BadValue, ValueError) as error:
             raise TypeError(str(error)) from error
 

@@ -8,11 +8,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Self, TypeGuard, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Self,
+    TypeGuard,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from greenroom.agents.field_types import FieldType
 from greenroom.agents.prefixed import PrefixedScopes
 from greenroom.errors import BadAgent, BadInput, BadValue
+from greenroom.ledger.changes import MarkedValue
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.query import MISSING
 from greenroom.world.scopes import Scopes
@@ -78,6 +89,17 @@ class Field:
             self.type.check(value)
         except TypeError as error:
             raise self._mistyped(value, error) from None
+
+    def check_change(self, value: object) -> None:
+        """Refuse a change to another type: a TypeError that names the field and the value.
+
+        A mapping is merged with the one that is there, so it may be a part of what the type needs.
+        """
+        if isinstance(value, MarkedValue):
+            if value.op != "delete":
+                self.check(plain([value.value] if value.op == "append" else value.value, str(self)))
+        elif not isinstance(value, Mapping) or not value or self.type.kinds is not None:
+            self.check(plain(cast("object", value), str(self)))
 
     def dump(self, value: object) -> Json:
         """A value as it is kept; a TypeError names the field and the value."""

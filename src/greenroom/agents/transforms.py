@@ -11,10 +11,10 @@ from typing import Any
 
 from greenroom.agents.deciders import STEP_NAMES, named_arguments
 from greenroom.agents.flow import Flow
-from greenroom.agents.places import declared_places
+from greenroom.agents.places import declared_places, typed_fields
 from greenroom.agents.signature import function_name, wanted_names
 from greenroom.errors import BadAgent, BadValue
-from greenroom.ledger.changes import Change, MarkedValue, State
+from greenroom.ledger.changes import Change, MarkedValue, State, append, replace
 from greenroom.ledger.functions import Anything, ByName
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.plain import Json, plain
@@ -125,7 +125,8 @@ def rename(names: Mapping[Any, object] | None = None, /, **session: object) -> T
         found = [_at(state, old, "rename") for old in olds]
         gone = [_remove(old) for old in olds]
         moved = [
-            Change(*split_place(new), "set", value) for new, value in zip(news, found, strict=True)
+            _typed(new, Change(*split_place(new), "set", value))
+            for new, value in zip(news, found, strict=True)
         ]
         return [*gone, *moved]
 
@@ -145,7 +146,8 @@ def merge(*places: object, into: object, by: ByName | None = None) -> Transform:
     def changes(state: State, _: object) -> Iterable[Change]:
         found: list[Json] = [_at(state, old, "merge") for old in olds]
         whole: object = dict(zip(names, found, strict=True)) if by is None else by(*found)
-        return [Change(*split_place(new), "set", plain(whole, f"merge(..., into={new!r})"))]
+        merged = Change(*split_place(new), "set", plain(whole, f"merge(..., into={new!r})"))
+        return [_typed(new, merged)]
 
     details = {} if by is None else {"by": code_identity(by)}
     return Transform("merge", changes, olds, (new,), details=details, is_code=by is not None)
@@ -179,7 +181,9 @@ def _values(
             continue
         try:
             plain(inner, place)
-        except BadValue as error:
+            for typed in typed_fields(place):
+                typed.check_change(value if isinstance(value, MarkedValue) else replace(value))
+        except (BadValue, TypeError) as error:
             raise BadAgent(f"{what}(...): {error}") from None
     return wanted
 
@@ -210,7 +214,15 @@ def _set(place: str, value: object, context: object) -> Change:
         op, value = ("set" if value.op == "replace" else value.op), value.value
     if callable(value):
         value = value(**named_arguments(wanted_names(value, STEP_NAMES, place), context, value))
-    return Change(*split_place(place), op, plain(value, place))
+    return _typed(place, Change(*split_place(place), op, plain(value, place)))
+
+
+def _typed(place: str, change: Change) -> Change:
+    """The change; a TypeError if the field at its place is of another type."""
+    for typed in typed_fields(place):
+        is_added = change.op == "append"
+        typed.check_change(append(change.value) if is_added else replace(change.value))
+    return change
 
 
 def _remove(place: str) -> Change:

@@ -96,6 +96,10 @@ def unwrapped(value: object) -> tuple[object, tuple[Change, ...]]:
 def changes_of(wanted: Mapping[Any, object]) -> tuple[Change, ...]:
     """The leaves of nested changes: mappings merge deeply, everything else replaces."""
     found: list[Change] = []
+    for place, value in wanted.items():
+        check = getattr(place, "check_change", None)
+        if check is not None:  # a field of a schema knows its type
+            check(value)
     for scope, content in by_scope(wanted).items():
         if not isinstance(content, Mapping):
             raise BadValue(

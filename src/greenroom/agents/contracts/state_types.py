@@ -3,7 +3,7 @@
 import types
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.contracts.issues import Issue
@@ -15,8 +15,10 @@ from greenroom.agents.graph import Graph, Node
 from greenroom.agents.routes import Route
 from greenroom.agents.schema import Field
 from greenroom.agents.signature import return_annotation
+from greenroom.agents.transforms import Transform
 from greenroom.errors import BadAgent
-from greenroom.ledger.query import split_place
+from greenroom.ledger.changes import append, replace
+from greenroom.ledger.query import MISSING, split_place
 
 Fields = Mapping[str, Field]
 _UNKNOWN = Any
@@ -32,6 +34,7 @@ def check_types(graph: Graph, schema: object, given: Given) -> Iterator[Issue]:
         yield Issue("TypeMismatch", "error", "", place, says, "Correct the starting state.")
     for node in graph.nodes():
         yield from _written(node, fields)
+        yield from _set(node, fields)
         yield from _routed(node, fields)
     if schema is not None:
         yield from _undeclared(graph, fields, given)
@@ -64,6 +67,27 @@ def _written(node: Node, fields: Fields) -> Iterator[Issue]:
                 f"writes {_shown(kind)} to {place}, but {field} is {field.type}.",
                 "Change the output type of the node, or the field.",
             )
+
+
+def _set(node: Node, fields: Fields) -> Iterator[Issue]:
+    """Constants that a transform puts into the state."""
+    details = cast("Mapping[str, Any]", getattr(node.flow, "details", {}))
+    values: Mapping[str, Any] = (
+        details.get("values", {}) if isinstance(node.flow, Transform) else {}
+    )
+    for place in fields.keys() & values.keys():
+        value = values[place]
+        marks = cast("dict[str, Any]", value if isinstance(value, dict) else {})
+        if "$live" in marks:
+            continue
+        added = marks.get("$append", MISSING)
+        try:
+            fields[place].check_change(
+                replace(marks.get("$replace", value)) if added is MISSING else append(added)
+            )
+        except TypeError as error:
+            says = f"sets {place} to a wrong value: {error}."
+            yield Issue("TypeMismatch", "error", node.id, place, says, "Correct the value.")
 
 
 def _output(flow: Flow) -> object:
