@@ -398,8 +398,11 @@ async def test_a_users_call_reaches_no_tool_of_the_agents() -> None:
     agent = Agent("clerk", model=Scripted("Which?", "Bye."), tools=[refund])
     user = ada(call("refund", order=7), "Then not.", "</finished>")
     ledger = await played(user, agent, mocks={"refund": "ok"})
-    assert said_by_user(ledger) == ["Money back.", "Then not."]
+    assert said_by_user(ledger) == ["Money back."]
     assert tool_calls(ledger) == []
+    end = end_of(ledger)
+    assert (end.reason, end.phase, end.error_type) == ("error", "user_agent", "UserAgentFailed")
+    assert "the simulated user 'user' of case 'simulated' called the tool 'refund'" in end.error
 
 
 @pytest.mark.parametrize(

@@ -219,6 +219,12 @@ class UserSide:
         if id(person) not in self._cast:
             self._cast[id(person)] = played_by(person)
         reply = await self._run(wait, person, self._cast[id(person)], who, problem)
+        for called in self._ledger.index_of("user").issued:
+            if within(called.path, self._root(who, wait, problem)):
+                raise UserAgentFailed(
+                    f"the simulated user {person.name!r} of case {self._case.id!r} called the tool "
+                    f"{called.tool!r}, but people have no tools. Let its model answer with text."
+                )
         if reply is None:
             return None
         said = read_reply(str(reply.value), person.stop_signal)
@@ -236,6 +242,10 @@ class UserSide:
             )
         return structs.replace(reply, value=said.message)
 
+    def _root(self, who: str, wait: Yield, problem: str) -> str:
+        """Where the run of a user agent is recorded; it may be asked a second time."""
+        return f"{who}@{wait.id}~2" if problem else f"{who}@{wait.id}"
+
     async def _run(
         self, wait: Yield, role: object, flow: Flow, who: str, problem: str
     ) -> Reply | None:
@@ -243,7 +253,7 @@ class UserSide:
 
         One that has no more messages to say returns None, and the user is done.
         """
-        root = f"{who}@{wait.id}~2" if problem else f"{who}@{wait.id}"
+        root = self._root(who, wait, problem)
         begun = self._ledger.index_of("user").invocations.get(root)
         given = problem or (begun.input if begun else await self._format_prompt(wait, role))
         outcome = await NativeBackend(flow).invoke(self._ledger, self._world, root, given)
