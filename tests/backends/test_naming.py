@@ -124,6 +124,15 @@ def test_another_tool_is_no_mock(kind: str) -> None:
     assert desk.acted == []
 
 
+def test_another_tool_of_the_same_name_is_named_as_such() -> None:
+    desk, other = Desk(), Desk()
+    mock, called = tool(desk.cancel), tool(other.cancel)
+    result = rehearsed(AGENTS["native"](called), {"cancel": mock}, [])
+    assert result.error is not None
+    assert "is one of several tools that are called 'cancel'" in result.error.message
+    assert [*desk.acted, *other.acted] == []
+
+
 async def _openai(made: Any, order: int) -> Any:
     context = ToolContext(None, tool_name="cancel", tool_call_id="1", tool_arguments="{}")
     return await made.on_invoke_tool(context, f'{{"order": {order}}}')

@@ -6,11 +6,13 @@ import pytest
 
 from greenroom.cases import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
+from greenroom.errors import BadLedger
 from greenroom.ledger import AgentSaid, Ledger, ModelReplied, RunEnded, RunStarted, Usage, UserSaid
 from greenroom.ledger.questions import Spending
 from greenroom.ledger.trajectory import Step
 from greenroom.results import CaseResult
 from greenroom.results.blame import Blame
+from greenroom.results.breakage import Problem
 from greenroom.results.report import Report, Summary
 from greenroom.results.text import number_of
 from greenroom.results.trial_verdict import UNSEEN, concluded
@@ -124,6 +126,15 @@ def test_of_a_run_whose_ledger_is_not_kept_the_steps_and_the_blame_are():
     assert result.blame == Blame("agent", ["tone: rude"])
     said = [Step("message", "user", "Hi.", 2.0), Step("message", "assistant", "Ho.", 4.0)]
     assert result.trajectory == said
+
+
+def test_of_a_case_that_never_began_the_reason_is_given_in_place_of_its_ledger():
+    never = CaseResult(case_id="a", status="error", error=Problem("system", "No such tool."))
+    with pytest.raises(BadLedger, match=r"nothing was recorded before it ended\. No such tool\."):
+        _ = never.ledger
+    unkept = CaseResult(case_id="a", status="passed", ended="completed")
+    with pytest.raises(BadLedger, match="was not kept with its result"):
+        _ = unkept.ledger
 
 
 def test_a_user_and_judges_that_asked_no_model_cost_nothing():

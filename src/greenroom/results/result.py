@@ -117,6 +117,11 @@ class CaseResult(Ending):
     def ledger(self) -> Ledger:
         """The trial's ledger; one from a store is read again each time."""
         found = self.ledger_or_none
+        if found is None and self.ended is None:
+            why = self.error.message if self.error is not None else "it was not run."
+            raise BadLedger(
+                f"case {self.case_id!r} has no ledger: nothing was recorded before it ended. {why}"
+            )
         if found is None:
             raise BadLedger(
                 f"the ledger of case {self.case_id!r} was not kept with its result. Read the result "

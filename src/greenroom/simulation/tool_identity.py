@@ -47,7 +47,13 @@ def is_origin(mock: object, request: ToolRequest) -> bool:
     tool = getattr(request.origin, "tool", None) or request.origin
     is_function = isinstance(tool, FunctionType | MethodType | BuiltinFunctionType)
     if not is_function and type(mock) is type(tool):
-        is_named = isinstance(name := getattr(mock, "name", None), str)
+        name = getattr(mock, "name", None)
+        is_named = isinstance(name, str)
+        if name == request.tool:
+            raise BadCase(
+                f"mocks[{name!r}] is one of several tools that are called {name!r}, and the agent called "
+                f"another one. Rename one of them, or give a function that answers for both."
+            )
         raise BadCase(
             f"mocks[{request.tool!r}] is the tool {name if is_named else mock!r}, not "
             f"{request.tool!r}. Pass the tool itself, or a function that answers for it."
