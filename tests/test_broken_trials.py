@@ -91,7 +91,7 @@ FAMILIES = [
     event_count("tool_call", at_most=9),
     contains("done"),
     exact(),
-    matches("."),
+    matches("[a-z]"),
     response_match_score(),
     keywords("done"),
     tone(),

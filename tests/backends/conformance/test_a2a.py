@@ -16,8 +16,9 @@ FAR = FarSide()
 ADDRESSES: dict[str, str] = {}
 
 
-@pytest.fixture(autouse=True, scope="module")
+@pytest.fixture(autouse=True, scope="session")
 def far_side() -> Iterator[None]:
+    # Not at the end of the module: a worker may get more of its tests later.
     yield
     FAR.close()
 

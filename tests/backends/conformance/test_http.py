@@ -12,8 +12,9 @@ from greenroom.testing import BackendConformance, Blueprint, Bypass, Hang, Struc
 FAR = FarSide()
 
 
-@pytest.fixture(autouse=True, scope="module")
+@pytest.fixture(autouse=True, scope="session")
 def far_side() -> Iterator[None]:
+    # Not at the end of the module: a worker may get more of its tests later.
     yield
     FAR.close()
 

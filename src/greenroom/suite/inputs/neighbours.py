@@ -6,8 +6,8 @@ imported it last. An import inside a function would get whichever that is, so it
 """
 
 import ast
+import os
 import sys
-import sysconfig
 from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -17,7 +17,7 @@ from pathlib import Path
 from greenroom.errors import BadFile
 
 _PREFIX = "greenroom_loaded_"
-_STANDARD = Path(sysconfig.get_path("stdlib")).resolve()
+_STANDARD = Path(os.__file__).resolve().parent
 
 
 @contextmanager
