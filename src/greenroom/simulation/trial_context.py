@@ -348,7 +348,7 @@ def check_outermost() -> None:
     """Refuse a rehearsal inside another: its cases would answer to two gates at once."""
     around = answerable()
     if around is None:
-        revisit()
+        revisit()  # no run is around it, which would have looked at the frameworks' classes
     elif around.around != "run":
         inside = f"case {around.name!r}" if around.around == "case" else around.name
         raise BadCase(
