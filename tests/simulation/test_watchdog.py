@@ -765,3 +765,26 @@ async def test_a_function_in_c_that_is_called_within_a_limit_is_cut():
     with pytest.raises(Overdue):
         await await_in_time(BlocksInC(), SOON, "a metric")
     assert time.monotonic() - began < AT_MOST
+
+
+async def test_a_call_that_fails_when_nobody_waits_for_it_any_more_is_not_reported():
+    loop, threads = asyncio.get_running_loop(), list[threading.Thread]()
+    go_on, reported = threading.Event(), list[object]()
+    loop.set_exception_handler(lambda _, context: reported.append(context))
+
+    def fail() -> None:
+        threads.append(threading.current_thread())
+        go_on.wait()
+        raise LookupError("late")
+
+    # A task that is left behind when a loop ends is not cancelled: its coroutine is closed.
+    waiting = in_thread(fail)
+    waiting.send(None)
+    waiting.close()
+    go_on.set()
+    while not threads:
+        await asyncio.sleep(0.001)
+    threads[0].join()
+    await asyncio.sleep(0)
+    gc.collect()
+    assert reported == []

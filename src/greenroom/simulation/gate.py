@@ -36,6 +36,7 @@ from greenroom.simulation.tool_identity import ABSENT, is_origin, is_the_tool, n
 from greenroom.world.call_context import ContextSetting
 from greenroom.world.live import LiveWorld, WorldOptions, cannot_wait
 from greenroom.world.records import answer_constant, answer_model, answer_tool, begin_call
+from greenroom.world.threads import expected
 from greenroom.world.world import FixedClock, Pending, Returned, ToolBody, ToolRequest
 
 if TYPE_CHECKING:
@@ -260,7 +261,7 @@ class RehearsalWorld(FencedWorld):
     async def _keep_call(self, request: ToolRequest) -> None:
         """Let no real tool act before its call is on disk, if the run is recorded."""
         if self.before_live is not None:
-            await asyncio.wrap_future(_kept(request.id, self.before_live))
+            await expected(asyncio.wrap_future(_kept(request.id, self.before_live)))
             self.refusals.check()
 
     def _is_allowed(self, name: str, origin: object) -> bool:

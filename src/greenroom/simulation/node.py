@@ -41,6 +41,7 @@ from greenroom.simulation.fence import (
 )
 from greenroom.world.call_context import answered_by, guarded, placed
 from greenroom.world.records import describe_error, ours, raised_before
+from greenroom.world.threads import expected
 from greenroom.world.world import Context, Returned, ToolRequest
 
 
@@ -283,7 +284,7 @@ class FarCall:
 
 
 async def _awaited(answer: "Future[Message]") -> Json:
-    return _given(await asyncio.wrap_future(answer))
+    return _given(await expected(asyncio.wrap_future(answer)))
 
 
 def _refuse_on_import(_: object, tool: str) -> NoReturn:

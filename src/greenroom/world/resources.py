@@ -14,7 +14,7 @@ from typing import Any
 
 from greenroom.errors import BadInput, GreenroomError, RunBroke
 from greenroom.ledger.origin import summarize_error
-from greenroom.world.threads import in_thread
+from greenroom.world.threads import expected, in_thread
 
 Factory = Callable[[], object]
 """Opens a resource: a function that returns, awaits or yields it, or gives a context manager."""
@@ -65,7 +65,7 @@ class Resources:
                 return await self._open_first(name, tool, mine)
             assert held is not None
             try:
-                return await asyncio.wrap_future(held)
+                return await expected(asyncio.wrap_future(held))
             except _GivenUp:
                 continue
 

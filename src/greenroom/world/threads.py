@@ -73,6 +73,25 @@ async def _in_place(function: Callable[..., T], /, *args: object, **kwargs: obje
     return function(*args, **kwargs)
 
 
+def expected(future: "asyncio.Future[T]") -> "asyncio.Future[T]":
+    """The same future, whose exception asyncio never reports as lost.
+
+    A task that is cancelled at the moment its future fails does not look at the exception.
+    """
+    future.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return future
+
+
+def _settle(future: "asyncio.Future[Any]", result: object, error: BaseException | None) -> None:
+    """Set what came of a future, unless its waiter was cancelled."""
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+
+
 class _Beside(Generic[T]):
     """A coroutine on a loop in its own thread, and its caller, which runs functions for it."""
 
@@ -99,14 +118,13 @@ class _Beside(Generic[T]):
         self, function: Callable[..., object], /, *args: object, **kwargs: object
     ) -> object:
         loop, context = asyncio.get_running_loop(), copy_context()
-        answer: asyncio.Future[object] = loop.create_future()
+        answer: asyncio.Future[object] = expected(loop.create_future())
 
         def job() -> None:
-            settle: Callable[[], object]
             try:
-                settle = partial(answer.set_result, context.run(function, *args, **kwargs))
+                settle = partial(_settle, answer, context.run(function, *args, **kwargs), None)
             except BaseException as error:  # noqa: BLE001 - the awaiting code decides
-                settle = partial(answer.set_exception, error)
+                settle = partial(_settle, answer, None, error)
             loop.call_soon_threadsafe(settle)
 
         self._jobs.put(job)
@@ -118,7 +136,7 @@ class _ThreadCall(Generic[T]):
 
     def __init__(self, call: Callable[[], T]) -> None:
         self._loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[T] = self._loop.create_future()
+        self.future: asyncio.Future[T] = expected(self._loop.create_future())
         self._call = call
         self._context = copy_context()
         self._ending = Lock()
@@ -146,18 +164,11 @@ class _ThreadCall(Generic[T]):
             result = self._context.run(self._call)
         except (StopIteration, SystemExit) as error:
             # A future cannot carry these: they would end the coroutine that awaits, or the loop.
-            return partial(self._settle, error=RuntimeError(f"the function raised {error!r}"))
+            broke = RuntimeError(f"the function raised {error!r}")
+            return partial(_settle, self.future, None, broke)
         except BaseException as error:  # noqa: BLE001 - the awaiting code decides
-            return partial(self._settle, error=error)
-        return partial(self._settle, result)
-
-    def _settle(self, result: Any = None, error: BaseException | None = None) -> None:
-        if self.future.done():
-            return
-        if error is None:
-            self.future.set_result(result)
-        else:
-            self.future.set_exception(error)
+            return partial(_settle, self.future, None, error)
+        return partial(_settle, self.future, result, None)
 
 
 def call_within(seconds: float, function: Callable[[], T]) -> T:

@@ -42,6 +42,7 @@ from greenroom.world.records import (
     given_again,
     raised_before,
 )
+from greenroom.world.threads import expected
 from greenroom.world.world import Context, Pending, SealedBody, ToolRequest
 
 T = TypeVar("T")
@@ -102,7 +103,7 @@ class CallRouter:
     async def _later(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         if asyncio.get_running_loop() is self._loop:
             return await self._started(work)
-        return await asyncio.wrap_future(self._sent(work))
+        return await expected(asyncio.wrap_future(self._sent(work)))
 
     def _now(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         if get_ident() != self._thread:
