@@ -54,7 +54,8 @@ _SYSTEM_LOGS: Final = frozenset({"/dev/log", "/var/run/syslog"})
 
 def hook(event: str, args: Args) -> None:
     """The audit hook: asks the guard of a way out whether the running work may take it."""
-    guard = GUARDS.get(event)
+    # When the interpreter ends, it empties modules before the last files are closed.
+    guard = GUARDS.get(event) if GUARDS else None
     if guard is not None and (open_scopes or scope_here() is not None) and fenced():
         guard(event, args)
 
