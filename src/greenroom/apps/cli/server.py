@@ -48,6 +48,8 @@ def serve(
         kept = as_store(live.store)
         if kept is None:
             raise BadInput("serve keeps conversations in a store, but the store is off.")
+        with kept.database.connected(to_write=True):
+            pass  # a store that cannot be used is named here; the server would print a traceback
         found, runs = live.load(runner)
         config = uvicorn.Config(
             lambda: None, host=host, port=port, log_level="warning", timeout_graceful_shutdown=2

@@ -41,9 +41,9 @@ def store_init(**given: Any) -> int:
 @options.stored
 def store_migrate(**given: Any) -> int:
     """Upgrade the tables of a store to the format of this version, while no run is in progress in it."""
-    from greenroom.apps.cli.stores import make_store
+    from greenroom.apps.cli.stores import migrate_store
 
-    return make_store(**given, blobs="")
+    return migrate_store(**given)
 
 
 @store_group.command(

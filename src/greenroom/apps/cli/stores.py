@@ -2,17 +2,35 @@
 
 from greenroom.apps.cli import report_output
 from greenroom.apps.cli.exits import PASSED, aside, put_out, put_out_data, telling
+from greenroom.errors import NotFound
+from greenroom.store.database import Database
 
 
 def make_store(blobs: str, store: str) -> int:
-    """Create a store, or upgrade it."""
+    """Create a store, or upgrade it if there is one."""
     with telling(verbose=False):
-        database = report_output.open_store(store).database
-        try:
-            aside(database.upgrade(blobs))
-        except Exception as error:
-            raise database.failure(error) or error from error
+        _upgrade(report_output.open_store(store).database, blobs)
     return PASSED
+
+
+def migrate_store(store: str) -> int:
+    """Upgrade a store."""
+    with telling(verbose=False):
+        place = report_output.open_store(store)
+        if not place.database.exists():
+            raise NotFound(
+                f"there is no store in {place.address}. Name the folder that holds runs.db; `greenroom "
+                f"store init` makes a new store."
+            )
+        _upgrade(place.database, "")
+    return PASSED
+
+
+def _upgrade(database: Database, blobs: str) -> None:
+    try:
+        aside(database.upgrade(blobs))
+    except Exception as error:
+        raise database.failure(error) or error from error
 
 
 def check_store(store: str, as_json: bool) -> int:
