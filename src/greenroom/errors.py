@@ -176,6 +176,14 @@ class BadLedger(BadInput):
     """
 
 
+class ImportFailed(BadFile):
+    """A file, or a function in it that makes an agent or middleware, that raised before the first case ran.
+
+    The message quotes what it raised, and the line. Correct it there, or install what it imports. At the
+    command line, `-v` shows the whole traceback.
+    """
+
+
 class ImportRefused(BadInput):
     """A file that tried to connect, to start a process or to call a tool when it was imported.
 

@@ -96,7 +96,32 @@ def test_a_factory_that_raises_is_bad_input_too(author, greenroom):
     """)
     result = greenroom("eval", "run", "shop.py")
     assert result.exit_code == 3
-    assert "shop.py cannot be loaded: LookupError: no key" in result.stderr
+    assert "shop.py:get_agent_async() cannot be loaded: LookupError: no key" in result.stderr
+
+
+@pytest.mark.parametrize("breaks", ["raise LookupError('no key')", "raise SystemExit(0)"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--middleware", "broken.py:name"),
+        ("--middleware", "factory.py:make"),
+        ("--middleware", "lazy.py:name"),
+        ("--mocks", "broken.py:name"),
+        ("--resources", "broken.py:name"),
+        ("--resources", "lazy.py:name"),
+        ("--model", "broken.py:name"),
+    ],
+)
+def test_code_that_an_option_names_is_bad_input_when_it_raises(author, greenroom, breaks, given):
+    author('hi = Case("hi", says="Hi", metrics=[contains("x")])')
+    author(breaks, "broken.py", bare=True)
+    author(f"def make():\n    {breaks}\n", "factory.py", bare=True)
+    author(f"def __getattr__(name):\n    {breaks}\n", "lazy.py", bare=True)
+    result = greenroom("eval", "run", "shop.py", *given)
+    assert result.exit_code == 3
+    assert f"{given[1].partition(':')[0]}" in result.stderr
+    assert "cannot be loaded: " in result.stderr
+    assert "greenroom explain ImportFailed" in result.stderr
 
 
 def test_the_traceback_is_shown_to_those_who_ask(author, greenroom):
@@ -113,8 +138,10 @@ def test_the_traceback_is_shown_to_those_who_ask(author, greenroom):
         ["perform", "shop.py", "-m", "Hi", "--store", "/proc/x"],
         ["traces", "import", "spans.json", "-o", "file"],
         ["store", "migrate", "--store", "damaged"],
+        ["store", "migrate", "--store", "missing"],
+        ["serve", "shop.py", "--port", "0", "--store", "damaged"],
     ],
-    ids=lambda words: words[0],
+    ids=" ".join,
 )
 def test_a_place_that_cannot_be_used_is_bad_input(author, greenroom, words):
     author("agent = clerk('Hello.')")
@@ -135,6 +162,7 @@ def test_a_place_that_cannot_be_used_is_bad_input(author, greenroom, words):
     result = greenroom(*words)
     assert result.exit_code == 3, result.output
     assert words[-1] in result.stderr
+    assert not Path("missing").exists()
     assert "Error:" not in result.stderr.replace("StoreFailed", "")
 
 

@@ -13,7 +13,6 @@ from greenroom.apps.cli.exits import (
     GATE_MISSED,
     PASSED,
     aside,
-    loading,
     put_out,
     put_out_data,
     telling,
@@ -115,8 +114,7 @@ def show_cost(
 ) -> int:
     """Print the estimate, next to what the named runs really used."""
     with telling(verbose):
-        with loading(model, verbose):
-            other = as_model_given(model)
+        other = as_model_given(model)
         found = to_the_end(lambda: loaded(agent, verbose))
         backend, traffic = backend_for(found), Traffic(**given)
         if other is not None:

@@ -123,9 +123,7 @@ class _Rehearsal:
         order = self._order
         for agent in order.agents[1:]:
             workers = order.workers_for(agent)
-            check_agent(
-                agent, self._cases.evalset, order.verbose, workers=workers, **self._settings
-            )
+            check_agent(agent, self._cases.evalset, workers=workers, **self._settings)
 
     def _run(self, agent: str, number: int) -> None:
         order = self._order

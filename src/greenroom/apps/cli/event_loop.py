@@ -25,7 +25,6 @@ from greenroom.apps.cli.exits import (
     Interrupted,
     aside,
     harmless,
-    loading,
 )
 from greenroom.apps.cli.progress import Watching
 from greenroom.backends.backend import ToolFacts
@@ -122,21 +121,18 @@ def _cancelled_by(cancel: Cancel) -> Generator[None]:
 
 
 async def loaded(reference: str, verbose: bool) -> Any:
-    """The agent that a reference names; author's code that cannot be loaded is bad input."""
-    with loading(reference, verbose):
-        agent = await load_agent(reference)
+    """The agent that a reference names; with `verbose`, or if it is a framework's, why its backend was chosen."""
+    agent = await load_agent(reference)
     if verbose or not isinstance(agent, Flow):
         aside(f"{reference}: {explained(agent)}")
     return agent
 
 
-def check_agent(reference: str, cases: EvalSet, verbose: bool, **options: Any) -> None:
+def check_agent(reference: str, cases: EvalSet, **options: Any) -> None:
     """Refuse what `run_cases` would refuse before its first case."""
 
     async def found() -> None:
-        with loading(reference, verbose):
-            agent = await load_agent(reference)
-        await assemble(agent, cases, Options(**options))
+        await assemble(await load_agent(reference), cases, Options(**options))
 
     to_the_end(found)
 

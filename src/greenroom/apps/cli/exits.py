@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from greenroom.apps.cli.streams import STREAMS
-from greenroom.errors import BadInput, GreenroomError, StoreFailed
+from greenroom.errors import BadInput, GreenroomError, ImportFailed, StoreFailed
 
 if TYPE_CHECKING:
     from greenroom.results import Report
@@ -106,7 +106,8 @@ def telling(verbose: bool) -> Generator[None]:
         raise Stopped(str(stop), stop.exit_code) from None
     except (BadInput, StoreFailed) as error:
         # A store that fails after trials have run is named in the report.
-        raise _stopped(_with_pointer(error), BAD_INPUT, verbose) from error
+        hint = _hint(verbose) if isinstance(error, ImportFailed) else ""
+        raise _stopped(f"{_with_pointer(error)}{hint}", BAD_INPUT, verbose) from error
     except GreenroomError as error:
         raise _stopped(_with_pointer(error), RUN_ERRORS, verbose) from error
     except OSError as error:
@@ -117,19 +118,6 @@ def telling(verbose: bool) -> Generator[None]:
         raise _stopped(message, BAD_INPUT, verbose) from error
     except Exception as error:
         raise _stopped(f"{_named(error)}{_hint(verbose)}", RUN_ERRORS, verbose) from error
-
-
-@contextmanager
-def loading(reference: str, verbose: bool) -> Generator[None]:
-    """Author's code that cannot even be loaded is bad input, whatever it raises."""
-    try:
-        yield
-    except BadInput:
-        raise
-    except (Exception, SystemExit) as error:
-        broke = f"{_named(error)}{_place(error)}"
-        message = f"{reference} cannot be loaded: {broke}{_hint(verbose)}"
-        raise _stopped(message, BAD_INPUT, verbose) from error
 
 
 def _with_pointer(error: GreenroomError) -> str:
@@ -189,11 +177,3 @@ def _named(error: BaseException) -> str:
 
 def _hint(verbose: bool) -> str:
     return "" if verbose else "\nRun it again with -v to see the traceback."
-
-
-def _place(error: BaseException) -> str:
-    """Where in the author's code it broke."""
-    if isinstance(error, SyntaxError):
-        return ""
-    frames = traceback.extract_tb(error.__traceback__)
-    return f" (line {frames[-1].lineno} of {frames[-1].filename})" if frames else ""

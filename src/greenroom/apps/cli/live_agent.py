@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from greenroom.apps.cli.event_loop import loaded
-from greenroom.apps.cli.exits import loading
 from greenroom.backends.answered import with_model
 from greenroom.backends.registry import backend_for
 from greenroom.suite.inputs.sources import as_middleware, as_model_given, as_resources
@@ -27,8 +26,7 @@ class LiveAgent:
 
     def load(self, runner: asyncio.Runner) -> tuple[Any, Any]:
         """The named agent, and the agent to run: the same one, or a copy with the given model."""
-        with loading(self.model, self.verbose):
-            other = as_model_given(self.model)
+        other = as_model_given(self.model)
         found = runner.run(loaded(self.agent, self.verbose))
         return found, found if other is None else with_model(backend_for(found), other)
 

@@ -14,7 +14,6 @@ from greenroom.apps.cli.exits import (
     RUN_ERRORS,
     Stopped,
     aside,
-    loading,
     put_out,
     put_out_json,
     telling,
@@ -131,10 +130,7 @@ def rescore_run(
     """Measure a run again, and show the report and which verdicts flip."""
     with telling(showing.verbose):
         plan, report = showing.plan(), open_store(store).report(run)
-        given = None
-        if cases:
-            with loading(cases, showing.verbose):
-                given = gather(cases, configs=not config).evalset
+        given = gather(cases, configs=not config).evalset if cases else None
         cache = None if no_cache else AnswerCache()
         found = to_the_end(lambda: rescore(report, config=config or None, cases=given, cache=cache))
         if showing.as_json:

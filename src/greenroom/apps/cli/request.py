@@ -10,7 +10,6 @@ from typing import Any, Literal, Self
 import click
 
 from greenroom.apps.cli.eval_commands import eval_run
-from greenroom.apps.cli.exits import loading
 from greenroom.apps.cli.report_output import Say, Showing
 from greenroom.cases import Case, EvalSet
 from greenroom.cases.files.load import lines_of_cases, read_evalset
@@ -110,8 +109,7 @@ class Order(Showing):
 
     def settings(self) -> dict[str, Any]:
         """The options of `evaluate`, except those that differ from agent to agent."""
-        with loading(self.mocks, self.verbose):
-            mocks: Mapping[str, Any] = load_mocks(self.mocks) if self.mocks else {}
+        mocks: Mapping[str, Any] = load_mocks(self.mocks) if self.mocks else {}
         return {
             **self.passed_on,
             "trials": self.trials,
@@ -172,8 +170,7 @@ class Order(Showing):
 
     def _model(self) -> object:
         """The model that replaces the agent's own, if one was given."""
-        with loading(self.model, self.verbose):
-            return load_model(self.model) if self.model else None
+        return load_model(self.model) if self.model else None
 
     def workers_for(self, agent: str) -> Workers | None:
         """The processes that run this agent, and where they find it and its cases."""
@@ -321,13 +318,12 @@ class Chosen:
 
 def chosen(order: Order, say: Say) -> Chosen:
     """The cases that an order means; `say` is given their formats, and what was left out."""
-    with loading(order.cases or order.agent, order.verbose):
-        configs = not order.config
-        found = (
-            gather(order.cases, configs=configs)
-            if order.cases
-            else gather_beside(order.agent, configs=configs)
-        )
+    configs = not order.config
+    found = (
+        gather(order.cases, configs=configs)
+        if order.cases
+        else gather_beside(order.agent, configs=configs)
+    )
     for name in found.passed_by:
         say(f"{name}: not an eval set, skipped")
     for source in found.sources:

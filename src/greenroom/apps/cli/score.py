@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from greenroom.apps.cli.event_loop import to_the_end
-from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Stopped, loading, telling
+from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Stopped, telling
 from greenroom.apps.cli.metric_names import metrics_named
 from greenroom.apps.cli.report_output import Showing, read_baseline, write_report
 from greenroom.cases.evalset import EvalSet
@@ -49,7 +49,7 @@ def score_files(asked: ScoreRequest, gate: Gate, showing: Showing) -> int:
                 found,
                 metrics=metrics,
                 config=asked.config or None,
-                cases=cases_in(asked.cases, showing.verbose, configs=not asked.config),
+                cases=cases_in(asked.cases, configs=not asked.config),
                 cache=cache,
             )
         )
@@ -65,12 +65,11 @@ def score_files(asked: ScoreRequest, gate: Gate, showing: Showing) -> int:
     return PASSED
 
 
-def cases_in(reference: str, verbose: bool, *, configs: bool = True) -> EvalSet | None:
+def cases_in(reference: str, *, configs: bool = True) -> EvalSet | None:
     """The cases that conversations are compared with, if any are named."""
     if not reference:
         return None
-    with loading(reference, verbose):
-        return gather(reference, configs=configs).evalset
+    return gather(reference, configs=configs).evalset
 
 
 def read_files(files: Sequence[str], reader: str) -> tuple[list[Imported], list[Flaw]]:

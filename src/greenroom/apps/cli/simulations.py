@@ -18,7 +18,6 @@ from greenroom.apps.cli.exits import (
     RUN_ERRORS,
     Stopped,
     aside,
-    loading,
     put_out_json,
     telling,
 )
@@ -56,9 +55,8 @@ class _Setup(Struct, frozen=True, kw_only=True):
 
     def run(self, evalset: EvalSet, on_complete: Any = None) -> Batch:
         """Simulate every case."""
-        with loading(self.mocks or self.model, self.verbose):
-            mocks: Mapping[str, object] = load_mocks(self.mocks) if self.mocks else {}
-            user_model = load_model(self.model)
+        mocks: Mapping[str, object] = load_mocks(self.mocks) if self.mocks else {}
+        user_model = load_model(self.model)
 
         async def simulated() -> Batch:
             return await simulate_all(
@@ -121,9 +119,8 @@ def run_many(
 ) -> int:
     """All conversations of a file."""
     with telling(verbose):
-        with loading(scenarios, verbose):
-            evalset = gather(scenarios, configs=False).evalset
-            check_not_empty(evalset, scenarios)
+        evalset = gather(scenarios, configs=False).evalset
+        check_not_empty(evalset, scenarios)
         if filters:
             total, evalset = len(evalset), evalset.filter(*filters)
             aside(f"filtered to {len(evalset)}/{total}")

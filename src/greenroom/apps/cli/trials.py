@@ -11,7 +11,7 @@ from typing import Any
 
 from greenroom import suite
 from greenroom.apps.cli.event_loop import loaded, to_the_end
-from greenroom.apps.cli.exits import GATE_MISSED, PASSED, aside, loading, put_out_json, telling
+from greenroom.apps.cli.exits import GATE_MISSED, PASSED, aside, put_out_json, telling
 from greenroom.apps.cli.report_output import check_reachable, open_store
 from greenroom.cases import EvalSet
 from greenroom.cases.data import live_parts, written_data
@@ -111,11 +111,10 @@ def shrink_trial(
 
         async def shrunk() -> Shrunk:
             found: object = await loaded(agent, verbose)
-            with loading(cases or mocks, verbose):
-                options["cases"] = gather(cases).evalset if cases else None
-                options["mocks"] = load_mocks(mocks) if mocks else None
-                options["middleware"] = as_middleware(options.get("middleware", ())) or ()
-                options["resources"] = as_resources(options.get("resources", {}))
+            options["cases"] = gather(cases).evalset if cases else None
+            options["mocks"] = load_mocks(mocks) if mocks else None
+            options["middleware"] = as_middleware(options.get("middleware", ())) or ()
+            options["resources"] = as_resources(options.get("resources", {}))
             return await suite.shrink_trial(
                 run_id, key.case_id, found, trial=key.trial, store=place, **options
             )

@@ -5,6 +5,7 @@ import asyncio
 import importlib
 import inspect
 import sys
+import traceback
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -13,7 +14,15 @@ from typing import Any, cast
 
 from greenroom.backends.makers import per_case
 from greenroom.cases.files.documents import SUFFIXES
-from greenroom.errors import BadFile, FenceBreach, ImportRefused, NotFound, ToolRefused
+from greenroom.errors import (
+    BadFile,
+    BadInput,
+    FenceBreach,
+    ImportFailed,
+    ImportRefused,
+    NotFound,
+    ToolRefused,
+)
 from greenroom.ledger.text_files import similar_file
 from greenroom.plugins import suggest
 from greenroom.simulation.fence import FencedScope, RunScope, opening_for, put_up
@@ -35,22 +44,22 @@ async def load_agent(reference: str) -> Any:
     module = load_module(where, "agent path")
     if attr.endswith("()"):
         made = per_case(_attribute(module, attr.removesuffix("()"), reference))
-        with fenced_import(attr):
+        with fenced_import(reference):
             _ = made.sample
         return made
     if attr:
-        return await _made(_attribute(module, attr, reference))
+        return await _made(_attribute(module, attr, reference), reference)
     for name in (*AGENT_NAMES, *AGENT_FACTORIES):
         found = getattr(module, name, None)
         if found is not None:
-            return await _made(found) if name in AGENT_FACTORIES else found
+            return await _made(found, f"{where}:{name}") if name in AGENT_FACTORIES else found
     raise NotFound(
         f"no agent found in {where}: it defines none of "
         f"{', '.join((*AGENT_NAMES, *AGENT_FACTORIES))}. Name it: {where}:your_agent."
     )
 
 
-async def _made(found: object) -> object:
+async def _made(found: object, reference: str) -> object:
     """The agent that a factory makes; an agent object, or a function that takes a message, is returned as is."""
     if not inspect.isfunction(found):
         return found
@@ -63,11 +72,11 @@ async def _made(found: object) -> object:
             f"{found.__name__}() cannot be called to make an agent: {error}. Let it need no "
             f"arguments, or name an agent that is made already."
         ) from error
-    with fenced_import(f"{found.__name__}()"):
+    with fenced_import(f"{reference}()"):
         made = found()
     if not inspect.isawaitable(made):
         return made
-    with fenced_import(f"{found.__name__}()", runs_loop=False):
+    with fenced_import(f"{reference}()", runs_loop=False):
         return await made
 
 
@@ -86,6 +95,11 @@ def split_reference(reference: str) -> tuple[str, str]:
 
 
 def _attribute(module: ModuleType, dotted: str, reference: str) -> Any:
+    with fenced_import(reference):  # a module may make what it is asked for
+        return _named(module, dotted, reference)
+
+
+def _named(module: ModuleType, dotted: str, reference: str) -> Any:
     found: Any = module
     for name in dotted.split("."):
         items = _items(found)
@@ -252,7 +266,7 @@ def is_import_allowed() -> bool:
 def fenced_import(what: str, *, runs_loop: bool = True) -> Generator[None]:
     """Import a file, or call a factory in it. An attempt to connect, act or call a tool is refused, and named.
 
-    With `runs_loop` the file may call `asyncio.run`, even though a loop is running here.
+    Whatever else the code raises makes it bad input: it is not valid before the first case runs. With `runs_loop` the file may call `asyncio.run`, even though a loop is running here.
     """
     scope, refused = FencedScope(f"import of {what}", around="call"), list[str]()
 
@@ -269,11 +283,13 @@ def fenced_import(what: str, *, runs_loop: bool = True) -> Generator[None]:
             yield
     except (FenceBreach, ToolRefused) as error:
         raise _refusal(what, scope, refused) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # The code may have turned the refusal into another exception; the refusal is what has to be fixed.
         if scope.breach is not None or refused:
             raise _refusal(what, scope, refused) from error
-        raise
+        if isinstance(error, BadInput):
+            raise
+        raise ImportFailed(f"{what} cannot be loaded: {_described(error)}.") from error
     finally:
         # A thread that was started here keeps running, and belongs to no case.
         scope.is_void = True
@@ -293,6 +309,13 @@ def _refusal(what: str, scope: FencedScope, refused: list[str]) -> ImportRefused
         f"inside the fence. Do it in a function or tool instead, or allow it with "
         f"--allow-import-network (in Python: import the file yourself and pass the agent)."
     )
+
+
+def _described(error: BaseException) -> str:
+    """What the author's code raised, and where."""
+    frames = () if isinstance(error, SyntaxError) else traceback.extract_tb(error.__traceback__)
+    place = f" (line {frames[-1].lineno} of {frames[-1].filename})" if frames else ""
+    return f"{type(error).__name__}: {error}".removesuffix(": ") + place
 
 
 @contextmanager

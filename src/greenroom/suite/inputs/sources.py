@@ -391,7 +391,7 @@ def as_middleware(given: "Iterable[object] | MiddlewareStack") -> "MiddlewareSta
     for one in given:
         value = load_value(one) if isinstance(one, str) else one
         if isinstance(one, str) and isfunction(value):
-            with fenced_import(f"{value.__name__}()"):
+            with fenced_import(f"{one}()"):
                 value = value()
         listed = list(cast("Iterable[Any]", value)) if isinstance(value, list | tuple) else [value]
         if isinstance(one, str) and not all(map(is_middleware, listed)):
