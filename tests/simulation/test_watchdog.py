@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -768,12 +769,12 @@ async def test_a_function_in_c_that_is_called_within_a_limit_is_cut():
 
 
 async def test_a_call_that_fails_when_nobody_waits_for_it_any_more_is_not_reported():
-    loop, threads = asyncio.get_running_loop(), list[threading.Thread]()
-    go_on, reported = threading.Event(), list[object]()
+    started, go_on, reported = SimpleQueue[threading.Thread](), threading.Event(), list[object]()
+    loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: reported.append(context))
 
     def fail() -> None:
-        threads.append(threading.current_thread())
+        started.put(threading.current_thread())
         go_on.wait()
         raise LookupError("late")
 
@@ -782,9 +783,7 @@ async def test_a_call_that_fails_when_nobody_waits_for_it_any_more_is_not_report
     waiting.send(None)
     waiting.close()
     go_on.set()
-    while not threads:
-        await asyncio.sleep(0.001)
-    threads[0].join()
+    started.get().join()
     await asyncio.sleep(0)
     gc.collect()
     assert reported == []

@@ -10,7 +10,7 @@ import pytest
 
 from greenroom import Agent, Case, EvalSet
 from greenroom.cases.parts import metric_name
-from greenroom.errors import BadFile, BadInput, NotFound
+from greenroom.errors import BadFile, BadInput, ImportFailed, NotFound
 from greenroom.suite.inputs.references import load_agent
 from greenroom.suite.inputs.sources import as_evalset, load_cases
 
@@ -149,7 +149,7 @@ async def test_cases_in_the_place_of_an_agent_are_told_what_comes_first(tmp_path
 async def test_a_module_that_breaks_is_not_half_loaded(tmp_path: Path) -> None:
     path = module(tmp_path, "agent = named('a')\n1 / 0")
     for _ in range(2):
-        with pytest.raises(ZeroDivisionError):
+        with pytest.raises(ImportFailed, match=r"mine\.py cannot be loaded: ZeroDivisionError"):
             await load_agent(path)
 
 
@@ -219,6 +219,40 @@ async def test_a_neighbour_that_is_imported_late_cannot_be_mixed_up(
         ):
             await loaded(paths[1])
         assert sys.modules["my_staff"].NAME == "one"
+
+
+async def test_neighbours_come_back_after_a_file_that_breaks(tmp_path: Path) -> None:
+    files = {
+        "one": "from helper import NAME\nagent = named(NAME)",
+        "two": "from helper import NAME\n1 / 0",
+    }
+    for folder, body in files.items():
+        module(tmp_path / folder, f"NAME = {folder!r}", "helper.py")
+        module(tmp_path / folder, body)
+    one = await load_agent(str(tmp_path / "one/mine.py"))
+    helper = sys.modules["helper"]
+    with pytest.raises(ImportFailed, match="ZeroDivisionError"):
+        await load_agent(str(tmp_path / "two/mine.py"))
+    assert await load_agent(str(tmp_path / "one/mine.py")) is one
+    assert sys.modules["helper"] is helper
+
+
+async def test_a_file_is_not_dearer_to_load_after_many_of_its_name(tmp_path: Path) -> None:
+    """Each test of an agent may load a file of its own, and a test run has thousands."""
+    calls: list[int] = []
+    for number in range(40):
+        path = module(tmp_path / str(number), "agent = named('a')")
+        calls.append(0)
+
+        def count(_frame: object, event: str, _arg: object) -> None:
+            calls[-1] += event == "call"
+
+        sys.setprofile(count)
+        try:
+            await load_agent(path)
+        finally:
+            sys.setprofile(None)
+    assert calls[-1] < 1.2 * calls[5]
 
 
 async def test_a_neighbour_that_the_folder_does_not_import_stays_as_it_is(tmp_path: Path) -> None:

@@ -7,39 +7,53 @@ imported it last. An import inside a function would get whichever that is, so it
 
 import ast
 import os
+import re
 import sys
-from collections.abc import Collection, Generator, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
+from types import ModuleType
+from weakref import WeakKeyDictionary
 
 from greenroom.errors import BadFile
 
-_PREFIX = "greenroom_loaded_"
 _STANDARD = Path(os.__file__).resolve().parent
+_MAY_BE_LATE = re.compile(rb"^(?!import\b|from\b).*\bimport\b", re.MULTILINE)
+"""A line that may import inside a function. Most files have none, and are not parsed."""
+
+_aside: dict[Path, dict[str, str]] = {}
+"""By folder: its modules that were set aside, each with the name it has meanwhile."""
+_late: WeakKeyDictionary[ModuleType, list[tuple[str, int]]] = WeakKeyDictionary()
+"""By module: what its functions import, each with its line."""
 
 
 @contextmanager
 def own_neighbours(folder: Path) -> Generator[None]:
     """Let imports find the modules of this folder first, even if others of their names are loaded."""
-    before, moved = set(sys.modules), _set_aside(folder)
-    _bring_back(folder)
-    was_listed = str(folder) in sys.path
+    moved = _set_aside(folder)
+    for name, other in _aside.pop(folder, {}).items():
+        _rename(other, name)
+    before, was_listed = set(sys.modules), str(folder) in sys.path
     sys.path.insert(0, str(folder))
     try:
         yield
     finally:
         if was_listed:
             sys.path.remove(str(folder))
-        taken = {_top(name) for name in sys.modules}
-        # What nothing here imported stays what it was.
-        _rename({other: name for name, other in moved.items() if _top(name) not in taken})
-    contested = {_top(name) for name in moved} & taken
+        new = set(sys.modules) - before
+        contested = {name: other for name, other in moved.items() if name in sys.modules}
+        for name, other in contested.items():
+            for home in _homes(name, other):
+                _aside.setdefault(home, {})[name] = other
+        for name in moved.keys() - contested:
+            _rename(moved[name], name)  # nothing here imported its like: it stays what it was
     if late := next(_late_imports(contested), None):
-        for name in set(sys.modules) - before - {*moved.values()}:
+        for name in new:
             del sys.modules[name]
-        _rename({other: name for name, other in moved.items() if _top(name) in contested})
+        for name, other in contested.items():
+            _rename(other, name)
         raise BadFile(
             f"{late}, but several folders have a module of this name, {folder} among them, so it could get the "
             f"wrong one. Import it at the top of the file, or rename one of them."
@@ -48,32 +62,58 @@ def own_neighbours(folder: Path) -> Generator[None]:
 
 def other_name(name: str, file: str) -> str:
     """A name for a module that no other file has."""
-    return f"{_PREFIX}{name}_{blake2b(file.encode(), digest_size=4).hexdigest()}"
+    return f"greenroom_loaded_{name}_{blake2b(file.encode(), digest_size=4).hexdigest()}"
 
 
 def _set_aside(folder: Path) -> dict[str, str]:
-    """Rename modules from elsewhere that this folder has too, with all of their packages; their other names by name."""
+    """Rename modules from elsewhere that this folder has too; their other names by name."""
     moved: dict[str, str] = {}
-    for top in {path.stem for path in folder.iterdir()}:
-        tree = _tree(top) if top in sys.modules else []
-        strange = [file for name, file in tree if _is_elsewhere(name, file, folder)]
-        if strange and _is_authors(top, strange[0]):
-            other = other_name(top, strange[0])
-            moved |= {name: other + name.removeprefix(top) for name, _ in tree}
-    _rename(moved)
+    for top in {path.stem for path in folder.iterdir()}.intersection(sys.modules):
+        own = ((_file_in(folder, name), file) for name, file in _files(top))
+        strange = next((str(file) for here, file in own if here not in (None, file)), None)
+        if strange is not None and _is_authors(top, strange):
+            moved[top] = other_name(top, strange)
+            _rename(top, moved[top])
     return moved
 
 
-def _bring_back(folder: Path) -> None:
-    """Give the modules of this folder that were set aside their names again."""
-    for other in {_top(name) for name in sys.modules if name.startswith(_PREFIX)}:
-        tree = _tree(other)
-        # The file of an agent may have been loaded by such a name: it keeps it.
-        top = getattr(sys.modules[other], "__name__", other) if other in sys.modules else other
-        named = {name: top + name.removeprefix(other) for name, _ in tree}
-        files = [(named[name], file) for name, file in tree if file]
-        if top != other and any(_file_in(folder, name) == Path(file) for name, file in files):
-            _rename(named)
+def _rename(name: str, other: str) -> None:
+    """Give a loaded module another name, and those inside it too."""
+    for one in _tree(name):
+        sys.modules[other + one.removeprefix(name)] = sys.modules.pop(one)
+
+
+def _tree(top: str) -> list[str]:
+    """The names of a loaded module and of those inside it."""
+    return [name for name in list(sys.modules) if name == top or name.startswith(f"{top}.")]
+
+
+def _files(top: str) -> Iterator[tuple[str, Path]]:
+    """A loaded module and those inside it that have a file, by name."""
+    for name in _tree(top):
+        file = vars(sys.modules[name]).get("__file__")
+        if isinstance(file, str):
+            yield name, Path(file).resolve()
+
+
+def _homes(name: str, other: str) -> set[Path]:
+    """The folders that a module is imported from by this name; now it has the other."""
+    found = ((name + one.removeprefix(other), file) for one, file in _files(other))
+    return {
+        file.parents[one.count(".") + (file.stem == "__init__")]
+        for one, file in found
+        if len(file.parents) > one.count(".") + 1
+    }
+
+
+def _file_in(folder: Path, name: str) -> Path | None:
+    """The file that a module of this name has in a folder."""
+    place = folder.joinpath(*name.split("."))
+    files = (place / "__init__.py", place.with_name(f"{place.name}.py"))
+    return next((file.resolve() for file in files if file.is_file()), None)
+
+
+# Imports inside functions
 
 
 def _late_imports(tops: Collection[str]) -> Iterator[str]:
@@ -81,18 +121,24 @@ def _late_imports(tops: Collection[str]) -> Iterator[str]:
     for name, module in list(sys.modules.items()) if tops else ():
         file = vars(module).get("__file__")
         if isinstance(file, str) and file.endswith(".py") and _is_authors(_top(name), file):
-            package = _top(getattr(module, "__name__", name))
-            for imported, line in _imported_late(file):
+            package = _top(vars(module).get("__name__", name))
+            for imported, line in _imported_late(module, file):
                 if (imported or package) in tops:
                     which = imported or package
                     yield f"{file}, line {line}, imports {which!r} inside a function"
 
 
-@lru_cache(maxsize=4096)
-def _imported_late(file: str) -> list[tuple[str, int]]:
-    """The modules that functions of a file import, each with its line; "" for the file's own package."""
+def _imported_late(module: ModuleType, file: str) -> list[tuple[str, int]]:
+    """The modules that functions of a module import, each with its line; "" for its own package."""
+    if module not in _late:
+        _late[module] = _imports_in_functions(file)
+    return _late[module]
+
+
+def _imports_in_functions(file: str) -> list[tuple[str, int]]:
     try:
-        tree = ast.parse(Path(file).read_bytes())
+        source = Path(file).read_bytes()
+        tree = ast.parse(source if _MAY_BE_LATE.search(source) else b"")
     except (OSError, SyntaxError, ValueError):
         return []  # it has changed since it was loaded
     found: list[tuple[str, int]] = []
@@ -106,34 +152,7 @@ def _imported_late(file: str) -> list[tuple[str, int]]:
     return found
 
 
-def _tree(top: str) -> list[tuple[str, str]]:
-    """The names and files of a loaded module and of those inside it; "" for one without a file."""
-    found = [name for name in list(sys.modules) if name == top or name.startswith(f"{top}.")]
-    files = [vars(sys.modules[name]).get("__file__") for name in found]
-    return [
-        (name, str(Path(file).resolve()) if isinstance(file, str) else "")
-        for name, file in zip(found, files, strict=True)
-    ]
-
-
-def _rename(names: dict[str, str]) -> None:
-    for name, other in names.items():
-        sys.modules[other] = sys.modules.pop(name)
-
-
-def _is_elsewhere(name: str, file: str, folder: Path) -> bool:
-    """Whether a loaded module is not the one that this folder has by its name."""
-    own = _file_in(folder, name) if file else None
-    return own is not None and own != Path(file)
-
-
-def _file_in(folder: Path, name: str) -> Path | None:
-    """The file that a module of this name has in a folder."""
-    place = folder.joinpath(*name.split("."))
-    files: Iterable[Path] = (place / "__init__.py", place.with_name(f"{place.name}.py"))
-    return next((file.resolve() for file in files if file.is_file()), None)
-
-
+@lru_cache(maxsize=16_384)
 def _is_authors(name: str, file: str) -> bool:
     """Whether a module is the author's own code, not a library."""
     if name in ("__main__", "greenroom") or name in sys.stdlib_module_names:
