@@ -3,6 +3,7 @@
 from greenroom import Agent, Case, Scripted, loop, rehearse, route, step
 from greenroom.agents import compile_flow, map_over, race, timeout
 from greenroom.agents.graph import recast
+from greenroom.backends.answered import with_model
 from greenroom.backends.native import NativeBackend
 from greenroom.metrics import contains
 
@@ -54,3 +55,9 @@ def test_a_backend_with_another_model_has_another_digest():
     after = before.with_model(NEW)
     assert after.digest != before.digest
     assert answered_by(after) == {"new": 1}
+
+
+def test_a_backend_that_has_the_model_is_not_made_again_for_every_trial():
+    after = with_model(NativeBackend(clerk()), NEW)
+    assert with_model(after, NEW) is after
+    assert with_model(after, Scripted(then="Hello.", name="other")) is not after

@@ -44,9 +44,11 @@ class AnsweredBackend:
 
 def with_model(backend: Any, model: Model | str) -> Backend:
     """The agent with another model in place of all its own; BadAgent if its models cannot be replaced."""
+    model = as_model(model, "`model`")
+    if getattr(backend, "answered_by", None) is model:
+        return backend  # a run replaces its agent's models once, and every trial asks for the same
     if isinstance(backend, AnsweredBackend):
         backend = backend.inner
-    model = as_model(model, "`model`")
     if isinstance(backend, NativeBackend):
         return backend.with_model(model)
     if backend.models == "opaque":
