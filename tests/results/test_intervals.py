@@ -176,6 +176,7 @@ def test_it_holds_the_pass_rate_and_stays_between_none_and_all(tallies):
 @given(TALLIES)
 def test_what_failed_mirrors_what_passed(tallies):
     found, mirror = of_cases(tallies), of_cases([(count - good, count) for good, count in tallies])
+    assert (found is None) is (mirror is None)
     if found is not None and mirror is not None:
         assert (mirror.low, mirror.high) == pytest.approx((1 - found.high, 1 - found.low))
 

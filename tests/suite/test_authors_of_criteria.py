@@ -550,6 +550,7 @@ def test_a_bridge_may_have_more_parameters_with_defaults_or_take_any():
         def __call__(self, main, wait, tone="kind"):
             return "x"
 
-    Bridge(format_prompt=Prompt(), format_response=lambda *any: "x")
     written_in_c: Any = max
-    Bridge(format_prompt=written_in_c, format_response=written_in_c)
+    for given in (Prompt(), lambda *any: "x", written_in_c):
+        made = Bridge(format_prompt=given, format_response=given)
+        assert (made.format_prompt, made.format_response) == (given, given)
