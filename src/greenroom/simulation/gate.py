@@ -10,38 +10,28 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from concurrent.futures import Future
 from contextlib import nullcontext
 from contextvars import ContextVar
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import Any, Final, Unpack
 
-from msgspec.structs import replace
-
-from greenroom.agents.remote import Remote
 from greenroom.agents.tools import Tool
 from greenroom.backends.backend import ToolFacts
 from greenroom.cases.case import Case
 from greenroom.cases.mocks import Live, Simulated
-from greenroom.cases.problems import as_yaml_line
-from greenroom.errors import GreenroomError, Refusal, ReplayDrifted, ToolRefused
+from greenroom.errors import GreenroomError, ReplayDrifted, ToolRefused
 from greenroom.ledger.events import Noted, Source, ToolBlocked
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import JSON_TYPES, Json
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
-from greenroom.simulation.fence import Opening, mocking_var, opening_for
+from greenroom.simulation.fence import mocking_var, opening_for
+from greenroom.simulation.fenced_world import OWN_TOOL, FencedWorld
 from greenroom.simulation.mock_answers import is_simulated, mocked
-from greenroom.simulation.refusals import Refusals
-from greenroom.simulation.remedies import run_by_name, run_with_hosts
+from greenroom.simulation.refusals import Refusals, why_refused, why_refused_directly
 from greenroom.simulation.simulated_tools import SimulatedTools
 from greenroom.simulation.tool_identity import ABSENT, is_origin, is_the_tool, names_tool
-from greenroom.world.call_context import ContextSetting
-from greenroom.world.live import LiveWorld, WorldOptions, cannot_wait
-from greenroom.world.records import answer_constant, answer_model, answer_tool, begin_call
+from greenroom.world.live import WorldOptions, cannot_wait
+from greenroom.world.records import answer_constant, answer_tool, begin_call
 from greenroom.world.threads import expected
-from greenroom.world.world import FixedClock, Pending, Returned, ToolBody, ToolRequest
-
-if TYPE_CHECKING:
-    from greenroom.world.known_answers import KnownAnswers
-    from greenroom.world.replayed import Recording
+from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
 
 BeforeLive = Callable[[str, Callable[[GreenroomError | None], None]], None]
 """Called before a real tool acts, to save what was recorded so far, including its call.
@@ -52,64 +42,8 @@ the reason why it is not. So whatever happens to the process, it is known which 
 
 _ACTING: Final = ContextVar["Ledger | None"]("greenroom_acting", default=None)
 """The ledger that has the call, around a body that its author named."""
-_OWN: Final = ContextVar[object]("greenroom_own_tool", default=None)
-"""The tool of a user agent whose body runs here."""
 CALLED_DIRECTLY: Final = "called_directly"
 """The note that code of the case called a named tool itself, bypassing the gate."""
-
-
-def _drop(_: str) -> None:
-    """Take a piece of a reply of which only the time matters."""
-
-
-class FencedWorld(LiveWorld):
-    """A live world inside the fence: asking a model is the only way out."""
-
-    recording: "Recording | KnownAnswers | None" = None
-    """Answers for models, where it can."""
-    seed: int | None = None
-    """Passed to models that accept a seed."""
-    starting_processes = staticmethod(partial(opening_for, processes=True))
-    """Opens the fence for a process in which code of the case runs, itself inside the fence."""
-
-    def __init__(self, ledger: Ledger, refusals: Refusals, **options: Unpack[WorldOptions]) -> None:
-        super().__init__(ledger, **options)
-        self.refusals = refusals
-        self.listens = False
-        """Whether models stream their replies even if nothing reads the pieces."""
-
-    @property
-    def refused(self) -> Refusal | None:
-        """The first refusal of the trial."""
-        return self.refusals.refusal
-
-    async def call_model(
-        self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
-    ) -> ModelReply:
-        """Ask the real model, with the fence open for this call, unless a recording answers."""
-        self.refusals.check()
-        if self.recording is not None:
-            try:
-                reply = await self.recording.reply(self, request, on_delta)
-            except ReplayDrifted as drift:
-                raise self.refusals.set(drift) from None
-            if reply is not None:
-                return reply
-        now = self._clock.now() if isinstance(self._clock, FixedClock) else None
-        if self.seed is not None or now is not None:
-            request = replace(request, seed=self.seed, now=now)
-        if self.listens and on_delta is None:
-            on_delta = _drop
-        return await answer_model(self, request, body, on_delta, opening=Opening)
-
-    async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
-        """Run the real tool inside the fence."""
-        self.refusals.check()
-        if request.yields:
-            return await super().call_tool(request, body)
-        self._refuse_doubt(request)
-        with ContextSetting(_OWN, request.origin):
-            return await answer_tool(self, request, body, "live")
 
 
 class RehearsalWorld(FencedWorld):
@@ -296,11 +230,11 @@ class RehearsalWorld(FencedWorld):
         """Let a tool run that a user agent was given, unless the agent has it too; and no other."""
         facts = self._tools.get(name)
         is_agents = facts is not None and facts.origin is origin
-        if is_agents or origin is None or _OWN.get() is not origin:
+        if is_agents or origin is None or OWN_TOOL.get() is not origin:
             self.check_direct_call(origin, name)
 
     def _refused(self, request: ToolRequest) -> ToolRefused:
-        why = _explained(request, self._case, self._lacking(request))
+        why = why_refused(request, self._case.id, self._lacking(request))
         self.record(
             ToolBlocked(
                 path=request.path,
@@ -313,11 +247,7 @@ class RehearsalWorld(FencedWorld):
         return ToolRefused(why)
 
     def _refused_directly(self, name: str) -> ToolRefused:
-        why = (
-            f"code in case {self._case.id!r} called the tool {name!r} itself, bypassing the gate, so it "
-            f"was not run.\n  Let the agent's model call it, where a mock can answer; or, "
-            f"{run_by_name(name)}."
-        )
+        why = why_refused_directly(name, self._case.id)
         self.record(ToolBlocked(tool=name, args={}, why=why.splitlines()[0]))
         return ToolRefused(why)
 
@@ -347,23 +277,3 @@ def _kept(call_id: str, before_live: BeforeLive) -> "Future[None]":
 
     before_live(call_id, tell)
     return kept
-
-
-def _explained(request: ToolRequest, case: Case, lacking: list[ToolFacts]) -> str:
-    mocks = "\n".join(
-        f"        {facts.name!r}: ...,  # {facts.name}({', '.join(facts.parameters)})"
-        f"{' (read only)' if facts.read_only else ''}"
-        for facts in lacking
-    )
-    safe = next((facts.name for facts in lacking if facts.read_only), request.tool)
-    instead = f", {run_by_name(safe)}"
-    if isinstance(request.origin, Remote):
-        named = run_with_hosts(request.tool, request.origin.address.place)
-        instead = f" ask the remote agent for real, so that its own tools act: {named}"
-    return (
-        f"tool {request.tool!r} was called in case {case.id!r}, but has no mock, so it was not run.\n"
-        f"  called with: {dict(request.args)!r}\n  add a mock for each tool:\n"
-        f"    mocks={{\n{mocks}\n    }}\n"
-        f"  in an eval-set file: {as_yaml_line({'mocks': {request.tool: {'value': '...'}}})}\n"
-        f"  or{instead}."
-    )

@@ -1,10 +1,15 @@
-"""The first refusal of a case: even if the exception is caught, nothing may be called after it."""
+"""The first refusal of a case, after which nothing may be called, and what refusals of tools say."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from greenroom.agents.remote import Remote
+from greenroom.backends.backend import ToolFacts
+from greenroom.cases.problems import as_yaml_line
 from greenroom.errors import Refusal, ToolRefused
+from greenroom.simulation.remedies import run_by_name, run_with_hosts
+from greenroom.world.world import ToolRequest
 
 
 class Refusals(Struct, eq=False):
@@ -39,3 +44,32 @@ class Refusals(Struct, eq=False):
             raise self.refusal or ToolRefused(
                 f"the trial of case {self._over!r} is over; no further call is allowed."
             )
+
+
+def why_refused(request: ToolRequest, case_id: str, lacking: Sequence[ToolFacts]) -> str:
+    """Why a call without a mock was refused, with the mocks to paste for all tools that lack one."""
+    mocks = "\n".join(
+        f"        {facts.name!r}: ...,  # {facts.name}({', '.join(facts.parameters)})"
+        f"{' (read only)' if facts.read_only else ''}"
+        for facts in lacking
+    )
+    safe = next((facts.name for facts in lacking if facts.read_only), request.tool)
+    instead = f", {run_by_name(safe)}"
+    if isinstance(request.origin, Remote):
+        named = run_with_hosts(request.tool, request.origin.address.place)
+        instead = f" ask the remote agent for real, so that its own tools act: {named}"
+    return (
+        f"tool {request.tool!r} was called in case {case_id!r}, but has no mock, so it was not run.\n"
+        f"  called with: {dict(request.args)!r}\n  add a mock for each tool:\n"
+        f"    mocks={{\n{mocks}\n    }}\n"
+        f"  in an eval-set file: {as_yaml_line({'mocks': {request.tool: {'value': '...'}}})}\n"
+        f"  or{instead}."
+    )
+
+
+def why_refused_directly(tool: str, case_id: str) -> str:
+    """Why a tool that code of the case called by itself was refused."""
+    return (
+        f"code in case {case_id!r} called the tool {tool!r} itself, bypassing the gate, so it was not "
+        f"run.\n  Let the agent's model call it, where a mock can answer; or, {run_by_name(tool)}."
+    )

@@ -36,7 +36,7 @@ from greenroom.metrics.scores import (
 )
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.simulation.fence import Opening, enclose, lent_executor
-from greenroom.simulation.gate import FencedWorld
+from greenroom.simulation.fenced_world import FencedWorld
 from greenroom.simulation.hangs.limits import await_in_time, call_in_time
 from greenroom.simulation.refusals import Refusals
 from greenroom.suite.inputs.criteria import all_metrics
