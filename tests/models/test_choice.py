@@ -25,10 +25,10 @@ from greenroom.errors import BadAgent, BadMetric, BadQuery
 from greenroom.ledger import Ledger, Message, ModelCalled, ModelReplied, Usage, cost, ended
 from greenroom.metrics.judges import llm_judge
 from greenroom.models import (
+    ChoiceContext,
     ModelReply,
     ModelRequest,
     Price,
-    Standing,
     candidate,
     choose,
     price_of,
@@ -61,64 +61,64 @@ LOCAL = scripted("local")
 CHOOSE: Any = choose  # for options of another type than they should be
 CANDIDATE: Any = candidate
 
-PICKS: list[tuple[Any, Standing, str, str]] = [
-    (choose(BIG, SMALL, by="cost"), Standing(), "Hello", "small"),
-    (choose(BIG, SMALL, LONG, by="cost"), Standing(), "Hello, hello, hello", "small"),
-    (choose(BIG, LONG, by="cost"), Standing(), "Hello", "big"),
-    (choose(BIG, LONG, by="cost"), Standing(), "Hello, hello, hello", "long"),
-    (choose(SMALL, BIG, LONG, by="quality"), Standing(), "Hello", "big"),
-    (choose(SMALL, BIG, LONG, by="quality"), Standing(), "Hello, hello, hello", "long"),
-    (choose(LONG, by="cost", otherwise=LOCAL), Standing(), "Hello", "local"),
-    (choose(BIG, SMALL, by="budget", budget=1, otherwise=LOCAL), Standing(), "Hello", "small"),
+PICKS: list[tuple[Any, ChoiceContext, str, str]] = [
+    (choose(BIG, SMALL, by="cost"), ChoiceContext(), "Hello", "small"),
+    (choose(BIG, SMALL, LONG, by="cost"), ChoiceContext(), "Hello, hello, hello", "small"),
+    (choose(BIG, LONG, by="cost"), ChoiceContext(), "Hello", "big"),
+    (choose(BIG, LONG, by="cost"), ChoiceContext(), "Hello, hello, hello", "long"),
+    (choose(SMALL, BIG, LONG, by="quality"), ChoiceContext(), "Hello", "big"),
+    (choose(SMALL, BIG, LONG, by="quality"), ChoiceContext(), "Hello, hello, hello", "long"),
+    (choose(LONG, by="cost", otherwise=LOCAL), ChoiceContext(), "Hello", "local"),
+    (choose(BIG, SMALL, by="budget", budget=1, otherwise=LOCAL), ChoiceContext(), "Hello", "small"),
     (
         choose(BIG, by="budget", budget=1, otherwise=LOCAL),
-        Standing(spending=((1, 0.9),)),
+        ChoiceContext(spending=((1, 0.9),)),
         "Hello",
         "big",
     ),
     (
         choose(BIG, by="budget", budget=1, otherwise=LOCAL),
-        Standing(spending=((1, 1.0),)),
+        ChoiceContext(spending=((1, 1.0),)),
         "Hello",
         "local",
     ),
     (
         choose(BIG, by="budget", budget=1, otherwise=LOCAL),
-        Standing(spending=((1, 0.0), (2, 0.5))),
+        ChoiceContext(spending=((1, 0.0), (2, 0.5))),
         "Hello",
         "local",
     ),
     (
         choose(BIG, by="quality", budget=0.3, otherwise=LOCAL),
-        Standing(spending=((1, 0.3),)),
+        ChoiceContext(spending=((1, 0.3),)),
         "Hello",
         "local",
     ),
-    (choose(BIG, SMALL, by="adaptive"), Standing(), "Hello", "small"),
-    (choose(BIG, SMALL, by="adaptive"), Standing(corrections=1), "Hello", "big"),
-    (choose(BIG, SMALL, by="adaptive"), Standing(failures=1), "Hello", "big"),
-    (choose(BIG, SMALL, by="adaptive"), Standing(failures=7), "Hello", "big"),
-    (choose(BIG, SMALL, LONG, by="adaptive"), Standing(corrections=2), "Hello", "big"),
-    (choose(LONG, BIG, by="adaptive"), Standing(), "Hello", "big"),
+    (choose(BIG, SMALL, by="adaptive"), ChoiceContext(), "Hello", "small"),
+    (choose(BIG, SMALL, by="adaptive"), ChoiceContext(corrections=1), "Hello", "big"),
+    (choose(BIG, SMALL, by="adaptive"), ChoiceContext(failures=1), "Hello", "big"),
+    (choose(BIG, SMALL, by="adaptive"), ChoiceContext(failures=7), "Hello", "big"),
+    (choose(BIG, SMALL, LONG, by="adaptive"), ChoiceContext(corrections=2), "Hello", "big"),
+    (choose(LONG, BIG, by="adaptive"), ChoiceContext(), "Hello", "big"),
     (
         choose(BIG, SMALL, by="adaptive", promote={"session": {"upset": True}}),
-        Standing(state={"session": {"upset": True}}),
+        ChoiceContext(state={"session": {"upset": True}}),
         "Hello",
         "big",
     ),
     (
         choose(BIG, SMALL, by="adaptive", promote={"session": {"upset": True}}),
-        Standing(state={"session": {}}),
+        ChoiceContext(state={"session": {}}),
         "Hello",
         "small",
     ),
 ]
 
 
-@pytest.mark.parametrize("choice, standing, text, name", PICKS)
-def test_the_pick_follows_from_request_and_standing_alone(choice, standing, text, name):
-    assert choice.pick(request(text), standing).name == name
-    assert choice.pick(request(text), standing).name == name
+@pytest.mark.parametrize("choice, context, text, name", PICKS)
+def test_the_pick_follows_from_request_and_standing_alone(choice, context, text, name):
+    assert choice.pick(request(text), context).name == name
+    assert choice.pick(request(text), context).name == name
 
 
 async def test_the_ledger_names_the_model_that_was_chosen():
@@ -353,9 +353,9 @@ def test_an_unknown_price_is_refused_by_name_unless_allowed(options):
     with pytest.raises(BadAgent, match=r"does not know the price of own;.*Price\.per_million"):
         choose(SMALL, Unpriced(), **options)
     allowed = choose(Unpriced(), SMALL, **options, unknown_prices="allow")
-    assert allowed.pick(request(), Standing()).name == "small"
+    assert allowed.pick(request(), ChoiceContext()).name == "small"
     priced = choose(candidate(Unpriced(), price=Price.per_million(0.1, 0.1)), SMALL, **options)
-    assert priced.pick(request(), Standing()).name == "own"
+    assert priced.pick(request(), ChoiceContext()).name == "own"
 
 
 def test_a_choice_by_quality_needs_no_price():
@@ -408,7 +408,7 @@ def test_a_promotion_may_name_a_field_of_a_schema():
         upset: bool = False
 
     brain = choose(SMALL, BIG, by="adaptive", promote={Mood.upset: True})
-    assert brain.pick(request(), Standing(state={"session": {"upset": True}})).name == "big"
+    assert brain.pick(request(), ChoiceContext(state={"session": {"upset": True}})).name == "big"
     assert brain.facts()["promote"] == {"session": {"upset": True}}
 
 
@@ -450,7 +450,7 @@ async def test_a_choice_that_follows_the_run_cannot_be_asked_without_one():
 def test_a_provider_s_models_are_chosen_by_their_listed_prices(monkeypatch):
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     brain = choose("openai:gpt-4o", "openai:gpt-4o-mini")
-    assert brain.pick(request(), Standing()).name == "openai:gpt-4o-mini"
+    assert brain.pick(request(), ChoiceContext()).name == "openai:gpt-4o-mini"
 
 
 def test_the_price_of_a_choice_is_that_of_the_model_it_begins_with():

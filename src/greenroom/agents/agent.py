@@ -16,9 +16,9 @@ from greenroom.errors import AgentFailed, BadAgent
 from greenroom.ledger.attachments import Attachment, Modality
 from greenroom.ledger.functions import ByName
 from greenroom.ledger.identity import code_identity
+from greenroom.models.chooser import Chooser
 from greenroom.models.model import Model, model_name
 from greenroom.models.named import as_model
-from greenroom.models.standing import Chooser
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,12 +19,13 @@ from greenroom.models.scripted import Scripted
 if TYPE_CHECKING:
     from greenroom.models.candidates import Candidate, candidate
     from greenroom.models.choice import Choice, choose
-    from greenroom.models.standing import Standing
+    from greenroom.models.chooser import ChoiceContext
 
 
 __all__ = [
     "Candidate",
     "Choice",
+    "ChoiceContext",
     "Model",
     "ModelBody",
     "ModelReply",
@@ -32,7 +33,6 @@ __all__ = [
     "OnDelta",
     "Price",
     "Scripted",
-    "Standing",
     "ToolSpec",
     "as_model",
     "candidate",
@@ -48,6 +48,6 @@ __getattr__, __dir__ = lazy(
     {
         "candidates": "Candidate candidate",
         "choice": "Choice choose",
-        "standing": "Standing",
+        "chooser": "ChoiceContext",
     },
 )

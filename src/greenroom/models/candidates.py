@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from greenroom.errors import AgentFailed, BadAgent
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.plain import Json
+from greenroom.models.chooser import Chooser
 from greenroom.models.model import Model, ModelReply, ModelRequest, OnDelta, model_name
 from greenroom.models.named import as_model
 from greenroom.models.prices import Price, price_of
 from greenroom.models.replies import checked_reply
-from greenroom.models.standing import Chooser
 
 When = Callable[[ModelRequest], bool]
 """Whether a candidate is meant for a request."""

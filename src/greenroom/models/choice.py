@@ -1,4 +1,4 @@
-"""A choice of models: the request and the standing of the run decide which one answers.
+"""A choice of models: the request, and what the run shows so far, decide which one answers.
 
     brain = choose(
         candidate("google:gemini-2.5-flash", quality=1),
@@ -20,9 +20,9 @@ from greenroom.ledger.places import by_scope
 from greenroom.ledger.plain import Json
 from greenroom.ledger.query import Query, check_query, matches_state, plain_query
 from greenroom.models.candidates import Candidate, Chosen, candidate
+from greenroom.models.chooser import ChoiceContext, Chooser
 from greenroom.models.model import Model, ModelReply, ModelRequest, OnDelta
 from greenroom.models.prices import Price
-from greenroom.models.standing import Chooser, Standing
 
 By = Literal["cost", "quality", "budget", "adaptive"]
 UnknownPrices = Literal["refuse", "allow"]
@@ -71,39 +71,39 @@ class Choice(Chooser):
     def usual_price(self) -> Price | None:
         """The price of the model it begins with, of those that are meant for any request."""
         meant = [each for each in self.candidates if each.when is None] or [*self.candidates]
-        return self._first(meant, Standing()).price
+        return self._first(meant, ChoiceContext()).price
 
     def price(self, name: str) -> Price | None:
         """The price that a candidate is compared by; None if it is not known or does not matter."""
         return self._prices.get(name)
 
-    def pick(self, request: ModelRequest, standing: Standing) -> Chosen:
-        """The candidate that should answer; the same for the same request and standing."""
-        picked = self._picked(request, standing)
-        return Chosen(picked, standing.asked.get(picked.name, 0))
+    def pick(self, request: ModelRequest, context: ChoiceContext) -> Chosen:
+        """The candidate that should answer; the same for the same request and context."""
+        picked = self._picked(request, context)
+        return Chosen(picked, context.asked.get(picked.name, 0))
 
-    def _picked(self, request: ModelRequest, standing: Standing) -> Candidate:
-        if self.budget is not None and self._is_spent(self.budget, standing):
-            return self._other(f"the budget of ${self.budget:g} is spent (${standing.spent:.4g})")
+    def _picked(self, request: ModelRequest, context: ChoiceContext) -> Candidate:
+        if self.budget is not None and self._is_spent(self.budget, context):
+            return self._other(f"the budget of ${self.budget:g} is spent (${context.spent:.4g})")
         meant = [each for each in self.candidates if each.holds(request)]
         if not meant:
             return self._other("none of its candidates is meant for this request")
-        return self._first(meant, standing)
+        return self._first(meant, context)
 
-    def _first(self, meant: list[Candidate], standing: Standing) -> Candidate:
-        """The first of these candidates for this standing."""
+    def _first(self, meant: list[Candidate], context: ChoiceContext) -> Candidate:
+        """The first of these candidates for this context."""
         if self.by == "quality":
             best = max(each.quality or 0.0 for each in meant)
         elif self.by == "adaptive":
-            best = self._tier(meant, standing)
+            best = self._tier(meant, context)
         else:
             return min(meant, key=self._cost)
         return min((each for each in meant if each.quality == best), key=self._cost)
 
-    def _tier(self, meant: list[Candidate], standing: Standing) -> float:
+    def _tier(self, meant: list[Candidate], context: ChoiceContext) -> float:
         """The quality that is needed: the lowest first, one more for each correction or failure."""
-        promotions = standing.corrections + standing.failures
-        if self.promote is not None and matches_state(standing.state, self.promote):
+        promotions = context.corrections + context.failures
+        if self.promote is not None and matches_state(context.state, self.promote):
             promotions += 1
         tiers = sorted({each.quality or 0.0 for each in self.candidates})
         due = tiers[min(promotions, len(tiers) - 1)]
@@ -114,11 +114,11 @@ class Choice(Chooser):
         price = self._prices[each.name]
         return inf if price is None else price.blended
 
-    def _is_spent(self, budget: float, standing: Standing) -> bool:
-        if standing.left(budget) <= budget * _ROUNDING:
+    def _is_spent(self, budget: float, context: ChoiceContext) -> bool:
+        if context.left(budget) <= budget * _ROUNDING:
             return True
         known = frozenset((self.otherwise.name,)) if self.otherwise else frozenset[str]()
-        unpriced = sorted(standing.unpriced - known)
+        unpriced = sorted(context.unpriced - known)
         if unpriced and self.unknown_prices == "refuse":
             raise NoCandidate(
                 f"the price of {', '.join(unpriced)} is unknown, so the budget of {self.name} cannot "

@@ -20,9 +20,9 @@ from typing import Any, Final, cast
 from msgspec import Struct
 
 from greenroom.errors import BadAgent, BadFile
+from greenroom.models.chooser import Chooser
 from greenroom.models.model import Model
 from greenroom.models.scripted import SCRIPT, Scripted
-from greenroom.models.standing import Chooser
 from greenroom.project import nearest_project, project_in
 
 _UNITS: Final = {"million": 1_000_000, "thousand": 1_000}

@@ -221,10 +221,10 @@ def _unwrapped(result: Json) -> Json:
     return result
 
 
-Told = tuple[list[Message] | None, Message | None, str]
+Exchange = tuple[list[Message] | None, Message | None, str]
 
 
-def _conventions(had: Mapping[str, Json]) -> Told:
+def _conventions(had: Mapping[str, Json]) -> Exchange:
     asked, answered = had.get("gen_ai.input.messages"), had.get("gen_ai.output.messages")
     heard = None if asked is None or is_hollow(asked) else messages_in(asked)
     said = None if answered is None or is_hollow(answered) else _reply(messages_in(answered))
@@ -232,7 +232,7 @@ def _conventions(had: Mapping[str, Json]) -> Told:
     return heard, said, text_in(instructions) if instructions is not None else ""
 
 
-def _google(had: Mapping[str, Json]) -> Told:
+def _google(had: Mapping[str, Json]) -> Exchange:
     request = parsed(had.get("gcp.vertex.agent.llm_request"))
     response = parsed(had.get("gcp.vertex.agent.llm_response"))
     heard = messages_in(request) if is_object(request) and "contents" in request else None

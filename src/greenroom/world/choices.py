@@ -11,8 +11,8 @@ from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.paths import branch_of, branches_of, fork_of
 from greenroom.ledger.plain import Json, is_array, is_object
+from greenroom.models.chooser import ChoiceContext, Chooser
 from greenroom.models.model import ModelBody, ModelRequest, model_name
-from greenroom.models.standing import Chooser, Standing
 from greenroom.world.in_place import in_place
 from greenroom.world.world import World
 
@@ -24,13 +24,13 @@ def chosen(world: World, request: ModelRequest, body: ModelBody) -> tuple[ModelR
         request, body = replace(request, model=model_name(instead)), instead.respond
     chooser = getattr(body, "__self__", None)
     if isinstance(chooser, Chooser):
-        model = chooser.pick(request, standing_at(world, request))
+        model = chooser.pick(request, context_at(world, request))
         request, body = replace(request, model=model.name), model.respond
     return request, body if instead is None else in_place(world, request, body)
 
 
-def standing_at(world: World, request: ModelRequest) -> Standing:
-    """The standing of the run as known at the place of a request, before it is asked."""
+def context_at(world: World, request: ModelRequest) -> ChoiceContext:
+    """The context of the run as known at the place of a request, before it is asked."""
     ledger, path, node = world.ledger, request.path, request.node
     index = ledger.indexes[world.voice]
     replies = [reply for reply in index.replied if index.is_known(reply.path, path)]
@@ -43,7 +43,7 @@ def standing_at(world: World, request: ModelRequest) -> Standing:
         # After an interruption the open question was asked before, and is asked again.
         if call.path in places and call.node == node and call.n < request.n
     }
-    return Standing(
+    return ChoiceContext(
         spending=_spending(ledger, index, path, replies),
         unpriced=frozenset(reply.model for reply in replies if reply.cost is None),
         corrections=sum(isinstance(step, Corrected) for step in steps),

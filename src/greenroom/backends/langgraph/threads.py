@@ -40,12 +40,12 @@ class Bridge:
             return _elsewhere(work)
         if self._blocked:
             return asyncio.run(work())
-        errand = _LoopCall(self._loop, work)
-        self._open.add(errand)
+        call = _LoopCall(self._loop, work)
+        self._open.add(call)
         try:
-            return errand.result()
+            return call.result()
         finally:
-            self._open.discard(errand)
+            self._open.discard(call)
 
     def do(self, act: Callable[P, T], *args: P.args, **given: P.kwargs) -> T:
         """Do something small on the run's own thread, because only that may write the ledger."""
@@ -69,8 +69,8 @@ class Bridge:
 
     def close(self) -> None:
         """Cancel what other threads still wait for: the run is over."""
-        for errand in list(self._open):
-            errand.cancel()
+        for call in list(self._open):
+            call.cancel()
 
 
 class _LoopCall(Generic[T]):

@@ -11,8 +11,8 @@ from greenroom.errors import BadAgent, BadMetric
 from greenroom.metrics import builtin
 from greenroom.metrics.judges.bench import RETRIES, Aggregate, Bench
 from greenroom.metrics.judges.evidence import FIELDS, LIMIT
+from greenroom.models.chooser import Chooser
 from greenroom.models.model import Model
-from greenroom.models.standing import Chooser
 from greenroom.world.answers import AnswerCache
 
 MODEL = "openai:gpt-4o-mini"

@@ -25,7 +25,7 @@ from greenroom.errors import BadInput
 from greenroom.results.statistics.exact import ALPHA
 from greenroom.results.statistics.intervals import Interval
 
-Standing = Literal["passes", "misses", "open"]
+Decision = Literal["passes", "misses", "open"]
 
 _STAKES = (0.03, 0.1, 0.3, 0.6, 0.9)
 """One bettor each, with the same money. Below 1, so that none is ever ruined."""
@@ -110,7 +110,7 @@ class Sequential:
         cases = len(self._trials)
         self.rounds = 0
         """How many whole rounds were counted."""
-        self._verdict: Standing = "open"
+        self._verdict: Decision = "open"
         self._passed = 0
         self._above, self._below = _Bets(cases), _Bets(cases)
         self._missing = self._short()
@@ -135,7 +135,7 @@ class Sequential:
             self._count_rounds()
 
     @property
-    def verdict(self) -> Standing:
+    def verdict(self) -> Decision:
         """Whether the rate was shown to reach the bar, shown to miss it, or neither so far."""
         return self._verdict
 
@@ -206,7 +206,7 @@ class Sequential:
             if count
         ]
 
-    def _decided(self) -> Standing:
+    def _decided(self) -> Decision:
         share = self.share or 0.0
         if share >= self.bar and (self.bar == 0 or self._above.against(self.bar) >= self._enough):
             return "passes"

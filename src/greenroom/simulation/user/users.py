@@ -9,10 +9,10 @@ from greenroom.agents.flow import Flow, as_flow
 from greenroom.cases.case import MAX_TURNS, Case
 from greenroom.cases.users import Lines, SimulatedUser, UserAgents, person_of
 from greenroom.errors import BadCase
+from greenroom.models.chooser import Chooser
 from greenroom.models.named import as_model
 from greenroom.models.placeholders import NamingModel
 from greenroom.models.scripted import Scripted
-from greenroom.models.standing import Chooser
 
 _PART = """\
 You are the user in a conversation with an assistant; you are never the assistant. Answer with the \

@@ -17,8 +17,8 @@ from greenroom.cases.mocks import ByArgs, Live, fault
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json
 from greenroom.ledger.query import has_operators
+from greenroom.models.chooser import Chooser
 from greenroom.models.model import Model
-from greenroom.models.standing import Chooser
 from greenroom.simulation.tool_identity import names_tool
 from greenroom.suite.inputs.sources import as_model_given
 from greenroom.suite.mock_suggestions import suggested_mock

@@ -1,4 +1,4 @@
-"""The standing of a run when a model is about to be asked, for choices of models that depend on it."""
+"""A model that chooses another one for each request, and what it may choose by."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from greenroom.models.prices import Price
 
 
-class Standing(Struct, frozen=True):
+class ChoiceContext(Struct, frozen=True):
     """What the ledger shows at the place of a request, so that the same ledger gives the same choice.
 
     What parallel branches do meanwhile does not count: that depends on which is faster.
@@ -72,10 +72,10 @@ class Chooser:
         """Its candidates and how it chooses, for the snapshot of an agent."""
         raise NotImplementedError
 
-    def pick(self, request: ModelRequest, standing: Standing) -> Model:
-        """The model that should answer; the same for the same request and standing."""
+    def pick(self, request: ModelRequest, context: ChoiceContext) -> Model:
+        """The model that should answer; the same for the same request and context."""
         raise NotImplementedError
 
     async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
         """The answer of the model that is picked for a request outside of a run."""
-        return await self.pick(request, Standing()).respond(request, on_delta)
+        return await self.pick(request, ChoiceContext()).respond(request, on_delta)
