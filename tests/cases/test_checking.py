@@ -152,6 +152,23 @@ def test_what_cannot_be_met_or_measured_is_told_with_its_place(
 
 
 @pytest.mark.parametrize(
+    "given",
+    [
+        {"tools": []},
+        {"response": "Hello"},
+        {"contains": "Hello"},
+        {"state": {"session": {"step": 1}}},
+        {"state_after": {"clerk": {"session": {"step": 1}}}},
+        {"reference": "Hello"},
+        {"intermediate": ["One moment"]},
+        {"stopped_by": "guardrail"},
+    ],
+)
+def test_a_case_with_any_expectation_can_be_evaluated(given: dict[str, Any]) -> None:
+    assert check([Case("c", says="Hi", expect=Expect(**given))]) == []
+
+
+@pytest.mark.parametrize(
     "case",
     [
         Case("c", says="Hi", expect=Expect(tools=["refund"]), mocks={"refund": "ok"}),

@@ -1,7 +1,7 @@
 """What is asked of an agent: cases, their turns, what is expected, and when to stop."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
 from math import inf
 from typing import TYPE_CHECKING, Any, cast
 
@@ -95,6 +95,8 @@ def _checked_by_node(given: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return found
 
 
+EXPECTATIONS = tuple(one.name for one in fields(Expect) if one.name != "extra")
+"""The fields of `Expect` that each say something expected."""
 KINDS[Expect] = ((Expect,), "an Expect(...)")
 _EXPECT = FieldTypes(
     Expect,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from greenroom.cases.case import Case, Expect, Turn
+from greenroom.cases.case import EXPECTATIONS, Case, Expect, Turn
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.data import case_data
 from greenroom.cases.evalset import EvalSet
@@ -82,11 +82,7 @@ def turns_with_places(case: Case, where: str) -> Iterator[tuple[Turn, str]]:
 
 
 def _expects(turn: Turn) -> bool:
-    expect = turn.expect
-    if expect is None:
-        return False
-    texts = (expect.response, expect.contains, expect.reference, expect.intermediate)
-    return expect.tools is not None or any((*texts, expect.state, expect.state_after))
+    return any(getattr(turn.expect, name, None) is not None for name in EXPECTATIONS)
 
 
 # Ids and tags

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, cast
 
 from greenroom.cases.attachments import attachment_from, with_attachments
-from greenroom.cases.case import Case, Expect, Stop, Turn
+from greenroom.cases.case import EXPECTATIONS, Case, Expect, Stop, Turn
 from greenroom.cases.criteria import Criterion, criterion_from
 from greenroom.cases.expected import (
     REFUSALS,
@@ -319,11 +319,10 @@ CASE_FIELDS = _CASE.names
 EXPECT_FIELDS = _EXPECT.names
 
 # How fields of other shapes are written here, in a case or a turn, and inside `expect`.
-_EXPECTED = tuple(name for name in EXPECT_FIELDS if name != "extra")
 _MEANS = {
     "says": "says",
     "args": "expect.tools",
     "expect": "expect",
-    **{name: f"expect.{name}" for name in _EXPECTED},
+    **{name: f"expect.{name}" for name in EXPECTATIONS},
 }
-_MEANS_INSIDE = {"args": "tools", **{name: name for name in _EXPECTED}}
+_MEANS_INSIDE = {"args": "tools", **{name: name for name in EXPECTATIONS}}

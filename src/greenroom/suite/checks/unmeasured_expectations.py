@@ -1,9 +1,8 @@
 """Expectations of cases that no metric of the run looks at: a reader should not think they were met."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 
-from greenroom.cases.case import Case, Expect
+from greenroom.cases.case import EXPECTATIONS, Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import Metric
 from greenroom.metrics.builtin import BuiltIn
@@ -11,8 +10,6 @@ from greenroom.metrics.efficiency import Efficiency
 from greenroom.metrics.response import Contains, Exact
 from greenroom.metrics.scores import metrics_for
 from greenroom.results.text import listed, number_of
-
-_EXPECTED = [field.name for field in fields(Expect) if field.name != "extra"]
 
 
 def unheeded(evalset: EvalSet, metrics: Iterable[Metric]) -> list[str]:
@@ -33,7 +30,9 @@ def unheeded(evalset: EvalSet, metrics: Iterable[Metric]) -> list[str]:
 
 def _left_out(case: Case, metrics: list[Metric]) -> Iterator[str]:
     expected = [turn.expect for turn in case.script if turn.expect is not None]
-    asked = [name for name in _EXPECTED if any(getattr(one, name) is not None for one in expected)]
+    asked = [
+        name for name in EXPECTATIONS if any(getattr(one, name) is not None for one in expected)
+    ]
     if any("rubrics" in (part.extra or ()) for part in (case, *case.script)):
         asked.append("rubrics")
     if not asked:
