@@ -121,6 +121,7 @@ def test_an_unknown_price_is_called_unknown_and_a_known_one_is_said():
     asked = replace(PASSED, models={"gpt": 2})
     assert "answered by gpt; cost unknown" in shown(asked)
     assert "answered by gpt; cost $0.0200" in shown(replace(asked, cost=0.02))
+    assert "answered by gpt; cost under $0.0001" in shown(replace(asked, cost=0.00003))
 
 
 def test_the_command_that_plays_a_case_again_is_shown_where_it_is_known():

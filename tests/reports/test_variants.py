@@ -29,7 +29,7 @@ def test_each_agent_has_a_column_and_each_case_a_row():
         ["two", "failed", "–"],
         ["three", "–", "passed"],
         ["passing", "50", "%", "±", "41", "100.0", "%"],
-        ["cost", "$0.0000", "$0.0000"],
+        ["cost", "$0.00", "$0.00"],
     ]
 
 
@@ -37,4 +37,4 @@ def test_trials_are_a_share_and_an_unknown_price_is_unknown():
     trials = [result("one", "passed"), result("one", "failed", 2, ended="completed", cost=None)]
     shown = rows(old=trials, new=[result("one", "terminated")])
     assert ["one", "1", "of", "2", "passed", "terminated"] in shown
-    assert ["cost", "unknown", "$0.0000"] in shown
+    assert ["cost", "unknown", "$0.00"] in shown

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.ledger.safe_text import harmless
-from greenroom.reports.words import as_called, dollars, duration, percent, shortened
+from greenroom.reports.words import as_called, duration, percent, shortened
 from greenroom.results.gate import below
+from greenroom.results.text import dollars, dollars_apart
 
 
 @pytest.mark.parametrize(
@@ -81,3 +82,16 @@ def test_money_is_said_with_the_digits_that_matter_and_is_never_rounded_to_nothi
         "$12.35",
         "$1,234,567.00",
     ]
+
+
+@pytest.mark.parametrize(
+    "one, other, said",
+    [
+        (0.03, 0.01, ("$0.0300", "$0.0100")),
+        (0.00003, 0.00001, ("$0.00003", "$0.00001")),
+        (1.2341, 1.23, ("$1.2341", "$1.2300")),
+        (0.5, 0.5, ("$0.5000", "$0.5000")),
+    ],
+)
+def test_two_amounts_that_differ_are_never_said_alike(one: float, other: float, said: object):
+    assert dollars_apart(one, other) == said

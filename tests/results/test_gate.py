@@ -218,10 +218,15 @@ def test_what_agents_users_and_judges_cost_together_may_be_too_much():
     assert Gate().decide(paid(0.25, 0.125, 0.25)).passed
 
 
+def test_a_small_cost_above_a_smaller_maximum_is_told_apart_from_it():
+    decision = Gate(max_cost=0.00001).decide(paid(0.00003, 0.0, 0.0))
+    assert str(decision) == "the cost of $0.00003 is above a maximum of $0.00001"
+
+
 @pytest.mark.parametrize("costs", [(None, 0.0, 0.0), (0.0, None, 0.0), (0.0, 0.0, None)])
 def test_a_cost_that_nobody_knows_is_not_shown_to_be_low_enough(costs):
     decision = Gate(max_cost=5).decide(paid(*costs))
-    assert str(decision) == "the cost is unknown, so a maximum of $5.0000 cannot be shown"
+    assert str(decision) == "the cost is unknown, so a maximum of $5.00 cannot be shown"
     assert Gate().decide(paid(*costs)).passed
 
 

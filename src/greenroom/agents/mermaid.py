@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from greenroom.agents.costs.money import dollars
+from greenroom.agents.costs.money import significant_dollars
 from greenroom.agents.data_links import data_links
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
@@ -332,7 +332,7 @@ class _Drawing:
         found.append(_seconds(self._way.seconds(name)))
         spent = self._way.spending(name)
         if spent is not None:
-            found.append("cost unknown" if spent.cost is None else dollars(spent.cost))
+            found.append("cost unknown" if spent.cost is None else significant_dollars(spent.cost))
         yield " · ".join(found)
 
     def unlisted(self, entry: str) -> None:

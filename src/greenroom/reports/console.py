@@ -31,6 +31,7 @@ from greenroom.results.report import FAULT, Report
 from greenroom.results.result import CaseResult
 from greenroom.results.text import (
     counted,
+    dollars,
     how_many,
     listed,
     mark,
@@ -307,5 +308,5 @@ def totals(report: Report) -> Text:
     for spent in spending(report):
         parts.append(f"{spent.did} {', '.join(spent.models)}")
         if spent.cost != 0:
-            parts.append("cost unknown" if spent.cost is None else f"cost ${spent.cost:.4f}")
+            parts.append("cost unknown" if spent.cost is None else f"cost {dollars(spent.cost)}")
     return Text("; ").join(map(plain, parts))

@@ -7,7 +7,6 @@ from greenroom.reports.markdown_text import MOST_ROWS, block, folded, inline, ta
 from greenroom.reports.transcript import conversation, retold
 from greenroom.reports.words import (
     at_least,
-    dollars,
     duration,
     percent,
     rate_text,
@@ -23,7 +22,15 @@ from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import MetricSummary, Report, Summary
 from greenroom.results.result import CaseResult
 from greenroom.results.stored_results import cases_in
-from greenroom.results.text import how_many, node_spending, number_of, reasons, repeats, spending
+from greenroom.results.text import (
+    dollars,
+    how_many,
+    node_spending,
+    number_of,
+    reasons,
+    repeats,
+    spending,
+)
 from greenroom.results.totals import by_case
 from greenroom.results.trials import has_repeats, parting, passes, status_of, varied
 

@@ -11,6 +11,7 @@ from greenroom.reports.table import STYLES, rated
 from greenroom.reports.terminal import styled
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
+from greenroom.results.text import dollars
 
 
 def variants_table(reports: Mapping[str, Report]) -> Table:
@@ -44,4 +45,4 @@ def _ended(results: list[CaseResult]) -> Text:
 
 
 def _cost(report: Report) -> Text:
-    return Text("unknown" if report.cost is None else f"${report.cost:.4f}")
+    return Text("unknown" if report.cost is None else dollars(report.cost))

@@ -9,6 +9,7 @@ from greenroom.ledger.questions import Spending
 from greenroom.ledger.redaction import without_secrets
 from greenroom.ledger.safe_text import harmless
 from greenroom.results.statistics.intervals import Interval, percent
+from greenroom.results.text import dollars
 
 
 def printable(text: str) -> str:
@@ -36,13 +37,6 @@ def duration(seconds: float) -> str:
 def rate_text(share: float, interval: Interval | None) -> str:
     """A pass rate with its interval, where that is known: 82 % ± 6."""
     return percent(share) if interval is None else str(interval)
-
-
-def dollars(cost: float) -> str:
-    """An amount of money with the digits that matter: $12.34, $0.0042; a cost above 0 is never shown as $0."""
-    if cost >= 1 or cost == 0:
-        return f"${cost:,.2f}"
-    return f"${cost:.4f}" if cost >= 0.0001 else "under $0.0001"
 
 
 class Priced(Protocol):

@@ -11,7 +11,7 @@ from greenroom.errors import BadInput
 from greenroom.results.comparisons.comparison import THRESHOLD, Comparison, Metrics, Missed, compare
 from greenroom.results.report import Report
 from greenroom.results.statistics.intervals import percent
-from greenroom.results.text import listed, number_of
+from greenroom.results.text import dollars, dollars_apart, listed, number_of
 
 FailOn = Literal["regression", "unclear", "removed", "skipped"]
 
@@ -184,10 +184,11 @@ def _apart(share: float, bar: float) -> tuple[str, str]:
 
 
 def _too_dear(report: Report, most: float) -> str:
-    spent, bar = report.spent, f"a maximum of ${most:.4f}"
+    spent = report.spent
     if spent is None:
-        return f"the cost is unknown, so {bar} cannot be shown"
-    return f"the cost of ${spent:.4f} is above {bar}" if spent > most else ""
+        return f"the cost is unknown, so a maximum of {dollars(most)} cannot be shown"
+    found, bar = dollars_apart(spent, most)
+    return f"the cost of {found} is above a maximum of {bar}" if spent > most else ""
 
 
 def _errors(report: Report, allowed: int, *, all_count: bool) -> str:

@@ -103,6 +103,22 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:_NAMED])}{more}"
 
 
+def dollars(cost: float) -> str:
+    """An amount of money with the digits that matter: $12.34, $0.0042; a cost above 0 is never shown as $0."""
+    if cost >= 1 or cost == 0:
+        return f"${cost:,.2f}"
+    return f"${cost:.4f}" if cost >= 0.0001 else "under $0.0001"
+
+
+def dollars_apart(one: float, other: float) -> tuple[str, str]:
+    """Two amounts of money, with as many digits as tell them apart."""
+    found = dollars(one), dollars(other)
+    if one == other or found[0] != found[1]:
+        return found
+    digits = next((d for d in range(4, 12) if f"{one:.{d}f}" != f"{other:.{d}f}"), 12)
+    return f"${one:.{digits}f}", f"${other:.{digits}f}"
+
+
 def counted(summary: Summary) -> str:
     """The counts in words; those that are zero are left out, except for passed."""
     counts = summary.by_status.items()

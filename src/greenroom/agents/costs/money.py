@@ -32,12 +32,16 @@ class Amount(Struct, frozen=True):
 
     def __str__(self) -> str:
         if not self.unknown:
-            return dollars(self.at_least)
-        return f"unknown, at least {dollars(self.at_least)}" if self.at_least else "unknown"
+            return significant_dollars(self.at_least)
+        return (
+            f"unknown, at least {significant_dollars(self.at_least)}"
+            if self.at_least
+            else "unknown"
+        )
 
 
-def dollars(usd: float) -> str:
-    """An amount to read: cents from a dollar on, below it the digits that matter."""
+def significant_dollars(usd: float) -> str:
+    """An amount below a dollar with four digits that matter: estimates add up fractions of a cent."""
     if usd >= 1 or usd == 0:
         return f"${usd:,.2f}"
     places = 3 - floor(log10(usd))

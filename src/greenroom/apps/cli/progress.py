@@ -25,7 +25,7 @@ from rich.progress import (
 from greenroom.apps.cli.streams import write_first
 from greenroom.reports.terminal import Terminal
 from greenroom.results import CaseResult, Report, Summary
-from greenroom.results.text import counted, number_of
+from greenroom.results.text import counted, dollars, number_of
 
 _ERASE = b"\r\x1b[2K"
 _MOST_KEPT = 10_000
@@ -66,7 +66,7 @@ class Watching:
         self._counts[result.status] += 1
         paid = result.spent
         self._cost = None if self._cost is None or paid is None else self._cost + paid
-        spent = ", cost unknown" if self._cost is None else f", ${self._cost:.4f}"
+        spent = ", cost unknown" if self._cost is None else f", {dollars(self._cost)}"
         words = f"{counted(Summary.of(self.total, self._counts))}{spent if self._cost != 0 else ''}"
         # Cases that are run again come in addition.
         total = max(self.total, self.done)

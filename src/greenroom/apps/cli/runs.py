@@ -19,11 +19,10 @@ from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.terminal import Terminal, styled
-from greenroom.reports.words import dollars
 from greenroom.results import Summary
 from greenroom.results.redaction import redacted
 from greenroom.results.statistics.intervals import percent
-from greenroom.results.text import number_of
+from greenroom.results.text import dollars, number_of
 from greenroom.results.trial_verdict import REPLAYED
 from greenroom.store import Run, RunStatus
 

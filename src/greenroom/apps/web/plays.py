@@ -21,6 +21,7 @@ from greenroom.ledger.plain import Json, as_object, is_object
 from greenroom.ledger.private_folders import make_private
 from greenroom.ledger.questions import started
 from greenroom.reports.words import shortened
+from greenroom.results.text import dollars
 from greenroom.store import Store
 from greenroom.store.configuration import withheld, without
 
@@ -116,7 +117,7 @@ class Plays:
         table = self._table(play_id)
         if table.cost >= self._budget > 0:
             raise BadInput(
-                f"this conversation has cost ${table.cost:.4f}, and the server may spend ${self._budget:g} on "
+                f"this conversation has cost {dollars(table.cost)}, and the server may spend ${self._budget:g} on "
                 f"one. `greenroom web --budget USD` raises that."
             )
         found = await self._ask(table, {**asked, "do": do})

@@ -14,10 +14,10 @@ from greenroom.reports.page.shapes import (
     TagLine,
     Verdicts,
 )
-from greenroom.reports.words import at_least, dollars, duration, shortened
+from greenroom.reports.words import at_least, duration, shortened
 from greenroom.results.result import CaseResult
 from greenroom.results.statistics.intervals import percent
-from greenroom.results.text import number_of, reasons
+from greenroom.results.text import dollars, number_of, reasons
 
 _MOST_FAILURES = 500
 _MARKS = {

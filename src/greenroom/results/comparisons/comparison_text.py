@@ -12,7 +12,7 @@ from greenroom.results.comparisons.families import shown_names
 from greenroom.results.report import Report
 from greenroom.results.statistics.exact import ALPHA
 from greenroom.results.statistics.intervals import percent
-from greenroom.results.text import number_of
+from greenroom.results.text import dollars, dollars_apart, number_of
 
 NOTABLE: tuple[Verdict, ...] = (
     "regressed",
@@ -179,7 +179,7 @@ def confirmed(comparison: Comparison) -> str:
     if found is None or not found.trials:
         return ""
     cases = number_of(len({result.case_id for result in found.trials}), "case")
-    cost = "cost unknown" if found.cost is None else f"${found.cost:.2f}"
+    cost = "cost unknown" if found.cost is None else dollars(found.cost)
     price = f" ({cost})" if found.cost != 0 else ""
     return f"{cases} with {number_of(len(found.trials), 'more trial')}{price}"
 
@@ -188,7 +188,8 @@ def _spent(comparison: Comparison) -> Iterator[str]:
     """What a trial cost and how long it took, where that differs by more than chance explains."""
     cost, seconds = comparison.cost, comparison.seconds
     if cost is not None and _differs(cost):
-        yield f"cost per trial: ${cost.before:.4f} before, ${cost.now:.4f} now"
+        before, now = dollars_apart(cost.before, cost.now)
+        yield f"cost per trial: {before} before, {now} now"
     if seconds is not None and _differs(seconds):
         yield f"seconds per trial: {seconds.before:.2f} before, {seconds.now:.2f} now"
 
