@@ -13,8 +13,9 @@ from msgspec import Struct, structs
 from pydantic import TypeAdapter
 
 from greenroom.backends.attached import slim, whole
-from greenroom.backends.backend import Advance, Failed, TurnOver, Waiting, Yield
-from greenroom.errors import AgentFailed, BadLedger, GreenroomError, Refusal, UserAgentFailed
+from greenroom.backends.backend import Advance, Failed, Waiting, Yield
+from greenroom.backends.turn_ends import end_turn, fail_turn
+from greenroom.errors import BadLedger, GreenroomError, Refusal, UserAgentFailed
 from greenroom.ledger.attachments import MARK, text_and_attachments
 from greenroom.ledger.events import (
     AgentSaid,
@@ -22,7 +23,6 @@ from greenroom.ledger.events import (
     Answered,
     Decided,
     Event,
-    InvocationEnded,
     InvocationStarted,
     ModelCalled,
     NodeEnded,
@@ -32,11 +32,9 @@ from greenroom.ledger.events import (
     ToolCalled,
     ToolReturned,
     YieldOpened,
-    agent_words,
 )
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.paths import free_path
 from greenroom.ledger.plain import Json, OwnedJson, as_array, as_text, plain
 from greenroom.world.records import describe_error
@@ -133,17 +131,7 @@ class Invocation:
         for wanted in progress.yields:
             if wanted.type == "message" and wanted.prompt:
                 self.world.record(AgentSaid(path=f"{self.root}/{wanted.id}", text=wanted.prompt))
-            self.world.record(
-                YieldOpened(
-                    path=self.root,
-                    yield_id=wanted.id,
-                    type=wanted.type,
-                    tool=wanted.tool,
-                    call_id=wanted.call_id,
-                    args=wanted.args,
-                    prompt=wanted.prompt,
-                )
-            )
+            self.world.record(wanted.opened(self.root))
         self._remember(progress)
         return Waiting(progress.yields) if progress.yields else self._end(progress.output)
 
@@ -351,11 +339,8 @@ class Invocation:
             return self.result_wanted(opened.call_id, opened.tool, opened.args)
         return self.approval_wanted(opened.yield_id, opened.call_id, opened.tool, opened.args)
 
-    def _end(self, output: Json) -> TurnOver:
-        if output is not None and self.root not in self.index.spoken:
-            self.world.record(agent_words(self.root, output))
-        self.world.record(InvocationEnded(path=self.root, outcome="turn_over", output=output))
-        return TurnOver(output)
+    def _end(self, output: Json) -> Advance:
+        return end_turn(self.world, self.index, self.root, output)
 
     def _break(self, error: Exception) -> Failed:
         error = self.broke or error
@@ -363,17 +348,7 @@ class Invocation:
             raise error
         if not isinstance(error, GreenroomError):
             self._fail_open(error)
-            wrapped = AgentFailed(
-                f"the agent raised {summarize_error(error, describe_error(error)['error_type'])}"
-            )
-            wrapped.__cause__ = error
-            error = wrapped
-        self.world.record(
-            InvocationEnded(
-                path=self.root, outcome="failed", phase=error.phase, **describe_error(error)
-            )
-        )
-        return Failed(error)
+        return fail_turn(self.world, self.root, error)
 
 
 def checked_approval(value: Json, strict: bool) -> Json:

@@ -6,6 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from greenroom.backends.backend import Advance, Failed, Finished, TurnOver, Waiting
+from greenroom.backends.turn_ends import recorded_end
 from greenroom.cases.case import Case
 from greenroom.errors import (
     BadValue,
@@ -199,9 +200,7 @@ def last_outcome(trial: TrialContext) -> TurnOver | Finished | Failed | None:
     end = index.invocations_ended[next(reversed(index.invocations))]
     if index.said and index.said[-1].seq > end.seq:
         return None
-    if end.outcome == "failed":
-        return Failed(FailedBefore(end.error, end.error_type, end.phase or "system"))
-    return Finished(end.output) if end.outcome == "finished" else TurnOver(end.output)
+    return recorded_end(end)
 
 
 def _is_expected(trial: TrialContext, error: Exception) -> bool:

@@ -12,9 +12,11 @@ from greenroom import errors
 from greenroom.errors import BadValue, FailedBefore, GreenroomError, ModelBroke, Refusal
 from greenroom.ledger.changes import Change, Changes, check_appends, conflicts, unwrapped
 from greenroom.ledger.events import (
+    InvocationEnded,
     ModelCalled,
     ModelFailed,
     ModelReplied,
+    RunEnded,
     Source,
     StateConflicted,
     ToolCalled,
@@ -74,6 +76,11 @@ def raised_before(error: str, error_type: str, ours: str | None = None) -> Excep
         if issubclass(kind, Refusal)
         else FailedBefore(error, error_type, kind.phase, name)
     )
+
+
+def error_of(end: InvocationEnded | RunEnded) -> FailedBefore:
+    """The error that ended a recorded turn or trial; without a phase, nobody is blamed."""
+    return FailedBefore(end.error, end.error_type, end.phase or "system")
 
 
 def ours(error: BaseException) -> str:

@@ -33,6 +33,7 @@ from greenroom.world.answers import answers_in
 from greenroom.world.captures import as_input
 from greenroom.world.records import (
     begin_call,
+    error_of,
     given_again,
     raised_before,
     record_model_failure,
@@ -284,7 +285,7 @@ def as_ended(recorded: Ledger) -> Exception:
     end = ended(recorded)
     if end is None or end.reason != "error":
         return FailedBefore("the recorded trial was stopped here", "TimeoutError", "system")
-    return FailedBefore(end.error, end.error_type, end.phase or "system")
+    return error_of(end)
 
 
 class RecordedJudges(Around):

@@ -7,27 +7,23 @@ from greenroom.agents.flow import Flow, as_flow
 from greenroom.agents.graph import compile_flow, recast
 from greenroom.backends.backend import (
     Advance,
-    Failed,
     Feature,
-    Finished,
     Interception,
     Resumption,
     ToolFacts,
-    TurnOver,
     Waiting,
 )
 from greenroom.backends.native.kinds import KINDS
 from greenroom.backends.native.listeners import Door, ToUser
 from greenroom.backends.native.walk import GraphWalk, Paused
 from greenroom.backends.tool_facts import by_name, own_facts
-from greenroom.errors import AgentFailed, FailedBefore, GreenroomError, Refusal
-from greenroom.ledger.events import InvocationEnded, InvocationStarted, agent_words
+from greenroom.backends.turn_ends import end_turn, fail_turn, recorded_end
+from greenroom.errors import Refusal
+from greenroom.ledger.events import InvocationStarted
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.plain import Json
 from greenroom.models.model import Model
 from greenroom.models.named import as_model
-from greenroom.world.records import describe_error
 from greenroom.world.world import World
 
 
@@ -112,7 +108,7 @@ class NativeBackend:
         """Run or continue the invocation at `root`; one that has ended gives its recorded end."""
         index = ledger.indexes[world.voice]
         if root in index.invocations_ended:
-            return self._recorded(index.invocations_ended[root])
+            return recorded_end(index.invocations_ended[root])
         begun = index.invocations.get(root)
         if begun is None:
             begun = world.record(InvocationStarted(path=root, input=given))
@@ -125,28 +121,7 @@ class NativeBackend:
         except Refusal:
             raise
         except Exception as error:  # noqa: BLE001 - a failed agent is an outcome, not a crash
-            return self._failed(world, root, error)
+            return fail_turn(world, root, error)
         if isinstance(walked, Paused):
             return Waiting(walked.yields)
-        output, is_over = walked.output, self.graph.awaits_input
-        if output is not None and root not in index.spoken:
-            world.record(agent_words(root, output))
-        outcome = "finished" if is_over else "turn_over"
-        world.record(InvocationEnded(path=root, outcome=outcome, output=output))
-        return Finished(output) if is_over else TurnOver(output)
-
-    def _recorded(self, end: InvocationEnded) -> Advance:
-        if end.outcome == "failed":
-            return Failed(FailedBefore(end.error, end.error_type, end.phase or "agent"))
-        return Finished(end.output) if end.outcome == "finished" else TurnOver(end.output)
-
-    def _failed(self, world: World, root: str, error: Exception) -> Failed:
-        if not isinstance(error, GreenroomError):
-            wrapped = AgentFailed(f"the agent raised {summarize_error(error)}")
-            wrapped.__cause__ = error
-            error = wrapped
-        phase = error.phase  # pyright: ignore[reportAttributeAccessIssue]
-        world.record(
-            InvocationEnded(path=root, outcome="failed", phase=phase, **describe_error(error))  # pyright: ignore[reportUnknownArgumentType]
-        )
-        return Failed(error)
+        return end_turn(world, index, root, walked.output, finished=self.graph.awaits_input)

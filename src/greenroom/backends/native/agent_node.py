@@ -21,7 +21,6 @@ from greenroom.ledger.events import (
     ModelFailed,
     ModelReplied,
     ToolReturned,
-    YieldOpened,
 )
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.messages import ToolCall
@@ -241,14 +240,4 @@ class AgentRun(Struct, eq=False):
 def open_yield(world: World, wait: Yield, path: str) -> None:
     """Record that the agent waits; once, however often the run is resumed."""
     if wait.id not in world.ledger.index_of(world.voice).yields:
-        world.record(
-            YieldOpened(
-                path=path,
-                yield_id=wait.id,
-                type=wait.type,
-                tool=wait.tool,
-                call_id=wait.call_id,
-                args=wait.args,
-                prompt=wait.prompt,
-            )
-        )
+        world.record(wait.opened(path))

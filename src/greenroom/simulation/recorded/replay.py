@@ -10,7 +10,6 @@ from greenroom.cases.case import Case
 from greenroom.errors import (
     BadInput,
     BadLedger,
-    FailedBefore,
     Refusal,
     ReplayDrifted,
     ToolRefused,
@@ -43,7 +42,7 @@ from greenroom.simulation.trial_context import (
     preparing,
     set_up,
 )
-from greenroom.world.records import answer_tool, begin_call
+from greenroom.world.records import answer_tool, begin_call, error_of
 from greenroom.world.replayed import Recording, copied, drifted, repeat_call
 from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
 
@@ -190,7 +189,7 @@ async def _converse_again(trial: TrialContext) -> EndReason:
             if end is None:
                 return "completed"
             if end.reason == "error":
-                raise FailedBefore(end.error, end.error_type, end.phase or "system")
+                raise error_of(end)
             return end.reason
         said = next(rounds)
 
