@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from greenroom.results.facts import Facts
 from greenroom.results.report import Report, Summary
-from greenroom.results.statistics.intervals import Interval, Tally, of_cases, of_trials
+from greenroom.results.statistics.intervals import Interval, Tally, mean_rate, of_cases, of_trials
 from greenroom.results.totals import Spent, Tagged, by_case
 
 
@@ -91,8 +91,7 @@ def per_tag(report: Report) -> dict[str, TagSummary]:
 
 
 def _tag(tag: str, found: Tagged) -> TagSummary:
-    rates = [passed / evaluated for passed, evaluated in found.tallies]
-    rate = fsum(rates) / len(rates) if rates else None
+    rate = mean_rate(found.tallies)
     return TagSummary(tag, found.summary, found.spent.cost, of_cases(found.tallies), rate)
 
 

@@ -274,8 +274,9 @@ class Report:
     @property
     def pass_rate(self) -> float | None:
         """The mean of the cases' own pass rates, so each case counts once; None if nothing was evaluated."""
-        rates = [passed / evaluated for passed, evaluated in self.totals.tallies]
-        return fsum(rates) / len(rates) if rates else None
+        from greenroom.results.statistics.intervals import mean_rate
+
+        return mean_rate(self.totals.tallies)
 
     @property
     def interval(self) -> "Interval | None":

@@ -64,6 +64,12 @@ def wilson(share: float, count: float) -> Interval:
     return Interval(share, low, high)
 
 
+def mean_rate(tallies: Iterable[Tally]) -> float | None:
+    """The mean of the cases' own pass rates, so each case counts once; None if nothing was evaluated."""
+    rates = [passed / evaluated for passed, evaluated in tallies]
+    return fsum(rates) / len(rates) if rates else None
+
+
 def of_trials(passed: int, evaluated: int) -> Interval | None:
     """The interval of one case's own pass rate; None before its second trial."""
     return wilson(passed / evaluated, evaluated) if evaluated > 1 else None
