@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from greenroom.errors import NotFound
 from greenroom.ledger.ledger import Ledger
 from greenroom.results.data import facts_in, verdict_in
+from greenroom.results.endings import EVALUATED
 from greenroom.results.facts import Facts
 from greenroom.results.report import UNFINISHED, Report
 from greenroom.results.result import CaseResult
@@ -46,6 +47,7 @@ _AT_ONCE = 1_000
 _SPREAD = 10
 """The trials of a run count as stored together if they span at most this many positions each."""
 _LAST = 2**63 - 1
+_EVALUATED = ", ".join(map(repr, EVALUATED))
 _MAY_BE_RETRIED = "error_type is not null and error_type <> 'InDoubt'"
 _VERDICT = (
     "verdict, case when covers_code <> 0 then digest else '' end, case_id, trial, ledger_size"
@@ -221,7 +223,7 @@ class StoreReader:
             "select passed, evaluated, count(*) from ("
             "select sum(case when status = 'passed' then 1 else 0 end) as passed, count(*) as evaluated "
             f"from trials where run_id = ? and {OF_REPORT} "
-            "and status in ('passed', 'failed', 'terminated') group by case_id"
+            f"and status in ({_EVALUATED}) group by case_id"
             ") as cases group by passed, evaluated"
         )
         with self.database.connected() as connection:

@@ -22,6 +22,7 @@ from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.private_folders import make_private
 from greenroom.ledger.questions import TRACE, turns
 from greenroom.metrics.scores import recorded_case
+from greenroom.results.endings import EVALUATED
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.results.statistics.streams import Drift, StreamRate
@@ -211,7 +212,7 @@ class TraceWatch:
         self._add("unbroken", not broke)
         if not broke:
             self._add("measured", is_measured)
-        if status in ("passed", "failed", "terminated"):
+        if status in EVALUATED:
             self._add("passing", status == "passed")
 
     def _add(self, name: str, holds: bool) -> None:
@@ -241,7 +242,7 @@ def baseline_rates(report: Report | None) -> Iterable[tuple[str, float]]:
         if not result.broke:
             lacks = any(isinstance(one, Unmeasured) for one in result.scores.values())
             counted["measured"].add(not lacks)
-        if result.status in ("passed", "failed", "terminated"):
+        if result.status in EVALUATED:
             counted["passing"].add(result.status == "passed")
     for name, rate in counted.items():
         if (interval := rate.interval()) is not None:
