@@ -7,6 +7,7 @@ from greenroom.cases.case import EXPECTATIONS, Case, Expect, Turn
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.data import case_data
 from greenroom.cases.evalset import EvalSet
+from greenroom.cases.fields import blank_words, empty_expectation, silence
 from greenroom.cases.filters import near_words
 from greenroom.cases.names import id_trouble
 from greenroom.cases.parts import MetricLike
@@ -110,12 +111,10 @@ def _tag_problems(case: Case, where: str) -> Iterator[Problem]:
 
 def _script_problems(case: Case, where: str) -> Iterator[Problem]:
     if never_speaks(case):
-        fix = "Give `says`, `turns` or a `user`; a blank first turn lets the agent speak first"
-        yield Problem(where, "the conversation is empty: the user never speaks", fix)
+        yield from silence(where).problems
     for turn, place in turns_with_places(case, where):
         if turn.says and not turn.says.strip():
-            message = f"the user says {turn.says!r}, which is blank"
-            yield Problem(f"{place}.says", message, "Write what they say, or drop the turn")
+            yield from blank_words(f"{place}.says", turn.says).problems
     messages = sum(not turn.is_blank for turn in case.script)
     if messages > case.stop.max_turns:
         message = (
@@ -153,7 +152,7 @@ def _texts(data: Json, where: str) -> Iterator[tuple[str, str]]:
 
 def _expect_problems(expect: Expect, where: str) -> Iterator[Problem]:
     if expect == Expect():
-        yield Problem(where, "the expectation is empty", "Say what is expected, or leave it out")
+        yield from empty_expectation(where).problems
     if expect.response and expect.contains:
         texts = [expect.contains] if isinstance(expect.contains, str) else expect.contains
         for text in texts:

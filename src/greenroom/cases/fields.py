@@ -33,6 +33,17 @@ def silence(place: str) -> BadFile:
     return wrong(place, "the conversation is empty: the user never speaks", fix)
 
 
+def blank_words(place: str, text: str) -> BadFile:
+    """The error for words of the user that are only blanks."""
+    message = f"the user says {shown(text)}, which is blank"
+    return wrong(place, message, "Write what they say, or leave it out")
+
+
+def empty_expectation(place: str) -> BadFile:
+    """The error for an expectation that says nothing."""
+    return wrong(place, "the expectation is empty", "Say what is expected, or leave it out")
+
+
 def _within(data: Json, fields: Iterable[str]) -> Json:
     """The value under these nested fields; None if it is missing."""
     for name in fields:

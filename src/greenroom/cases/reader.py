@@ -23,7 +23,7 @@ from greenroom.cases.expected import (
     texts_from,
     turns_limit,
 )
-from greenroom.cases.fields import Fields, ProblemList, only
+from greenroom.cases.fields import Fields, ProblemList, blank_words, empty_expectation, only
 from greenroom.cases.liveness import LIVE_FIELDS, is_code, is_live, queries_with_code
 from greenroom.cases.mock_reader import mocks_from
 from greenroom.cases.names import (
@@ -118,8 +118,7 @@ def extra_from(data: Json, where: str) -> dict[str, Json] | None:
 def _said(data: Json, where: str) -> str:
     text = read_text(data, where)
     if text and not text.strip():
-        message = f"the user says {shown(text)}, which is blank"
-        raise wrong(where, message, "Write what they say, or leave it out")
+        raise blank_words(where, text)
     return text
 
 
@@ -162,7 +161,7 @@ def expect_from(data: Json, where: str) -> Expect:
     found = expect_of(fields, {name: name for name in given if name != "extra"}, **given)
     fields.settle()
     if not given and not fields.problems.found:
-        raise wrong(where, "the expectation is empty", "Say what is expected, or leave it out")
+        raise empty_expectation(where)
     return found or Expect()
 
 
