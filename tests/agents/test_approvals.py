@@ -28,7 +28,7 @@ from greenroom.backends.native import NativeBackend
 from greenroom.cases import in_turn
 from greenroom.errors import BadAgent, BadCase
 from greenroom.ledger import Decided, NodeStarted, YieldOpened, responses, tool_calls
-from greenroom.suite.mock_suggestions import suggested_mocks
+from greenroom.suite.mock_suggestions import unmocked_tools
 from rehearsals import end_of
 
 STARTED: list[Any] = []
@@ -215,8 +215,7 @@ async def test_an_agent_is_guarded_whole_and_needs_its_own_mocks() -> None:
     assert responses(ledger) == ["Paid."]
     [refused] = rehearse(flow, [Case("c", "Pay 7.", user=user)]).results
     assert refused.status == "error"
-    assert suggested_mocks(flow).startswith("mocks:\n  # pay(amount")
-    assert "approve_desk" not in suggested_mocks(flow)
+    assert [facts.name for facts in unmocked_tools(flow)] == ["pay"]
 
 
 def test_a_case_can_expect_the_question() -> None:

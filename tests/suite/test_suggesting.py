@@ -8,7 +8,7 @@ import pytest
 from greenroom import Agent, Case, Scripted, call, rehearse, tool
 from greenroom.metrics import contains
 from greenroom.suite.inputs.sources import load_mocks
-from greenroom.suite.mock_suggestions import mocked_everywhere, suggested_mocks, unmocked_tools
+from greenroom.suite.mock_suggestions import mocked_everywhere, mocks_block, unmocked_tools
 
 
 @dataclass
@@ -48,7 +48,7 @@ def clerk(*lines: Any, tools: Any = (weather, order, untold, ask_boss)) -> Agent
 
 
 def test_every_tool_that_lacks_a_mock_is_suggested_with_its_types():
-    assert suggested_mocks(clerk(), mocked=["untold"]).splitlines() == [
+    assert mocks_block(unmocked_tools(clerk(), ["untold"])).splitlines() == [
         "mocks:",
         "  # weather(city: string, days: integer) -> string",
         '  "weather": {value: ""}',
@@ -58,7 +58,7 @@ def test_every_tool_that_lacks_a_mock_is_suggested_with_its_types():
 
 
 def test_what_is_suggested_can_be_pasted(tmp_path):
-    (tmp_path / "mocks.yaml").write_text(suggested_mocks(clerk()))
+    (tmp_path / "mocks.yaml").write_text(mocks_block(unmocked_tools(clerk())))
     read = load_mocks(str(tmp_path / "mocks.yaml"))
     assert read["untold"] is None
     assert set(read) == {"weather", "order", "untold"}
@@ -66,7 +66,7 @@ def test_what_is_suggested_can_be_pasted(tmp_path):
 
 def test_an_agent_with_suggested_mocks_runs(tmp_path):
     agent = clerk(call("weather", city="Oslo"), call("order", id=1), "done")
-    (tmp_path / "mocks.yaml").write_text(suggested_mocks(agent))
+    (tmp_path / "mocks.yaml").write_text(mocks_block(unmocked_tools(agent)))
     case = Case("one", says="hello", metrics=[contains("done")])
     mocks = load_mocks(str(tmp_path / "mocks.yaml"))
     assert rehearse(agent, [case], mocks=mocks)["one"].passed
@@ -81,4 +81,4 @@ def test_a_tool_lacks_a_mock_if_one_case_has_none_for_it():
 
 @pytest.mark.parametrize("agent", [clerk(tools=[]), clerk(tools=[ask_boss]), lambda message: ""])
 def test_nothing_is_suggested_where_nothing_lacks_or_nobody_knows(agent: Any):
-    assert (suggested_mocks(agent), unmocked_tools(agent)) == ("", [])
+    assert (mocks_block([]), unmocked_tools(agent)) == ("", [])

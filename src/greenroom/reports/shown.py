@@ -18,8 +18,7 @@ _RANK = {status: -rank for rank, status in enumerate(WORST)}
 class WorstCases:
     """Collects cases: all of them, or if there are very many trials, those that ended worst."""
 
-    def __init__(self, most: int = 0) -> None:
-        self._most = most or MOST_TRIALS
+    def __init__(self) -> None:
         self._kept: list[tuple[int, int, str, int]] = []
         self._trials = 0
         self.added = 0
@@ -29,7 +28,7 @@ class WorstCases:
         heappush(self._kept, (_RANK.get(status, 0), -self.added, case_id, trials))
         self.added += 1
         self._trials += trials
-        while self._trials > self._most and len(self._kept) > 1:
+        while self._trials > MOST_TRIALS and len(self._kept) > 1:
             *_, left_out = heappop(self._kept)
             self._trials -= left_out
 

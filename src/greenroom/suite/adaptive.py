@@ -93,19 +93,12 @@ class Adaptive:
     A case runs at most `max_trials` times.
     """
 
-    def __init__(
-        self,
-        cases: Sequence[Case],
-        bar: float,
-        *,
-        max_trials: int = MAX_TRIALS,
-        alpha: float = ALPHA,
-    ) -> None:
+    def __init__(self, cases: Sequence[Case], bar: float, *, max_trials: int = MAX_TRIALS) -> None:
         if max_trials < 1:
             raise BadInput(f"max_trials={max_trials!r} is not a number of trials; give 1 or more.")
         self.max_trials = max_trials
         self._places = {case.id: (number, case) for number, case in enumerate(cases)}
-        self._test = Sequential(bar, self._places, alpha)
+        self._test = Sequential(bar, self._places, ALPHA)
         self._runs = dict.fromkeys(self._places, 0)
         self._broke = dict.fromkeys(self._places, 0)
         """How many of its latest trials in a row broke, of each case."""

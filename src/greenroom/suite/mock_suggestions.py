@@ -22,17 +22,8 @@ _SAMPLES: Mapping[str, Json] = {
 _DEEPEST = 4
 
 
-def suggested_mocks(agent: object, mocked: Collection[str] = ()) -> str:
-    """A YAML block that mocks every tool of the agent except those `mocked` already; "" if none is missing.
-
-    Each answer has the shape that the tool's return annotation promises, or is null. For an agent
-    whose tools are known only while it runs, nothing is suggested.
-    """
-    return mocks_block(unmocked_tools(agent, mocked))
-
-
 def mocks_block(tools: Sequence[ToolFacts]) -> str:
-    """A YAML block that mocks these tools; "" for none."""
+    """A YAML block that mocks these tools in the shapes their return annotations promise; "" for none."""
     if not tools:
         return ""
     return "\n".join(["mocks:", *(line for facts in tools for line in _lines(facts)), ""])
@@ -49,7 +40,10 @@ def _names(tools: Iterable[object]) -> list[str]:
 
 
 def unmocked_tools(agent: object, mocked: Collection[str] = ()) -> list[ToolFacts]:
-    """The tools that would be refused; those the user answers need no mock."""
+    """The tools that would be refused; those the user answers need no mock.
+
+    For an agent whose tools are known only while it runs, there are none.
+    """
     tools = backend_for(agent).tools or {}
     return [facts for name, facts in tools.items() if name not in mocked and not facts.yields]
 

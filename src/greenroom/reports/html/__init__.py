@@ -4,6 +4,6 @@ Text from outside reaches the page in two ways only: escaped, or packed as data 
 script puts in place as text. A content security policy refuses everything else.
 """
 
-from greenroom.reports.html.page import HTML_FILE, render_html
+from greenroom.reports.html.page import render_html
 
-__all__ = ["HTML_FILE", "render_html"]
+__all__ = ["render_html"]

@@ -22,8 +22,6 @@ from greenroom.results.stored_results import cases_in
 from greenroom.results.totals import by_case
 from greenroom.results.trials import Parting, parting
 
-HTML_FILE = "eval_report.html"
-
 _ROOM = 48 * 1024 * 1024
 """How large the packed runs may become together; with everything else a file stays below 60 MB."""
 _SCRIPT = "report.js"
