@@ -70,6 +70,7 @@ def test_a_bad_case_is_bad_input(author, greenroom):
         ("1 / 0", "ZeroDivisionError: division by zero"),
         ("def agent(:", "SyntaxError"),
         ("raise SystemExit('bye')", "SystemExit: bye"),
+        ("class Halt(BaseException): pass\nraise Halt('now')", "Halt: now"),
     ],
 )
 @pytest.mark.parametrize(
@@ -99,7 +100,10 @@ def test_a_factory_that_raises_is_bad_input_too(author, greenroom):
     assert "shop.py:get_agent_async() cannot be loaded: LookupError: no key" in result.stderr
 
 
-@pytest.mark.parametrize("breaks", ["raise LookupError('no key')", "raise SystemExit(0)"])
+@pytest.mark.parametrize(
+    "breaks",
+    ["raise LookupError('no key')", "raise SystemExit(0)", "raise BaseException('halt')"],
+)
 @pytest.mark.parametrize(
     "given",
     [

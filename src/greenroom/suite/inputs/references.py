@@ -29,6 +29,7 @@ from greenroom.simulation.fence import FencedScope, RunScope, opening_for, put_u
 from greenroom.suite.inputs.neighbours import other_name, own_neighbours
 from greenroom.world.call_context import guarded
 from greenroom.world.modules import executed
+from greenroom.world.threads import Interruption
 
 AGENT_NAMES = ("root_agent", "agent", "graph", "app")
 AGENT_FACTORIES = ("create_graph", "create_agent", "get_agent_async")
@@ -283,7 +284,11 @@ def fenced_import(what: str, *, runs_loop: bool = True) -> Generator[None]:
             yield
     except (FenceBreach, ToolRefused) as error:
         raise _refusal(what, scope, refused) from error
-    except (Exception, SystemExit) as error:
+    except (Interruption, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit):
+        raise  # it was stopped from outside
+    except (
+        BaseException
+    ) as error:  # the author's code may raise what is no `Exception`, as `sys.exit` does
         # The code may have turned the refusal into another exception; the refusal is what has to be fixed.
         if scope.breach is not None or refused:
             raise _refusal(what, scope, refused) from error
