@@ -25,6 +25,37 @@ def test_bad_usage_exits_3(greenroom, words):
     assert "Usage: " in result.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["eval", "run", "shop.py", ""],
+        ["eval", "run", "shop.py", "--replay", ""],
+        ["eval", "run", "shop.py", "--replay="],
+        ["eval", "run", "shop.py", "--model", " "],
+        ["eval", "run", "shop.py", "--config", ""],
+        ["eval", "run", "shop.py", "--mocks", ""],
+        ["eval", "run", "shop.py", "--store", ""],
+        ["eval", "run", "shop.py", "-f", "json", "-o", ""],
+        ["perform", "shop.py", "-m", ""],
+        ["traces", "watch", "--baseline", ""],
+        ["init", ""],
+    ],
+    ids=" ".join,
+)
+def test_an_empty_value_is_bad_usage_and_not_left_out(author, greenroom, words):
+    author('hi = Case("hi", says="Hi", metrics=[contains("money")], mocks={"refund": 1})')
+    result = greenroom(*words)
+    assert result.exit_code == 3
+    before = words[-1].strip() or words[-2]
+    assert f"the value after {before!r} is empty" in result.stderr
+    assert [path.name for path in Path.cwd().iterdir()] == ["shop.py"]
+
+
+def test_a_value_that_ends_in_an_equals_sign_is_not_empty(author, greenroom):
+    author('hi = Case("a=", says="Hi", metrics=[contains("money")], mocks={"refund": 1})')
+    assert greenroom("eval", "run", "shop.py", "--no-store", "--filter=id:a=").exit_code == 0
+
+
 def test_help_and_version_exit_0(greenroom):
     assert greenroom("--help").exit_code == 0
     assert greenroom("eval", "run", "--help").exit_code == 0

@@ -89,10 +89,42 @@ class RootGroup(CommandGroup):
 
         return COMMANDS.load(cmd_name) if cmd_name in COMMANDS.names() else None
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read what was typed. An empty value is refused, because mostly a variable of a script is not set.
+
+        Left out silently, it would run something else: `--replay ""` would ask the models.
+        """
+        typed = list(args)
+        rest = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing and (before := _before_empty(typed)) is not None:
+            self._refuse_empty(ctx, typed, before)
+        return rest
+
+    def _refuse_empty(self, ctx: click.Context, typed: list[str], before: str) -> None:
+        command: click.Command | None = self
+        while isinstance(command, click.Group):
+            name, command, typed = command.resolve_command(ctx, typed)
+            if isinstance(command, click.Group):
+                ctx = click.Context(command, ctx, name)
+            elif command is not None:  # it may know better what is wrong with the value
+                ctx = command.make_context(name, typed, ctx)
+        message = f"the value after {before!r} is empty; write one, or leave out what it is for."
+        raise click.UsageError(message, ctx)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what it raises becomes a message and an exit code."""
         with telling(verbose=False):
             return super().invoke(ctx)
+
+
+def _before_empty(args: list[str]) -> str | None:
+    """What was typed just before the first empty value, if there is one."""
+    for before, typed in zip(["greenroom", *args], args, strict=False):
+        if not typed.strip():
+            return before
+        if typed.startswith("--") and typed.find("=") == len(typed) - 1:
+            return typed
+    return None
 
 
 @contextmanager
