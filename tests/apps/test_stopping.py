@@ -220,6 +220,44 @@ def test_the_second_signal_ends_even_code_that_catches_everything(author, tmp_pa
     assert (run.status, run.done) == ("interrupted", 1)
 
 
+LINGERING = """
+import asyncio
+import time
+from pathlib import Path
+
+def until_released():
+    while not Path("released").exists():
+        time.sleep(0.01)
+
+async def forever(order):
+    asyncio.get_running_loop().run_in_executor(None, until_released)
+    Path("waiting").touch()
+    await asyncio.sleep(3600)
+
+cases = EvalSet("errands", [
+    Case("stuck", says="Hi", mocks={"refund": forever}, metrics=[contains("money")]),
+])
+"""
+
+
+@BOTH
+def test_the_second_signal_names_a_run_that_is_stopped_and_not_shown_yet(
+    author, tmp_path, sent, code
+):
+    author(LINGERING)
+    with started(*RUN, cwd=tmp_path) as process:
+        wait_for(tmp_path / "waiting", process)
+        process.send_signal(sent)
+        while [run.status for run in Store(tmp_path / "runs").runs()] != ["interrupted"]:
+            assert process.poll() is None, process.stdout and process.stdout.read()
+            time.sleep(0.01)
+        process.send_signal(sent)
+        shown = process.communicate()[0].decode()
+    assert process.returncode == code
+    [run] = Store(tmp_path / "runs").runs()
+    assert shown.rstrip().endswith(f"--resume {run.id}")
+
+
 def test_a_run_that_does_not_stop_is_left_behind_with_its_report(author, tmp_path):
     author(STUBBORN)
     shown = stopped(tmp_path, "-f", "json=partial.json", sent=signal.SIGTERM)

@@ -202,19 +202,22 @@ class _Rehearsal:
         return watching.so_far
 
     def _under_way(self) -> Run | None:
-        """The run in progress, if it is clear which one it is."""
+        """The run that is in progress or was just stopped, if it is clear which one it is."""
         store, name = self._order.keeping, self._cases.evalset.name or self._cases.evalset.id
         known: list[Run] = []
         with suppress(NotFound, StoreFailed):
             known = [] if store is None else store.runs()
-        # Another process may be running the same set.
-        is_new = self._order.resume is None
-        found = [
-            run
-            for run in known
-            if (run.status, run.plan.name) == ("running", name)
-            and (run.begun >= self._since or not is_new)
+        known = [run for run in known if run.plan.name == name]
+        if self._order.resume:
+            known = [run for run in known if run.id.startswith(self._order.resume)]
+        elif self._order.resume is None:
+            known = [run for run in known if run.begun >= self._since]
+        # It may be interrupted already, though its report is not shown yet.
+        stopped = [
+            run for run in known if run.status == "interrupted" and self._since <= (run.ended or 0)
         ]
+        # Another process may be running the same set.
+        found = [run for run in known if run.status == "running"] + stopped
         return found[0] if len(found) == 1 else None
 
     @property
