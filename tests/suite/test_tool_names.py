@@ -235,6 +235,22 @@ def test_a_mock_for_an_agent_that_a_named_body_brings_along_is_left_to_the_trial
     assert "but the agent offers" not in str(result.error)
 
 
+def test_an_allowed_tool_that_no_agent_has_is_noted_but_not_refused() -> None:
+    case = Case("a", "Pay", metrics=[contains("Done")])
+    other = replace(case, id="b", agent=Agent("other", model=Scripted("Done"), tools=[refnd]))
+    report = rehearse(clerk("Done"), [case, other], allow_tools=["wave"])
+    assert report.passed
+    assert [note for note in report.notes if "allow_tools" in note] == [
+        "allow_tools names 'wave', but the agents offer ['refnd', 'refund']"
+    ]
+
+
+def test_an_allowed_tool_is_not_noted_where_code_could_bring_it() -> None:
+    case = Case("a", "Pay", metrics=[contains("Done")])
+    report = rehearse(lambda messages: "Done", [case], allow_tools=["wave"])
+    assert not [note for note in report.notes if "allow_tools" in note]
+
+
 @tool(name="refunds")
 def refunds_of_day(day: int) -> str:
     """The refunds of a day."""

@@ -37,7 +37,7 @@ def check_tool_names(
     approved: Collection[str] = (),
     metrics: Iterable[MetricLike] = (),
 ) -> list[str]:
-    """Refuse cases with names that no tool of their agents can have; notes on scopes in doubt.
+    """Refuse cases with names that no tool of their agents can have; notes on names in doubt.
 
     `allowed` are the tools that the run lets act, `approved` those that wait for an approval. The
     `metrics` of the run may be about tools of some of its agents only.
@@ -55,7 +55,10 @@ def check_tool_names(
         more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
         raise BadCase("\n".join([*lines[:_SHOWN], *more]))
     doubts = (problem for case in cases for problem in scope_problems(case, f"case {case.id!r}"))
-    return list(dict.fromkeys(f"{one.where}: {one.message}. {one.fix}" for one in doubts))
+    notes = [f"{one.where}: {one.message}. {one.fix}" for one in doubts]
+    if allowed:
+        notes += _allowed_in_vain(allowed, backend, cases)
+    return list(dict.fromkeys(notes))
 
 
 def _line(file: str, problem: Problem) -> str:
@@ -158,14 +161,7 @@ def _approvals(
     allowed: Collection[object],
 ) -> Iterator[Problem]:
     """Tools that would wait for an approval, but that no case's agent has: nothing would ever be asked."""
-    offered, is_all = dict[str, None](), True
-    for case, runs in _with_agents(backend, cases):
-        agent = getattr(runs, "sample", runs)
-        tools = agent.tools
-        if tools is None or brings_agents(case, (*case.allow_tools, *allowed), tools):
-            return
-        offered |= dict.fromkeys(tools)
-        is_all = is_all and has_no_others(case, agent, tools)
+    offered, is_all = _offered(backend, cases, allowed)
     for name in sorted(set(approved).difference(offered)):
         near = get_close_matches(name, offered, 1, _ALIKE)
         if near or is_all:
@@ -175,6 +171,34 @@ def _approvals(
                 f"tool_approval({name!r}) names no tool of the agents, so it would never ask",
                 f"{meant}They offer {sorted(offered)}.",
             )
+
+
+def _allowed_in_vain(
+    allowed: Collection[object], backend: Backend | None, cases: EvalSet
+) -> Iterator[str]:
+    """Notes on tools that the run lets act, but that no case's agent has.
+
+    They are not refused, because runs of several agents may share the option.
+    """
+    offered, is_all = _offered(backend, cases, allowed)
+    for name in allowed:
+        if is_all and isinstance(name, str) and name not in offered:
+            yield f"allow_tools names {name!r}, but the agents offer {sorted(offered)}"
+
+
+def _offered(
+    backend: Backend | None, cases: EvalSet, allowed: Collection[object]
+) -> tuple[dict[str, None], bool]:
+    """The tools of all cases' agents, and whether there can be no others."""
+    offered, is_all = dict[str, None](), True
+    for case, runs in _with_agents(backend, cases):
+        agent = getattr(runs, "sample", runs)
+        tools = agent.tools
+        if tools is None or brings_agents(case, (*case.allow_tools, *allowed), tools):
+            return {}, False
+        offered |= dict.fromkeys(tools)
+        is_all = is_all and has_no_others(case, agent, tools)
+    return offered, is_all
 
 
 def _with_agents(backend: Backend | None, cases: EvalSet) -> Iterator[tuple[Case, Backend]]:
