@@ -1,6 +1,7 @@
 """Bad usage and bad input exit with 3, say what is wrong, and show a traceback only to -v."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,25 @@ def test_what_is_not_there_is_named(author, greenroom, agent, said):
     assert result.exit_code == 3
     assert said in result.stderr
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("words", [["pipe.py"], ["shop.py", "pipe"], ["shop.py", "/dev/null"]])
+def test_what_is_no_regular_file_is_not_called_missing(author, greenroom, words):
+    author('hi = Case("hi", says="Hi", metrics=[contains("x")])')
+    os.mkfifo("pipe")
+    os.mkfifo("pipe.py")
+    result = greenroom("eval", "run", *words)
+    assert result.exit_code == 3
+    assert f"cannot read {words[-1]}: it is a pipe or a device" in result.stderr
+
+
+def test_a_link_whose_target_is_missing_is_not_suggested_for_itself(author, greenroom):
+    author("")
+    Path("there.py").symlink_to("gone.py")
+    result = greenroom("eval", "run", "there.py")
+    assert result.exit_code == 3
+    assert "there is no file 'there.py'" in result.stderr
+    assert "Did you mean" not in result.stderr
 
 
 def test_a_file_without_cases_is_told_so(author, greenroom):

@@ -96,7 +96,8 @@ def similar_file(missing: Path) -> str:
     from difflib import get_close_matches  # slow to load, and only a mistake needs it
 
     try:
-        there = [entry.name for entry in missing.parent.iterdir()]
+        # A link whose target is missing is there, but no help.
+        there = {entry.name for entry in missing.parent.iterdir()} - {missing.name}
     except OSError:
         return ""
     near = get_close_matches(missing.name, there, 1)

@@ -132,6 +132,8 @@ def load_module(where: str, kind: str = "path") -> ModuleType:
             path = files[0]
         if path.is_file():
             return _from_file(path.resolve())
+        if path.exists():
+            raise BadFile(f"cannot read {where}: it is a pipe or a device. Name a regular file.")
         if path.suffix == ".py" or "/" in where:
             raise NotFound(f"invalid {kind}: there is no file {where!r}.{similar_file(path)}")
         if str(Path.cwd()) not in sys.path:
