@@ -6,6 +6,8 @@ import functools
 from typing import Any
 
 import pytest
+from agents.tool import invoke_function_tool
+from agents.tool_context import ToolContext
 
 from agents import (
     Agent,
@@ -231,6 +233,112 @@ async def test_a_tool_made_by_hand_that_is_invoked_by_hand_meets_the_gate() -> N
     assert named.status == "passed", named.error
     assert await logged.on_invoke_tool(_context(), "{}") == "paid"
     assert ACTED == ["{}", "{}"]
+
+
+class Defining(FunctionTool):
+    """Has its body as a method, and no other."""
+
+    def __init__(self) -> None:
+        self.name, self.description, self.params_json_schema = "pay", "Pay.", {}
+
+    async def on_invoke_tool(self, ctx: Any, args: str) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return await by_hand(ctx, args)
+
+
+class Mixin:
+    """A body for tools."""
+
+    async def on_invoke_tool(self, ctx: Any, args: str) -> Any:
+        return await by_hand(ctx, args)
+
+
+class Mixed(Mixin, FunctionTool):  # pyright: ignore[reportIncompatibleVariableOverride]
+    """Has its body from elsewhere."""
+
+    def __init__(self) -> None:
+        Defining.__init__(self)  # pyright: ignore[reportArgumentType]
+
+
+class Shadowing(FunctionTool):
+    """Has a method, and a function that hides it."""
+
+    async def on_invoke_tool(self, ctx: Any, args: str) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
+        raise AssertionError("hidden")
+
+
+class Computing(FunctionTool):
+    """Finds its body whenever it is asked for it."""
+
+    on_invoke_tool: Any = property(lambda _: by_hand, lambda _, __: None)
+
+
+@dataclasses.dataclass
+class Defaulting(FunctionTool):
+    """Has its body as the default of a field."""
+
+    on_invoke_tool: Any = by_hand
+
+
+CLASSES: list[Any] = [Defining, Mixed, Shadowing, Computing, Defaulting]
+GIVEN = ("pay", "Pay.", {"type": "object", "properties": {}, "additionalProperties": False})
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+async def test_a_body_that_a_class_brings_meets_the_gate_when_it_is_invoked_by_hand(kind: Any):
+    if kind in (Defining, Mixed):
+        made = kind()
+    else:
+        made = kind(*GIVEN, *([] if kind is Defaulting else [by_hand]))
+
+    async def clerk(_: str) -> str:
+        return str(await made.on_invoke_tool(_context(), "{}"))
+
+    assert (await played(clerk)).status == "error"
+    assert ACTED == []
+    mocked = await played(clerk, mocks={"pay": "ok"}, metrics=[called("pay"), contains("ok")])
+    assert mocked.status == "passed", mocked.error
+    named = await played(clerk, allow_tools=["pay"], metrics=[called("pay"), contains("paid")])
+    assert named.status == "passed", named.error
+    assert await made.on_invoke_tool(_context(), "{}") == "paid"
+    assert ACTED == ["paid {}"] * 2
+
+
+@function_tool
+async def consult(ctx: ToolContext[Any]) -> str:
+    """Hand the own context on to another tool."""
+    try:
+        return str(await pay.on_invoke_tool(ctx, '{"amount": 5}'))
+    except Exception as error:
+        return f"swallowed {type(error).__name__}"
+
+
+@function_tool
+async def consult_below(ctx: ToolContext[Any]) -> str:
+    """The same, through the framework's own function."""
+    return str(
+        await invoke_function_tool(function_tool=pay, context=ctx, arguments='{"amount": 5}')
+    )
+
+
+@pytest.mark.parametrize("tool", [consult, consult_below], ids=lambda tool: tool.name)
+@pytest.mark.parametrize("handed", [True, False], ids=["handed over", "in a function"])
+async def test_a_named_tool_does_not_open_another_one_that_it_gives_its_context(
+    tool: FunctionTool, handed: bool
+) -> None:
+    agent = Agent("clerk", model=Script(ToolCall(tool.name, {}, "call-1"), "done"), tools=[tool])
+    await Runner.run(agent, "Hi")
+    assert ACTED == ["paid 5"]
+    ACTED.clear()
+    played_agent = agent if handed else running(agent)
+    assert (await played(played_agent, allow_tools=[tool.name])).status == "error"
+    mocked = await played(
+        played_agent, allow_tools=[tool.name], mocks={"pay": "ok"}, metrics=[called("pay")]
+    )
+    assert mocked.status == "passed", mocked.error
+    assert ACTED == []
+    named = await played(played_agent, allow_tools=[tool.name, "pay"], metrics=[called("pay")])
+    assert named.status == "passed", named.error
+    assert ACTED == ["paid 5"]
 
 
 @pytest.mark.parametrize("handed", [True, False], ids=["handed over", "in a function"])

@@ -65,7 +65,10 @@ _ORDER = (
 )
 # The functions inside the framework's own `as_tool`, which run an agent that is used as a tool.
 _DELEGATING = tuple(part for part in Agent.as_tool.__code__.co_consts if isinstance(part, CodeType))
-_passed: ContextVar[object] = ContextVar("greenroom_openai_agents_passed", default=None)
+_passed: ContextVar[tuple[object, str]] = ContextVar(
+    "greenroom_openai_agents_passed", default=(None, "")
+)
+"""The context of the call that the World allowed here, and the name of its tool."""
 _asking: ContextVar[Ask | None] = ContextVar("greenroom_openai_agents_asking", default=None)
 _checkers: "WeakKeyDictionary[Any, Check]" = WeakKeyDictionary()
 
@@ -240,7 +243,7 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
             with (
                 ContextSetting(RUN, None),
                 ContextSetting(LEVEL, None),
-                ContextSetting(_passed, ctx),
+                ContextSetting(_passed, (ctx, request.tool)),
             ):
                 return await body(ctx, input)
 
@@ -269,7 +272,7 @@ class Delegation(ToolGate):
             level.go_on(path)
 
         async def work() -> Any:
-            with ContextSetting(LEVEL, level), ContextSetting(_passed, ctx):
+            with ContextSetting(LEVEL, level):
                 try:
                     result = await body(ctx, input)
                 except Exception as error:
@@ -302,9 +305,13 @@ def is_delegation(tool: FunctionTool) -> bool:
     return any(code is own for own in _DELEGATING) and hasattr(tool, "_agent_instance")
 
 
-def is_passed(ctx: object) -> bool:
-    """Whether the World allowed the call of this context, and its body is running."""
-    return _passed.get() is ctx
+def is_passed(ctx: object, name: str) -> bool:
+    """Whether the World allowed this tool's call of this context, and its body is running.
+
+    A body may hand its own context on: to the tool that it wraps, which has its name, or to another one.
+    """
+    of, tool = _passed.get()
+    return of is ctx and tool == name
 
 
 def _body_of(tool: FunctionTool) -> Check:

@@ -7,8 +7,9 @@ Outside of rehearsals, they behave as usual.
 # pyright: reportPrivateUsage=false
 
 from collections.abc import Callable
+from dataclasses import Field
 from functools import cache, wraps
-from typing import Any, cast
+from typing import Any
 
 from agents.agent import AgentBase
 from agents.run_config import RunConfig
@@ -21,17 +22,19 @@ from agents import tool as tool_module
 from greenroom.backends.openai_agents.facts import model_name, unheld_part
 from greenroom.backends.openai_agents.gates import (
     GatedModel,
+    ToolGate,
     gated_tool,
     is_delegation,
     is_passed,
     origin_of,
 )
 from greenroom.backends.openai_agents.run import RUN, model_caller, tool_caller
-from greenroom.backends.seams import Call, wrap
+from greenroom.backends.seams import Call, follow_classes, wrap
 from greenroom.errors import ToolRefused
 from greenroom.world.call_context import model_host
 
 _INVOKE = "_invoke_function_tool_with_metadata"
+_NAME = "on_invoke_tool"
 _HELD = "_greenroom_held_invocation"
 
 
@@ -48,8 +51,7 @@ def install() -> None:
             (DefaultTraceProvider, "create_trace", _trace_seam),
         ]
     )
-    # An attribute of instances; the class has nothing of that name to wrap.
-    FunctionTool.on_invoke_tool = cast("Any", _HeldInvocation())
+    follow_classes(FunctionTool, _hold_invocation)
 
 
 def _tools_seam(real: Call) -> Call:
@@ -81,7 +83,7 @@ def _call_seam(real: Call) -> Call:
     """The innermost call of a function tool, wherever it was listed and whatever its class."""
 
     async def invoke(*, function_tool: FunctionTool, context: Any, arguments: str) -> Any:
-        if not is_passed(context):
+        if not is_passed(context, function_tool.name):
             caller = tool_caller(origin_of(function_tool), function_tool.name)
             if caller is not None:
                 function_tool = gated_tool(caller, function_tool)
@@ -102,7 +104,7 @@ def _invoker_seam(real: Call) -> Call:
 async def _invoked(tool: FunctionTool | None, run: Callable[[], Any], ctx: Any, input: str) -> Any:
     """The result of a tool that code invokes directly."""
     # For an agent that is used as a tool, its calls are asked about one by one.
-    if tool is None or is_passed(ctx) or is_delegation(tool):
+    if tool is None or is_passed(ctx, tool.name) or is_delegation(tool):
         return await run()
     caller = tool_caller(origin_of(tool), tool.name)
     if caller is None:
@@ -110,18 +112,33 @@ async def _invoked(tool: FunctionTool | None, run: Callable[[], Any], ctx: Any, 
     return await gated_tool(caller, tool).on_invoke_tool(ctx, input)
 
 
-class _HeldInvocation:
-    """`on_invoke_tool` of tools that the author constructed: their function, but behind the tool gate."""
+def _hold_invocation(kind: type) -> None:
+    """Hold what a class has as `on_invoke_tool`: itself, or from a mixin, which is never visited."""
+    owner = next((one for one in kind.__mro__ if _NAME in vars(one)), FunctionTool)
+    own: Any = vars(owner).get(_NAME)
+    is_elsewhere = owner is not kind and issubclass(owner, FunctionTool)
+    if not (is_elsewhere or isinstance(own, _HeldInvocation | Field)):
+        setattr(kind, _NAME, _HeldInvocation(own))
 
-    def __get__(self, tool: FunctionTool | None, _: object = None) -> Any:
+
+class _HeldInvocation:
+    """`on_invoke_tool` of tools that the author constructed: their function, but behind the tool gate.
+
+    A class of the author's may have its `own`: a method, a property, the default of a field.
+    """
+
+    def __init__(self, own: Any) -> None:
+        self._own = own
+
+    def __get__(self, tool: FunctionTool | None, kind: Any = None) -> Any:
         if tool is None:
-            return self
-        real: Any = vars(tool).get("on_invoke_tool")
+            return self if self._own is None else _bound(self._own, None, kind)
+        real = self._real(tool)
         if real is None or isinstance(real, _FailureHandlingFunctionToolInvoker):
             return real  # that has its own seam
         # The framework checks whether it is still the same object, and copies take it along.
         of, known, invoke = vars(tool).get(_HELD, (None, None, None))
-        if of == id(tool) and known is real:
+        if of == id(tool) and known == real:
             return invoke
 
         @wraps(real)
@@ -132,7 +149,23 @@ class _HeldInvocation:
         return invoke
 
     def __set__(self, tool: FunctionTool, value: Any) -> None:
-        vars(tool)["on_invoke_tool"] = value
+        if hasattr(self._own, "__set__"):
+            self._own.__set__(tool, value)
+        else:
+            vars(tool)[_NAME] = value
+
+    def _real(self, tool: FunctionTool) -> Any:
+        """What the tool would have if nothing were held."""
+        put: Any = vars(tool).get(_NAME)
+        is_put = put is not None and not hasattr(self._own, "__set__")
+        if is_put or self._own is None or isinstance(put, ToolGate):
+            return put
+        return _bound(self._own, tool, type(tool))
+
+
+def _bound(held: Any, tool: Any, kind: type) -> Any:
+    """What a class holds, as its object has it."""
+    return held.__get__(tool, kind) if hasattr(held, "__get__") else held
 
 
 def _trace_seam(real: Call) -> Call:
