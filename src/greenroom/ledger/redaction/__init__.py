@@ -6,6 +6,9 @@ counts as a secret, `given` holds the values this process was given, `replacemen
 `sieve` finds out quickly that there are none.
 """
 
+from typing import TYPE_CHECKING
+
+from greenroom.lazy import lazy
 from greenroom.ledger.redaction.given import (
     given_secrets,
     keep_fields,
@@ -24,7 +27,9 @@ from greenroom.ledger.redaction.replacement import (
     redactor,
     without_secrets,
 )
-from greenroom.ledger.redaction.sieve import Sieve
+
+if TYPE_CHECKING:
+    from greenroom.ledger.redaction.sieve import Sieve
 
 __all__ = [
     "MARK",
@@ -43,3 +48,6 @@ __all__ = [
     "redactor",
     "without_secrets",
 ]
+
+# Only what is stored goes through the sieve.
+__getattr__, __dir__ = lazy(__name__, {"sieve": "Sieve"})

@@ -39,8 +39,8 @@ def keep_headers(headers: Mapping[str, str]) -> None:
             continue
         shortest = SHORTEST_NAMED if announces(name) else SHORTEST
         # "Bearer x" is a secret as a whole and in what follows the scheme; so is each cookie.
-        for part in (value, *_HEADER_PARTS.split(value)):
-            if _HARMLESS_HEADERS.fullmatch(name) is None and len(part.strip()) >= shortest:
+        for part in (value, *re.split(_HEADER_PARTS, value)):
+            if re.fullmatch(_HARMLESS_HEADERS, name) is None and len(part.strip()) >= shortest:
                 keep_secret(name, part)
 
 
@@ -60,14 +60,14 @@ def keep_sent(headers: Iterable[tuple[str, str]], url: str = "") -> None:
         parts = urlsplit(url)
         _keep_few("url_password", parts.password or "")
         for name, value in parse_qsl(parts.query):
-            if _is_sent_as_secret(name, value) and not _SIGNATURE.search(name):
+            if _is_sent_as_secret(name, value) and not re.search(_SIGNATURE, name):
                 _keep_few(name, value)
 
 
 def _is_sent_as_secret(name: str, value: str) -> bool:
     if announces(name):
         return True
-    return _KEY_OF_SOMETHING.fullmatch(name) is not None and DENSE.fullmatch(value) is not None
+    return bool(re.fullmatch(_KEY_OF_SOMETHING, name) and re.fullmatch(DENSE, value))
 
 
 def _sent_parts(name: str, value: str) -> Iterator[str]:
@@ -78,7 +78,7 @@ def _sent_parts(name: str, value: str) -> Iterator[str]:
     scheme, _, rest = value.strip().partition(" ")
     if not rest or not name.lower().endswith(("authorization", "auth")):
         yield value
-    elif _SIGNED.fullmatch(scheme) is None:
+    elif re.fullmatch(_SIGNED, scheme) is None:
         yield rest
         if scheme.lower() == "basic":
             with suppress(ValueError):
@@ -140,16 +140,14 @@ def _look_into(thing: object, deep: int) -> None:
             _look_into(value, deep - 1)
 
 
-_HARMLESS_HEADERS = re.compile(
+_HARMLESS_HEADERS = (
     r"(?i)accept.*|content-.*|user-agent|host|connection|cache-control|pragma|origin|referer|te|date"
     r"|expect|range|via|upgrade|.*-version|x-request-id|x-correlation-id|traceparent|tracestate"
 )
-_HEADER_PARTS = re.compile(r"[\s;]+(?:[^\s=;]*=)?")
+_HEADER_PARTS = r"[\s;]+(?:[^\s=;]*=)?"
 
 _MANY = 100
 _kept_of: Counter[str] = Counter()
-_KEY_OF_SOMETHING = re.compile(
-    r"(?i)(?!.*(?:idempot|cache|websocket|partition|routing|surrogate|public|sort))(?:.*[-_.])?(?:key|auth)"
-)
-_SIGNED = re.compile(r"(?i)digest|oauth|hawk|signature|negotiate|ntlm|aws4.*")
-_SIGNATURE = re.compile(r"(?i)sig(?:nature)?$")
+_KEY_OF_SOMETHING = r"(?i)(?!.*(?:idempot|cache|websocket|partition|routing|surrogate|public|sort))(?:.*[-_.])?(?:key|auth)"
+_SIGNED = r"(?i)digest|oauth|hawk|signature|negotiate|ntlm|aws4.*"
+_SIGNATURE = r"(?i)sig(?:nature)?$"

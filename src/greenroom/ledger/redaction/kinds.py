@@ -21,10 +21,9 @@ SHORTEST = 8
 SHORTEST_NAMED = 4
 """The shortest value of a variable that the user named."""
 
-_TELLING = re.compile(
-    r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASSCODE|CREDENTIALS?|CONN(?:ECTION)?_?STR(?:ING)?)$"
-    r"|_(?:PASS|PWD|PAT|DSN|CREDS|COOKIE|JWT|SAS|AUTH|WEBHOOK(?:_URL)?)$|^(?:PAT|DSN|JWT)$",
-    re.I,
+_TELLING = (
+    r"(?i)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASSCODE|CREDENTIALS?|CONN(?:ECTION)?_?STR(?:ING)?)$"
+    r"|_(?:PASS|PWD|PAT|DSN|CREDS|COOKIE|JWT|SAS|AUTH|WEBHOOK(?:_URL)?)$|^(?:PAT|DSN|JWT)$"
 )
 _URL_PASSWORD = re.compile(r"://[^\s/:@]*:([^\s/]+)@")
 _LONG_LINE = 16
@@ -46,7 +45,7 @@ class Kind(Struct, frozen=True, omit_defaults=True):
 @lru_cache(maxsize=4096)
 def telling(name: str) -> bool:
     """Whether an environment variable has a name like one that holds a secret."""
-    return _TELLING.search(name) is not None
+    return re.search(_TELLING, name) is not None
 
 
 @cache
@@ -65,13 +64,13 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 @lru_cache(maxsize=4096)
 def is_secret_field(name: str) -> bool:
     """Whether the value under this name is a secret."""
-    return SECRET_FIELD.fullmatch(_CAMEL.sub("~", name.rpartition(".")[2])) is not None
+    return re.fullmatch(SECRET_FIELD, _CAMEL.sub("~", name.rpartition(".")[2])) is not None
 
 
 @lru_cache(maxsize=4096)
 def may_be_secret_field(name: str) -> bool:
     """Whether the value under this name is a secret if it looks like one."""
-    return PERHAPS_SECRET_FIELD.fullmatch(_CAMEL.sub("~", name.rpartition(".")[2])) is not None
+    return re.fullmatch(PERHAPS_SECRET_FIELD, _CAMEL.sub("~", name.rpartition(".")[2])) is not None
 
 
 def announces(name: str) -> bool:

@@ -2,9 +2,9 @@
 
 These are matched against untrusted text: none of them may look far ahead in vain, and what they
 repeat is bounded, so that a look takes time in proportion to the text.
-"""
 
-import re
+They are texts here, and compiled where they are first used: that takes longer than to load this whole room.
+"""
 
 Look = tuple[str, str, str]
 """The name of a kind, hint words (a text with the secret has at least one), and its pattern."""
@@ -220,16 +220,16 @@ _NAMES = "|".join(
     )
 )
 
-SECRET_FIELD = re.compile(
+SECRET_FIELD = (
     rf"(?i).*(?:password|passwd|passphrase|passcode)|(?:.*[_~-])?(?:{_NAMES}"
     r"|authorization|secret|(?:set-)?cookies?2?)|.*[_-](?:pwd|pass|pat|dsn)|pwd|dsn"
 )
 """Names of fields whose text is a secret, whatever it looks like."""
 
-PERHAPS_SECRET_FIELD = re.compile(r"(?i)(?:.*[_~-])?(?:token|jwt|sig|signature|credentials?|creds)")
+PERHAPS_SECRET_FIELD = r"(?i)(?:.*[_~-])?(?:token|jwt|sig|signature|credentials?|creds)"
 """Names of fields whose text is a secret if it looks like one: a model's words are tokens too."""
 
-DENSE = re.compile(r"(?=\S*[0-9])\S{8,}|\S{20,}")
+DENSE = r"(?=\S*[0-9])\S{8,}|\S{20,}"
 """What looks like a secret under such a name."""
 
 _WHOLE = (
@@ -238,7 +238,7 @@ _WHOLE = (
     *("sig", "signature", "[_-]pass", "[_-]pat", "_KEY"),
 )
 
-TELLING_WORD = re.compile(
+TELLING_WORD = (
     r"[aAbBcCdDjJkKpPsStT](?i:assw(?:or)?d|assphrase|asscode|ass|wd|at|sn|wt|reds|redentials?|ey|oken"
     r"|ecret|ignature|ig|tring|uthorization|earer|ookies?2?)"
     rf"(?:{_behind(*_WHOLE)}|{_ends('key', *_KEYS, 'subscription', 'private')}"

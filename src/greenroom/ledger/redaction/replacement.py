@@ -200,7 +200,7 @@ class _Pass:
         if name in _NAMED_BY_AUTHORS and isinstance(value, Mapping):
             return self._mapping(cast("Mapping[Any, Any]", value), True)
         if is_secret_field(name) or (
-            isinstance(value, str) and may_be_secret_field(name) and DENSE.fullmatch(value)
+            isinstance(value, str) and may_be_secret_field(name) and re.fullmatch(DENSE, value)
         ):
             return self._secret(f"{MARK}{_LAST_WORD.findall(name)[-1]}]", value)
         return self.value(value)

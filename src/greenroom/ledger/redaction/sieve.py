@@ -32,10 +32,9 @@ _PARTS_OF_NAMES = (
     *("cookie", "key", "connection", "shared", "_pass", "-pass", "pwd", "_pat", "-pat"),
     *("dsn", "cred", "jwt", "sig"),
 )
+_TELLING_WORD = re.compile(TELLING_WORD)
 # A name announces nothing unless a value may follow, or the text ends: then it may name a field.
-_ANNOUNCED = re.compile(
-    rf"(?:{TELLING_WORD.pattern})(?:\\[nrt]|[\s\\'])*(?:[:=\"]|\Z)|bearer", re.I
-)
+_ANNOUNCED = re.compile(rf"(?:{TELLING_WORD})(?:\\[nrt]|[\s\\'])*(?:[:=\"]|\Z)|bearer", re.I)
 _OWN_SIGNATURE = re.compile(rb'"signature":"(?=\([^"\\\n]* )')
 """A tool's signature, as each ledger has it. A value with a space looks like no secret of that name."""
 _FEW_LETTERS = 4
@@ -129,7 +128,7 @@ class Sieve:
         # Where case does not count, both of these are an i.
         folded = words.replace("İ", "i").replace("ı", "i").casefold()
         if any(part in folded for part in _PARTS_OF_NAMES):
-            names = {word: [_ANNOUNCED] for word in set(TELLING_WORD.findall(words))}
+            names = {word: [_ANNOUNCED] for word in set(_TELLING_WORD.findall(words))}
         return looks, names
 
 
