@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from greenroom.ledger.safe_text import harmless
 from greenroom.reports.words import as_called, duration, percent, shortened
 from greenroom.results.gate import below
-from greenroom.results.text import dollars, dollars_apart
+from greenroom.results.words import dollars, dollars_apart
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from greenroom.results import CaseResult
 from greenroom.results.blame import Blame
 from greenroom.results.breakage import Problem
 from greenroom.results.report import Report, Summary
-from greenroom.results.text import number_of
 from greenroom.results.trial_verdict import UNSEEN, concluded
+from greenroom.results.words import number_of
 
 
 def played(*prices: float | None) -> CaseResult:

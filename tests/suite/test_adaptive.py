@@ -13,7 +13,8 @@ from greenroom.errors import BadInput
 from greenroom.results import CaseResult, Status
 from greenroom.results.result import Problem
 from greenroom.results.trial_verdict import skipped
-from greenroom.suite.adaptive import MAX_TRIALS, Adaptive, spending
+from greenroom.suite.adaptive import Adaptive, spending
+from greenroom.suite.options import MAX_TRIALS
 from greenroom.suite.trial import Trial
 
 Ends = Callable[[Trial], Status]

@@ -10,7 +10,7 @@ from greenroom.cases import Expect, Unmeasured
 from greenroom.errors import BadInput
 from greenroom.metrics import contains, judge, tool_trajectory_avg_score
 from greenroom.results import compare
-from greenroom.results.text import outcome_text
+from greenroom.results.words import outcome_text
 from greenroom.store import Store
 from greenroom.suite.recorded.rescores import rescore
 from greenroom.world.answers import AnswerCache

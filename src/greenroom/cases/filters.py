@@ -1,11 +1,11 @@
 """Which cases a pattern matches: the one matcher behind every `filter`."""
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from greenroom.cases.case import Case
 from greenroom.errors import BadInput, NotFound
+from greenroom.ledger.choices import alike
 
 _NOT = "!"
 _NAMED = ("id", "name", "tag")
@@ -83,7 +83,7 @@ def _bare(pattern: str) -> str:
 def near_words(asked: Iterable[str], known: Iterable[str]) -> list[str]:
     """The names in `known` that may be meant, nearest first."""
     words = list(dict.fromkeys(known))
-    return list(dict.fromkeys(w for a in asked for w in get_close_matches(a, words, n=3)))
+    return list(dict.fromkeys(w for a in asked for w in alike(a, words, 3)))
 
 
 def _some(words: Sequence[str]) -> str:

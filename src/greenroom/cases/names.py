@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from greenroom.cases.problems import at, shown, wrong
 from greenroom.errors import BadFile
+from greenroom.ledger.choices import alike
 from greenroom.ledger.plain import Json, is_object
 
 _NEAR = 0.75
@@ -123,9 +124,7 @@ def unknown_field(
 
 def near_name(field: str, known: Iterable[str]) -> str:
     """The known name that this field misspells; None if it resembles none."""
-    from difflib import get_close_matches  # slow to load, and only a mistake needs it
-
-    near = get_close_matches(field, list(known), 1, _NEAR)
+    near = alike(field, known, 1, _NEAR)
     return near[0] if near else ""
 
 

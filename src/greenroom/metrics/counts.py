@@ -1,7 +1,6 @@
 """How often did something happen, and is that often enough?"""
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import ClassVar, cast, get_args
 
 from msgspec import Struct
@@ -9,6 +8,7 @@ from msgspec import Struct
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Score
 from greenroom.errors import BadMetric
+from greenroom.ledger.choices import alike
 from greenroom.ledger.events import (
     AgentSaid,
     Answered,
@@ -242,7 +242,7 @@ def _kinds(kind: object) -> tuple[str, Kinds]:
     known = {**_BY_KIND, **_ALIASES}
     if isinstance(kind, str) and kind in known:
         return kind, known[kind]
-    near = get_close_matches(str(cast(object, kind)), known, n=3)
+    near = alike(str(cast(object, kind)), known, 3)
     rest = sorted(name for name in known if name not in near)
     raise BadMetric(
         f"event_count: there are no events {kind!r}; use one of: {', '.join([*near, *rest])}."

@@ -43,7 +43,6 @@ import re
 from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
 from contextvars import ContextVar
-from difflib import get_close_matches
 from functools import lru_cache, partial
 from types import NoneType, UnionType
 from typing import Any, Protocol, Union, get_args, get_origin, get_type_hints
@@ -55,6 +54,7 @@ from greenroom.cases.copies import own_copy
 from greenroom.cases.scores import Outcome
 from greenroom.errors import BadMetric
 from greenroom.ledger import questions
+from greenroom.ledger.choices import alike
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.memory import memory_use
 from greenroom.ledger.plain import plain
@@ -303,6 +303,6 @@ def _allows_none(hint: object) -> bool:
 
 
 def _nearest(name: str) -> str:
-    near = get_close_matches(name, KNOWN, n=3, cutoff=0.6)
+    near = alike(name, KNOWN, 3)
     rest = sorted(known for known in KNOWN if known not in near)
     return ", ".join([*near, *rest])

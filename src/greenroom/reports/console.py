@@ -29,18 +29,7 @@ from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import FAULT, Report
 from greenroom.results.result import CaseResult
-from greenroom.results.text import (
-    counted,
-    dollars,
-    how_many,
-    listed,
-    mark,
-    node_spending,
-    number_of,
-    repeats,
-    run_again,
-    spending,
-)
+from greenroom.results.text import how_many, mark, node_spending, repeats, run_again, spending
 from greenroom.results.trials import (
     Trials,
     alike,
@@ -51,6 +40,7 @@ from greenroom.results.trials import (
     varied,
     varied_calls,
 )
+from greenroom.results.words import counted, dollars, listed, number_of
 
 Detail = Literal["little", "usual", "all"]
 

@@ -23,8 +23,9 @@ from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
-from greenroom.results.text import mark, outcome_text, reasons, spending
+from greenroom.results.text import mark, reasons, spending
 from greenroom.results.totals import by_case
+from greenroom.results.words import outcome_text
 
 _LONGEST_ATTRIBUTE = 500
 _LONGEST_TEXT = 20_000

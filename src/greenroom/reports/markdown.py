@@ -22,17 +22,10 @@ from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import MetricSummary, Report, Summary
 from greenroom.results.result import CaseResult
 from greenroom.results.stored_results import cases_in
-from greenroom.results.text import (
-    dollars,
-    how_many,
-    node_spending,
-    number_of,
-    reasons,
-    repeats,
-    spending,
-)
+from greenroom.results.text import how_many, node_spending, reasons, repeats, spending
 from greenroom.results.totals import by_case
 from greenroom.results.trials import has_repeats, parting, passes, status_of, varied
+from greenroom.results.words import dollars, number_of
 
 LIMIT = 65_536
 """The longest comment that GitHub accepts, in bytes, which are never fewer than characters."""

@@ -11,7 +11,8 @@ from greenroom.results.comparisons.families import families, family
 from greenroom.results.redaction import redacted
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
-from greenroom.results.text import counted, dollars, reasons
+from greenroom.results.text import reasons
+from greenroom.results.words import counted, dollars
 
 _MOST_ROWS = 200
 _LONGEST = 300

@@ -21,8 +21,8 @@ from greenroom.results.endings import EVALUATED
 from greenroom.results.report import MetricSummary, Report
 from greenroom.results.result import CaseResult
 from greenroom.results.statistics.intervals import Interval, of_trials
-from greenroom.results.text import outcome_text
 from greenroom.results.trials import Trials, passes, status_of, varied
+from greenroom.results.words import outcome_text
 
 STYLES = {
     "passed": "green",

@@ -11,7 +11,7 @@ from greenroom.reports.table import STYLES, rated
 from greenroom.reports.terminal import styled
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
-from greenroom.results.text import dollars
+from greenroom.results.words import dollars
 
 
 def variants_table(reports: Mapping[str, Report]) -> Table:

@@ -9,7 +9,7 @@ from greenroom.ledger.questions import Spending
 from greenroom.ledger.redaction import without_secrets
 from greenroom.ledger.safe_text import harmless
 from greenroom.results.statistics.intervals import Interval, percent
-from greenroom.results.text import dollars
+from greenroom.results.words import dollars
 
 
 def printable(text: str) -> str:

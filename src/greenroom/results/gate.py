@@ -11,7 +11,7 @@ from greenroom.errors import BadInput
 from greenroom.results.comparisons.comparison import THRESHOLD, Comparison, Metrics, Missed, compare
 from greenroom.results.report import Report
 from greenroom.results.statistics.intervals import percent
-from greenroom.results.text import dollars, dollars_apart, listed, number_of
+from greenroom.results.words import dollars, dollars_apart, listed, number_of
 
 FailOn = Literal["regression", "unclear", "removed", "skipped"]
 

@@ -1,10 +1,10 @@
 """A report as plain text: what `print(report)` shows."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Literal, NamedTuple
 
-from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
+from greenroom.cases.scores import Outcome
 from greenroom.ledger import questions
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.redaction import without_secrets
@@ -12,13 +12,12 @@ from greenroom.ledger.safe_text import harmless, on_one_line
 from greenroom.ledger.simulated import SIMULATED
 from greenroom.results.breakdown import summary_of
 from greenroom.results.facts import Facts, OutcomeFacts
-from greenroom.results.report import Report, Summary
+from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.results.statistics.intervals import percent
 from greenroom.results.stored_results import ReadResults
 from greenroom.results.trials import Trials, alike, passes, status_of, varied
-
-_NAMED = 10
+from greenroom.results.words import counted, listed, number_of, outcome_text
 
 
 def plain_text(report: Report) -> str:
@@ -53,17 +52,6 @@ def _case(trials: Trials) -> tuple[str, str, str, list[str]]:
     return status_of(trials), on_one_line(result.case_id), words, why
 
 
-def outcome_text(outcome: Outcome) -> str:
-    """An outcome in one word."""
-    match outcome:
-        case Score():
-            return f"{outcome.value:.2f}"
-        case NotApplicable():
-            return "n/a"
-        case Unmeasured():
-            return "unmeasured"
-
-
 def reasons(result: Facts) -> list[str]:
     """Why a case did not pass, a line at a time; nothing for one that did."""
     if result.passed:
@@ -90,39 +78,6 @@ def fell_short(found: Outcome | OutcomeFacts) -> str:
 def mark(result: Facts, metric: str) -> str:
     """A remark, after the reason, that a hook replaced the outcome; empty if none did."""
     return f" (replaced {result.replaced[metric]})" if metric in result.replaced else ""
-
-
-def number_of(count: int, noun: str) -> str:
-    """A count with its noun: `1 case`, `2 cases`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def listed(names: Sequence[str]) -> str:
-    """The names on one line; if there are many, the first ones and how many more."""
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
-
-
-def dollars(cost: float) -> str:
-    """An amount of money with the digits that matter: $12.34, $0.0042; a cost above 0 is never shown as $0."""
-    if cost >= 1 or cost == 0:
-        return f"${cost:,.2f}"
-    return f"${cost:.4f}" if cost >= 0.0001 else "under $0.0001"
-
-
-def dollars_apart(one: float, other: float) -> tuple[str, str]:
-    """Two amounts of money, with as many digits as tell them apart."""
-    found = dollars(one), dollars(other)
-    if one == other or found[0] != found[1]:
-        return found
-    digits = next((d for d in range(4, 12) if f"{one:.{d}f}" != f"{other:.{d}f}"), 12)
-    return f"${one:.{digits}f}", f"${other:.{digits}f}"
-
-
-def counted(summary: Summary) -> str:
-    """The counts in words; those that are zero are left out, except for passed."""
-    counts = summary.by_status.items()
-    return ", ".join(f"{n} {status}" for status, n in counts if n or status == "passed")
 
 
 def how_many(report: Report) -> str:

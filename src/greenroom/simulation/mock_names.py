@@ -9,7 +9,6 @@ when the trial is over.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 
 from greenroom.agents.flow import Flow, Step
 from greenroom.agents.tools import Tool
@@ -20,6 +19,7 @@ from greenroom.cases.mocks import Fault, Live, Simulated
 from greenroom.cases.problems import Problem, at
 from greenroom.cases.users import UserAgents
 from greenroom.errors import BadCase
+from greenroom.ledger.choices import alike
 from greenroom.ledger.events import ModelCalled, ToolBlocked, ToolCalled, YieldOpened
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import JSON_TYPES
@@ -158,7 +158,7 @@ def _bodies(case: Case, allowed: Collection[object]) -> Iterator[str]:
 
 def _is_misspelt(name: str, known: Iterable[str], mocks: Collection[str]) -> bool:
     bare = [tool for tool in known if tool not in mocks]
-    return bool(get_close_matches(name, bare, 1, _ALIKE))
+    return bool(alike(name, bare, 1, _ALIKE))
 
 
 def _seen(ledger: Ledger) -> Iterator[str]:
@@ -175,7 +175,7 @@ def _unknown(
     case: Case, place: str, name: str, given: str, where: str, tools: Iterable[str]
 ) -> Problem:
     listed = sorted(tools)
-    near = get_close_matches(name, listed, 1, _ALIKE)
+    near = alike(name, listed, 1, _ALIKE)
     meant = f"Did you mean {near[0]!r}? " if near else ""
     return Problem(
         place,

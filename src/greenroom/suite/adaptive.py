@@ -16,11 +16,10 @@ from greenroom.results.result import CaseResult
 from greenroom.results.statistics.exact import ALPHA
 from greenroom.results.statistics.intervals import Interval, percent
 from greenroom.results.statistics.sequential import Sequential
-from greenroom.results.text import number_of
+from greenroom.results.words import number_of
+from greenroom.suite.options import MAX_TRIALS
 from greenroom.suite.trial import Trial
 
-MAX_TRIALS = 20
-"""The most trials of one case."""
 PATIENCE = 3
 """After this many broken trials in a row, a case is left out of the verdict."""
 

@@ -9,8 +9,8 @@ from greenroom.ledger.simulated import SIMULATED
 from greenroom.metrics.scores import LEFT_OUT
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
-from greenroom.results.text import listed, number_of
 from greenroom.results.trial_verdict import REPLAYED, UNSEEN
+from greenroom.results.words import listed, number_of
 from greenroom.world.rates import Rates
 
 _SCRIPT = "scripted"

@@ -10,7 +10,7 @@ from greenroom.agents.costs.money import total
 from greenroom.agents.costs.tables import aligned
 from greenroom.cases.case import Case
 from greenroom.results.report import Report
-from greenroom.results.text import number_of
+from greenroom.results.words import number_of
 from greenroom.suite.needs import ROLES, Earlier, Need, Role, needs_of
 from greenroom.suite.options import Options
 from greenroom.suite.plan import Cases, Prepared, assemble

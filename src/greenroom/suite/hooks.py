@@ -22,8 +22,8 @@ from greenroom.metrics.definition import as_outcome, falls_short
 from greenroom.metrics.scores import left_out
 from greenroom.results.report import FAULT, Report
 from greenroom.results.result import CaseResult
-from greenroom.results.text import outcome_text
 from greenroom.results.trial_verdict import can_be_rejudged, rejudged
+from greenroom.results.words import outcome_text
 from greenroom.simulation.fence import FencedScope, LastingOpening, RunScope, put_up
 from greenroom.simulation.hangs.limits import call_in_time
 from greenroom.store.runs import Plan

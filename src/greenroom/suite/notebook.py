@@ -10,7 +10,7 @@ from typing import Any
 
 from greenroom.results.report import Summary
 from greenroom.results.result import CaseResult
-from greenroom.results.text import counted
+from greenroom.results.words import counted
 from greenroom.store.runs import Plan
 from greenroom.suite.options import Options
 

@@ -19,7 +19,6 @@ from greenroom.simulation.outside_trials import check_apart, outside_trials
 from greenroom.simulation.trial_context import check_fence, check_opaque, make_sample
 from greenroom.store.configuration import place_of, withheld
 from greenroom.store.runs import Plan
-from greenroom.suite.adaptive import MAX_TRIALS, Adaptive
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.checks.tool_names import check_tool_names
 from greenroom.suite.checks.unmeasured_expectations import unheeded
@@ -28,15 +27,16 @@ from greenroom.suite.inputs.criteria import as_config, check_metrics, equipped, 
 from greenroom.suite.inputs.references import load_agent
 from greenroom.suite.inputs.sources import as_evalset
 from greenroom.suite.measurement import Measurement, reset_breakers
-from greenroom.suite.options import Options, Values, complete
+from greenroom.suite.options import MAX_TRIALS, Options, Values, complete
 from greenroom.suite.run import ActiveRun
 from greenroom.suite.storage.identity import identity_of, plan_of
 from greenroom.suite.storage.recorder import open_recorder
-from greenroom.suite.suspects import Suspects, baseline_of, suspects_for
 from greenroom.suite.trial import Settings
 from greenroom.suite.watch import fence_gaps
 
 if TYPE_CHECKING:
+    from greenroom.suite.adaptive import Adaptive
+    from greenroom.suite.suspects import Suspects
     from greenroom.suite.workers.workplace import Workplace
 
 Cases = EvalSet | Case | Iterable[Case | EvalSet] | str | Path
@@ -52,8 +52,8 @@ class Prepared(Struct, frozen=True, kw_only=True):
     plan: Plan
     notes: list[str]
     executor: Executor
-    adaptive: Adaptive | None
-    suspects: Suspects | None
+    adaptive: "Adaptive | None"
+    suspects: "Suspects | None"
 
 
 async def prepare(agent: object, cases: Cases, options: Options) -> ActiveRun:
@@ -101,8 +101,15 @@ async def _assembled(agent: object, cases: Cases, options: Options) -> Prepared:
             evalset = replace(evalset, trials=MAX_TRIALS if trials == "auto" else trials)
         check_metrics(given["metrics"], evalset)
         settings = Settings.of(given, Measurement.of(given, evalset))
-        baseline = baseline_of(evalset, given)
-        suspects = suspects_for(baseline, evalset, given)
+        baseline = suspects = None
+        if given["baseline"] is not None:
+            from greenroom.suite.suspects import (  # loaded where it is used
+                baseline_of,
+                suspects_for,
+            )
+
+            baseline = baseline_of(evalset, given)
+            suspects = suspects_for(baseline, evalset, given)
     reset_breakers(settings.measuring.metrics)
     for case in evalset:
         reset_breakers(case.metrics)
@@ -110,7 +117,11 @@ async def _assembled(agent: object, cases: Cases, options: Options) -> Prepared:
     backend = await load_backend(agent, settings.allow_opaque, settings.model)
     executor = _executor(agent, cases, found, evalset, backend, settings, given)
     notes = [*_fence_notes(executor, given), *_doubts(backend, evalset, settings, given)]
-    adaptive = Adaptive(evalset.cases, given["min_pass_rate"]) if trials == "auto" else None
+    adaptive = None
+    if trials == "auto":
+        from greenroom.suite.adaptive import Adaptive  # loaded where it is used
+
+        adaptive = Adaptive(evalset.cases, given["min_pass_rate"])
     return Prepared(
         options=given,
         evalset=evalset,

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import replace
 from functools import partial
 from time import perf_counter, time
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -19,18 +20,20 @@ from greenroom.results.trial_verdict import broken, skipped
 from greenroom.simulation.fence import strays
 from greenroom.simulation.hangs.watchdog import cut_all
 from greenroom.simulation.outside_trials import outside_trials
-from greenroom.suite.adaptive import Adaptive
 from greenroom.suite.budget import cost_so_far
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.collected import CollectedResults, ResultQueue
 from greenroom.suite.executor import Executor
 from greenroom.suite.hooks import Hooks
 from greenroom.suite.storage.recorder import Recorder
-from greenroom.suite.suspects import Suspects
 from greenroom.suite.trial import Settings, Trial, TrialState
 from greenroom.suite.watch import closed, refusals_since, watched
 from greenroom.world.pacer import keep_rates
 from greenroom.world.threads import Expired
+
+if TYPE_CHECKING:
+    from greenroom.suite.adaptive import Adaptive
+    from greenroom.suite.suspects import Suspects
 
 _MOST_KEPT = 10_000
 """Results of a run with more trials stay in its store, if it has one: each takes about 2 kB."""
@@ -46,9 +49,9 @@ class ActiveRun(Struct):
     cancel: Cancel
     executor: Executor
     notes: list[str] = field(default_factory=list[str])
-    adaptive: Adaptive | None = None
+    adaptive: "Adaptive | None" = None
     """Decides which trials are worth their price; without it, all are due."""
-    suspects: Suspects | None = None
+    suspects: "Suspects | None" = None
     """Decides which cases run again because they passed in a baseline; without it, none does."""
     shard: str = ""
     """Which part of the cases is run here, such as `2/4`; empty for all of them."""
@@ -219,7 +222,7 @@ class ActiveRun(Struct):
         suspects.begin([result for place, result in in_order if not suspects.is_again(place)])
         return suspects.due()
 
-    async def _run_rounds(self, rounds: Adaptive | Suspects) -> None:
+    async def _run_rounds(self, rounds: "Adaptive | Suspects") -> None:
         """Round after round, until nothing is due."""
         while not self._stop_reason and (due := rounds.due()):
             fresh = [trial for trial in due if not self.recorder.is_done(trial)]

@@ -73,11 +73,9 @@ class Suspects:
         return Trial(position, case, self._trials + number)
 
 
-def baseline_of(evalset: EvalSet, options: Values) -> Report | None:
+def baseline_of(evalset: EvalSet, options: Values) -> Report:
     """The report that a run is compared with; one of other cases is refused."""
     given = options["baseline"]
-    if given is None:
-        return None
     baseline = given if isinstance(given, Report) else Report.pooled(given)
     hand = redactor()
     then = set(clean_ids(baseline.by_case(), hand).values())
@@ -90,11 +88,11 @@ def baseline_of(evalset: EvalSet, options: Values) -> Report | None:
     return baseline
 
 
-def suspects_for(baseline: Report | None, evalset: EvalSet, options: Values) -> Suspects | None:
+def suspects_for(baseline: Report, evalset: EvalSet, options: Values) -> Suspects | None:
     """The suspects against the baseline, if any case may run again."""
     most = MOST if options["confirm"] is None else options["confirm"]
     # A run that stops at the first failure never runs cases again, and a replay would end the same way again.
     is_once = options["fail_fast"] or options["replay"] is not None
-    if baseline is None or is_once or not most:
+    if is_once or not most:
         return None
     return Suspects(baseline, evalset, most, adaptive=options["trials"] == "auto")

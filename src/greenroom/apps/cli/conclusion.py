@@ -9,15 +9,15 @@ from greenroom.apps.cli import report_output
 from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Stopped, put_out_json
 from greenroom.apps.cli.request import Chosen, Order
 from greenroom.cases import EvalSet
-from greenroom.cases.files.documents import TABLES
 from greenroom.cases.files.save import evalset_text
+from greenroom.cases.suffixes import TABLES
 from greenroom.errors import BadFile, BadInput, StoreFailed
 from greenroom.ledger.plain import Json
 from greenroom.reports.terminal import Terminal
 from greenroom.reports.variants import variants_table
 from greenroom.results import Report, failed_cases
 from greenroom.results.gate import Decision, Missed
-from greenroom.results.text import number_of
+from greenroom.results.words import number_of
 from greenroom.suite.adaptive import spending
 
 Reports = Mapping[str, Report]

@@ -31,9 +31,10 @@ from greenroom.cases import from_template as new_case
 from greenroom.cases.files import read_evalset, write_evalset
 from greenroom.cases.files.additions import add_cases
 from greenroom.cases.files.changes import changing
-from greenroom.cases.files.documents import SUFFIXES, stem_of
+from greenroom.cases.files.documents import stem_of
 from greenroom.cases.files.save import save_text
 from greenroom.cases.names import id_trouble
+from greenroom.cases.suffixes import SUFFIXES
 from greenroom.errors import BadCase, BadFile, BadInput
 from greenroom.ledger import Ledger, call
 from greenroom.ledger.messages import ToolCall
@@ -41,7 +42,7 @@ from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.questions import started
 from greenroom.ledger.safe_text import harmless
 from greenroom.reports.words import printable, shortened
-from greenroom.results.text import number_of
+from greenroom.results.words import number_of
 from greenroom.store.runs import Key
 from greenroom.suite.inputs.sources import gather
 

@@ -34,12 +34,12 @@ from greenroom.reports.terminal import Terminal, styled
 from greenroom.results import Report
 from greenroom.results.comparisons.comparison import FEWEST_IN_TAG
 from greenroom.results.shards import part_note
-from greenroom.results.text import number_of
+from greenroom.results.words import number_of
 from greenroom.store import Run
 from greenroom.store.web_address import served_at
-from greenroom.suite.adaptive import MAX_TRIALS
 from greenroom.suite.budget import Budget
 from greenroom.suite.mock_suggestions import mocks_block, suggested_mock
+from greenroom.suite.options import MAX_TRIALS
 
 
 def run(order: Order) -> int:

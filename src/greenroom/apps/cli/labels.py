@@ -23,7 +23,7 @@ from greenroom.results.labels import (
 )
 from greenroom.results.statistics.calibration import Calibration, judged_tallies
 from greenroom.results.statistics.intervals import Interval, of_cases
-from greenroom.results.text import number_of
+from greenroom.results.words import number_of
 from greenroom.store import Store
 from greenroom.suite.recorded.judges import run_judges, trial_judges
 

@@ -18,7 +18,7 @@ from greenroom.apps.cli.report_output import read_report
 from greenroom.apps.cli.request import Order, chosen
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.terminal import Terminal
-from greenroom.results.text import number_of
+from greenroom.results.words import number_of
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.evaluation import on_own_loop
 from greenroom.suite.mutation.mutation_results import MutationEstimate, MutationScore

@@ -25,7 +25,7 @@ from rich.progress import (
 from greenroom.apps.cli.streams import write_first
 from greenroom.reports.terminal import Terminal
 from greenroom.results import CaseResult, Report, Summary
-from greenroom.results.text import counted, dollars, number_of
+from greenroom.results.words import counted, dollars, number_of
 
 _ERASE = b"\r\x1b[2K"
 _MOST_KEPT = 10_000

@@ -34,7 +34,7 @@ from greenroom.results.files import json_text, write_whole
 from greenroom.results.gate import Decision
 from greenroom.results.redaction import redacted_decision
 from greenroom.results.shards import together
-from greenroom.results.text import number_of
+from greenroom.results.words import number_of
 from greenroom.suite.inputs.sources import gather
 from greenroom.suite.recorded.rescores import Rescored, rescore
 from greenroom.world.answers import AnswerCache

@@ -18,7 +18,7 @@ from greenroom.results import Report
 from greenroom.results.comparisons.comparison import THRESHOLD, Comparison, compare
 from greenroom.results.gate import FailOn, Gate
 from greenroom.results.report import CasePlace
-from greenroom.results.text import number_of
+from greenroom.results.words import number_of
 from greenroom.store import Store
 from greenroom.store.store import as_store
 from greenroom.suite.budget import Budget, UnknownPrices

@@ -22,8 +22,8 @@ from greenroom.reports.terminal import Terminal, styled
 from greenroom.results import Summary
 from greenroom.results.redaction import redacted
 from greenroom.results.statistics.intervals import percent
-from greenroom.results.text import dollars, number_of
 from greenroom.results.trial_verdict import REPLAYED
+from greenroom.results.words import dollars, number_of
 from greenroom.store import Run, RunStatus
 
 _STYLES: Mapping[RunStatus, str] = {

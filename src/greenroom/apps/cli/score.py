@@ -9,7 +9,7 @@ from greenroom.apps.cli.metric_names import metrics_named
 from greenroom.apps.cli.report_output import Showing, read_baseline, write_report
 from greenroom.cases.evalset import EvalSet
 from greenroom.results import Gate
-from greenroom.results.text import number_of
+from greenroom.results.words import number_of
 from greenroom.suite.inputs.sources import gather
 from greenroom.suite.recorded.trace_scores import score_traces
 from greenroom.traces.readers import conversations, describe_flaws

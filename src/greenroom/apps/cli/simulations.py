@@ -31,7 +31,7 @@ from greenroom.ledger.redaction import redactor, without_secrets
 from greenroom.reports.terminal import Terminal, plain, styled
 from greenroom.reports.transcript import transcript
 from greenroom.reports.words import shortened
-from greenroom.results.text import number_of
+from greenroom.results.words import number_of
 from greenroom.simulation import Simulation, simulation_data
 from greenroom.suite import Batch, simulate_all
 from greenroom.suite.inputs.criteria import equipped

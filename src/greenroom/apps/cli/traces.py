@@ -22,7 +22,7 @@ from greenroom.errors import BadInput, NotFound
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import turns, unseen
 from greenroom.ledger.text_files import text_of
-from greenroom.results.text import number_of
+from greenroom.results.words import number_of
 from greenroom.suite.recorded.trace_cases import case_of, evalset_at
 from greenroom.traces.personal import StandIns
 from greenroom.traces.readers import describe_flaws

@@ -22,7 +22,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.terminal import Terminal
-from greenroom.results.text import number_of
+from greenroom.results.words import number_of
 from greenroom.simulation.recorded.allowance import Allowance
 from greenroom.simulation.recorded.replay import OnDrift, replay
 from greenroom.simulation.recorded.shrink import Shrinking, Shrunk

@@ -9,11 +9,12 @@ from pathlib import Path
 from greenroom.cases import Case, EvalSet, Problem
 from greenroom.cases.files.additions import add_cases
 from greenroom.cases.files.changes import changing
-from greenroom.cases.files.documents import SUFFIXES, Document, opened_text
+from greenroom.cases.files.documents import Document, opened_text
 from greenroom.cases.files.load import chosen_shape, read_as
 from greenroom.cases.files.readable import ReadablePart
 from greenroom.cases.files.save import save_text
 from greenroom.cases.files.shapes import Shape
+from greenroom.cases.suffixes import SUFFIXES
 from greenroom.errors import BadFile, BadInput, NotFound
 from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.ledger.text_files import text_of

@@ -23,13 +23,11 @@ from greenroom.cases.problems import (
     keys_of,
     position_of,
 )
+from greenroom.cases.suffixes import SUFFIXES, TABLES
 from greenroom.errors import BadFile
 from greenroom.ledger.plain import Json
 from greenroom.ledger.text_files import text_of
 
-_LINES = (".jsonl", ".ndjson")
-TABLES = (*_LINES, ".csv", ".tsv")
-SUFFIXES = (".json", ".yaml", ".yml", *TABLES)
 _YAML = (".yaml", ".yml")
 _MOST_BROKEN = 20
 _ENDINGS = (".evalset", ".test", ".scenarios")

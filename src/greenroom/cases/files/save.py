@@ -14,7 +14,7 @@ from greenroom.cases.case import MAX_SECONDS, MAX_TURNS
 from greenroom.cases.data import live_parts, metric_data, written_data
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.criteria import by_verdict, measure_all
-from greenroom.cases.files.documents import SUFFIXES, Document, parsed_text
+from greenroom.cases.files.documents import Document, parsed_text
 from greenroom.cases.files.originals import says_only_text, settled
 from greenroom.cases.files.own import evalset_data
 from greenroom.cases.files.shapes import OWN, TABLE, Shape, shape_named
@@ -23,6 +23,7 @@ from greenroom.cases.files.yaml_text import yaml_text
 from greenroom.cases.liveness import is_code
 from greenroom.cases.merged import measured_by
 from greenroom.cases.problems import at
+from greenroom.cases.suffixes import SUFFIXES
 from greenroom.errors import BadFile, BadInput
 from greenroom.ledger.blobs import keep_beside
 from greenroom.ledger.plain import Json, as_array, as_object, is_array, is_object, plain

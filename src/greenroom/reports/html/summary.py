@@ -17,7 +17,8 @@ from greenroom.reports.page.shapes import (
 from greenroom.reports.words import at_least, duration, shortened
 from greenroom.results.result import CaseResult
 from greenroom.results.statistics.intervals import percent
-from greenroom.results.text import dollars, number_of, reasons
+from greenroom.results.text import reasons
+from greenroom.results.words import dollars, number_of
 
 _MOST_FAILURES = 500
 _MARKS = {

@@ -12,7 +12,7 @@ from greenroom.results.comparisons.families import shown_names
 from greenroom.results.report import Report
 from greenroom.results.statistics.exact import ALPHA
 from greenroom.results.statistics.intervals import percent
-from greenroom.results.text import dollars, dollars_apart, number_of
+from greenroom.results.words import dollars, dollars_apart, number_of
 
 NOTABLE: tuple[Verdict, ...] = (
     "regressed",

@@ -6,7 +6,7 @@ from greenroom.results.comparisons.changes import CaseChange
 from greenroom.results.comparisons.comparison import SET_ALPHA, Comparison, Missed
 from greenroom.results.statistics.exact import holm
 from greenroom.results.statistics.intervals import percent
-from greenroom.results.text import listed, number_of
+from greenroom.results.words import listed, number_of
 
 _ROUNDING = 1e-9
 

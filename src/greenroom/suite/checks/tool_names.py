@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any
 
 from greenroom.backends.backend import Backend, ToolFacts
@@ -11,11 +10,11 @@ from greenroom.cases.case import Case
 from greenroom.cases.checks import scope_problems, turns_with_places
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.files.load import in_files
 from greenroom.cases.from_runs import is_harvested
 from greenroom.cases.parts import MetricLike
 from greenroom.cases.problems import Problem, at
 from greenroom.errors import BadCase, BadInput
+from greenroom.ledger.choices import alike
 from greenroom.ledger.messages import ToolCall
 from greenroom.metrics.arguments import Arguments
 from greenroom.metrics.calls import Called, ForbiddenCalls
@@ -47,7 +46,7 @@ def check_tool_names(
         for case, runs in _with_agents(backend, cases)
         for problem in tool_problems(case, runs, allowed, approved)
     ]
-    lines = [_line(file, problem) for file, problem in in_files(found)]
+    lines = _lines(found) if found else []
     lines += [str(problem) for problem in _of_the_run(metrics, backend, cases, allowed)]
     if approved:
         lines += [str(one) for one in _approvals(approved, backend, cases, allowed)]
@@ -61,8 +60,14 @@ def check_tool_names(
     return list(dict.fromkeys(notes))
 
 
-def _line(file: str, problem: Problem) -> str:
-    return f"{file}: {problem}" if file else str(replace(problem, where=""))
+def _lines(found: Iterable[tuple[Case, Problem]]) -> list[str]:
+    """The problems, each with its place in the file of its case."""
+    from greenroom.cases.files.load import in_files  # most runs have no such problem
+
+    return [
+        f"{file}: {problem}" if file else str(replace(problem, where=""))
+        for file, problem in in_files(found)
+    ]
 
 
 def tool_problems(
@@ -163,7 +168,7 @@ def _approvals(
     """Tools that would wait for an approval, but that no case's agent has: nothing would ever be asked."""
     offered, is_all = _offered(backend, cases, allowed)
     for name in sorted(set(approved).difference(offered)):
-        near = get_close_matches(name, offered, 1, _ALIKE)
+        near = alike(name, offered, 1, _ALIKE)
         if near or is_all:
             meant = f"Did you mean {near[0]!r}? " if near else ""
             yield Problem(
@@ -220,7 +225,7 @@ def _misspelt(
     # An agent inside a tool or a step may have a tool of a similar name: a case that says what it
     # answers knows of it, and whether that is misspelt is looked at with the names of mocks.
     named = {*case.mocks, *(one for one in case.allow_tools if isinstance(one, str))}
-    near = get_close_matches(name, tools, 1, _ALIKE)
+    near = alike(name, tools, 1, _ALIKE)
     if near and name not in named and not name.startswith(_HANDOVERS):
         yield Problem(
             where,
@@ -235,7 +240,7 @@ def _unknown_arguments(
     """Arguments that no call of the tool can have."""
     for name in () if facts.takes_more else args:
         if name not in facts.parameters:
-            near = get_close_matches(name, facts.parameters, 1)
+            near = alike(name, facts.parameters)
             meant = f"Did you mean {near[0]!r}? " if near else ""
             takes = ", ".join(facts.parameters) or "no arguments"
             yield Problem(

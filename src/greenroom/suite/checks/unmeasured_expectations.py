@@ -9,7 +9,7 @@ from greenroom.metrics.builtin import BuiltIn
 from greenroom.metrics.efficiency import Efficiency
 from greenroom.metrics.response import Contains, Exact
 from greenroom.metrics.scores import metrics_for
-from greenroom.results.text import listed, number_of
+from greenroom.results.words import listed, number_of
 
 
 def unheeded(evalset: EvalSet, metrics: Iterable[Metric]) -> list[str]:

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from greenroom.backends.makers import per_case
-from greenroom.cases.files.documents import SUFFIXES
+from greenroom.cases.suffixes import SUFFIXES
 from greenroom.errors import (
     BadFile,
     BadInput,

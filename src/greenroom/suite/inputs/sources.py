@@ -17,6 +17,7 @@ from greenroom.cases.data import case_from
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.merged import merge
 from greenroom.cases.problems import invalid
+from greenroom.cases.suffixes import SUFFIXES, TABLES, TEXTS
 from greenroom.errors import BadFile, BadInput, NotFound
 from greenroom.ledger.plain import is_object
 from greenroom.models.model import Model
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from greenroom.world.middleware.stack import MiddlewareStack
 
 _ENDINGS = (".evalset", ".test", ".eval", ".scenarios")
-_TEXTS = (".json", ".yaml", ".yml")
-_TABLES = (".jsonl", ".ndjson", ".csv", ".tsv")
 _CONFIG = "test_config.json"
 _NEAR = ("", "evals", "tests")
 
@@ -218,7 +217,7 @@ def _stem(where: str) -> str:
 
 
 def _is_data(where: str) -> bool:
-    return Path(where).suffix in (*_TEXTS, *_TABLES)
+    return Path(where).suffix in SUFFIXES
 
 
 def _sources(reference: str, configs: bool) -> list[Source]:
@@ -287,7 +286,7 @@ def _of_folder(folder: Path, configs: bool) -> CaseSource:
         return together(_sources(str(folder), configs), id=_stem(str(folder)))
     raise NotFound(
         f"no eval sets found in {folder}: none of its files is one. Looked at "
-        f"{', '.join((*_TEXTS, *_TABLES))}; tables count if they are called like cases.evalset.csv."
+        f"{', '.join(SUFFIXES)}; tables count if they are called like cases.evalset.csv."
     )
 
 
@@ -307,13 +306,13 @@ def _data_files(folder: Path) -> Iterator[Path]:
         folders[:] = sorted(f for f in folders if f[0] not in "._" and f != "node_modules")
         for name in sorted(names):
             file = Path(here) / name
-            if file.suffix in _TEXTS or (file.suffix in _TABLES and is_usual(file)):
+            if file.suffix in TEXTS or (file.suffix in TABLES and is_usual(file)):
                 yield file
 
 
 def is_usual(file: Path) -> bool:
     """Whether a file is named as eval sets are: `weather.evalset.json`, `refund.eval.yaml`."""
-    return file.suffix in (*_TEXTS, *_TABLES) and Path(file.stem).suffix in _ENDINGS
+    return file.suffix in SUFFIXES and Path(file.stem).suffix in _ENDINGS
 
 
 def _is_evalset(file: Path) -> bool:
@@ -347,7 +346,7 @@ def _files_beside(home: Path) -> Iterator[Path]:
 def load_mocks(reference: str) -> Mapping[str, Any]:
     """Mocks by tool: a mapping of Python code, or a data file in the form of a case's `mocks`."""
     where, _ = split_reference(reference)
-    if Path(where).suffix not in _TEXTS:
+    if Path(where).suffix not in TEXTS:
         found = load_value(reference)
         if isinstance(found, Mapping):
             return found  # pyright: ignore[reportUnknownVariableType]

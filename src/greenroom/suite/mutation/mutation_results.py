@@ -12,7 +12,7 @@ from greenroom.ledger.events import ModelFailed
 from greenroom.ledger.safe_text import on_one_line
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
-from greenroom.results.text import listed, number_of
+from greenroom.results.words import listed, number_of
 from greenroom.suite.mutation.mutants import Mutant
 
 End = Literal["killed", "survived", "not played", "unfinished"]

@@ -30,8 +30,8 @@ from greenroom.results.breakage import breakage
 from greenroom.results.endings import Status, label
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult
-from greenroom.results.text import outcome_text
 from greenroom.results.trial_verdict import concluded, unmeasured
+from greenroom.results.words import outcome_text
 from greenroom.simulation.trial_context import check_fence
 from greenroom.store.store import Store, as_store
 from greenroom.suite.inputs.criteria import as_config, check_metrics, equipped, with_config
