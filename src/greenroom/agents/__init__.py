@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import approved
 from greenroom.agents.boundaries import apart
-from greenroom.agents.cards import AgentCard, Skill
 from greenroom.agents.context import ContextRule, Scene, history, persona
 from greenroom.agents.flow import Flow, Step, step
 from greenroom.agents.forks import map_over, race
@@ -33,6 +32,7 @@ from greenroom.agents.transforms import Transform, default, drop, keep, merge, p
 from greenroom.lazy import lazy
 
 if TYPE_CHECKING:
+    from greenroom.agents.cards import AgentCard, Skill
     from greenroom.agents.contracts import (
         Contracts,
         Edge,
@@ -106,6 +106,7 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
+        "cards": "AgentCard Skill",
         "contracts": "Contracts Edge Given Issue check data_edges register_check",
         "costs": "Estimate Traffic estimate",
         "streams": "by",

@@ -2,9 +2,10 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from string import Formatter
 from typing import Any
+
+from msgspec import Struct, structs
 
 from greenroom.agents.deciders import (
     DECIDER_NAMES,
@@ -25,8 +26,7 @@ Question = str | Callable[..., object]
 _IN_QUESTIONS = ("input", "state")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Approved(Flow):
+class Approved(Flow, Struct, frozen=True, eq=False):
     """A part that waits for an approval; the only way to the part leads through it."""
 
     body: Flow
@@ -49,7 +49,7 @@ class Approved(Flow):
 
     def with_children(self, children: Mapping[str, Flow]) -> "Approved":
         """This approval around another part."""
-        return replace(self, body=children["body"], otherwise=children.get("otherwise"))
+        return structs.replace(self, body=children["body"], otherwise=children.get("otherwise"))
 
     def facts(self) -> dict[str, Any]:
         """The question, and when it is asked."""

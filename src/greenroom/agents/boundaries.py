@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import ModuleType
 from typing import Any, Literal, cast
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from greenroom.agents.flow import Flow, as_flow
 from greenroom.agents.guards import timeout
@@ -20,8 +19,7 @@ _OURS = "greenroom."
 Isolation = Literal["process", "none"]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Apart(Flow):
+class Apart(Flow, Struct, frozen=True, eq=False):
     """A part whose code runs in another process; this process asks models and calls tools."""
 
     body: Flow
@@ -45,7 +43,7 @@ class Apart(Flow):
 
     def with_children(self, children: Mapping[str, Flow]) -> "Apart":
         """This boundary around another body."""
-        return replace(self, body=children["body"])
+        return structs.replace(self, body=children["body"])
 
     def joint(self, key: str) -> str:  # noqa: ARG002 - it has one part
         """Empty: there is one part, run once."""

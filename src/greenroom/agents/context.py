@@ -1,7 +1,6 @@
 """Context rules: what an agent's model is shown besides the present exchange."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from msgspec import Struct
 
@@ -27,8 +26,7 @@ ContextRule = Callable[[Scene], Sequence[Message]]
 """A rule that chooses the messages a model is shown, from the scene it is asked in."""
 
 
-@dataclass(frozen=True, slots=True)
-class Persona:
+class Persona(Struct, frozen=True):
     """Who the agent is, as a system message."""
 
     text: str
@@ -41,8 +39,7 @@ class Persona:
         return f"persona({self.text!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """Earlier exchanges, oldest first; what came before them as a summary, if a model makes one."""
 
     last: int | None = None

@@ -3,7 +3,6 @@
 Where a cutter splits depends on the text alone, never on how it came.
 """
 
-import random
 import re
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -72,8 +71,8 @@ class AtBorders:
     A border is complete at a character that is not a sign, so a long run of signs is not searched again and again.
     """
 
-    def __init__(self, border: re.Pattern[str], signs: str = "", is_border: IsBorder | None = None):
-        self._border = border
+    def __init__(self, border: str, signs: str = "", is_border: IsBorder | None = None):
+        self._border = re.compile(border)  # here, since few programs split anything
         self._signs = signs
         """What a border may consist of, besides white space."""
         self._is_border = is_border
@@ -131,9 +130,9 @@ class Lines:
 
 _ENDS, _WIDE_ENDS = ".!?…।॥؟۔", "。！？｡"
 _CLOSING, _WIDE_CLOSING = "\"'”’»)]", "”’」』）"
-_WORD = re.compile(r"(?<=\S)\s+(?=\S)")
-_PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*(?=\S)")
-_SENTENCE = re.compile(
+_WORD = r"(?<=\S)\s+(?=\S)"
+_PARAGRAPH = r"\n[^\S\n]*\n\s*(?=\S)"
+_SENTENCE = (
     rf"(?<![{_ENDS}])[{_ENDS}]+[{re.escape(_CLOSING)}]*\s+(?=\S)"
     rf"|(?<![{_WIDE_ENDS}])[{_WIDE_ENDS}]+[{_WIDE_CLOSING}]*\s*(?=[^\s{_WIDE_ENDS}{_WIDE_CLOSING}])"
     r"|\n\s*(?=\S)"
@@ -161,7 +160,9 @@ def _ends_sentence(before: str, match: re.Match[str]) -> bool:
 
 def at_random(seed: str) -> Cutter:
     """Pieces of lengths drawn by a seed: single characters, words, or whole sentences."""
-    drawn = random.Random(seed)
+    from random import Random  # slow to load, and only a rehearsal of streams needs it
+
+    drawn = Random(seed)
     usual = drawn.choice((1, 2, 3, 5, 8, 13, 21))
     return ByLength(lambda: drawn.randint(1, 2 * usual))
 

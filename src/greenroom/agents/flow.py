@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, overload
 
+from msgspec import Struct
+
 from greenroom.agents.deciders import (
     hearing_names,
     named_arguments,
@@ -202,8 +204,7 @@ def step(
     return Step(checked_name(called, "a step"), fn, retries, writes, wants, reads)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Parts(Flow):
+class Parts(Flow, Struct, frozen=True, eq=False):
     """Several parts, counted from 0."""
 
     parts: tuple[Flow, ...]
@@ -217,8 +218,7 @@ class Parts(Flow):
         return type(self)(tuple(children.values()))
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Sequence(Parts):
+class Sequence(Parts, frozen=True, eq=False):
     """One after another; each part's output is the next one's input."""
 
     @property
@@ -259,8 +259,7 @@ class Sequence(Parts):
         return " >> ".join(_inside(part, (Parallel,)) for part in self.parts)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Parallel(Parts):
+class Parallel(Parts, frozen=True, eq=False):
     """Side by side on the same input; the state merges in this order when all are done."""
 
     @property
@@ -272,8 +271,7 @@ class Parallel(Parts):
         return " | ".join(_inside(part, (Sequence,)) for part in self.parts)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Fallback(Parts):
+class Fallback(Parts, frozen=True, eq=False):
     """The first that does not fail; each gets the same input. An error that is not their failure ends the case."""
 
     @property

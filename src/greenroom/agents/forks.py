@@ -1,16 +1,16 @@
 """Other forks than `a | b`: a race, and one flow over every item of a list."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct, structs
 
 from greenroom.agents.flow import Flow, Parts, as_flow
 from greenroom.agents.places import declared_places
 from greenroom.errors import BadAgent
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Race(Parts):
+class Race(Parts, frozen=True, eq=False):
     """Side by side on the same input; the first to end counts, and the others are stopped."""
 
     @property
@@ -34,8 +34,7 @@ def race(*parts: object) -> Race:
     return Race(tuple(as_flow(part) for part in parts))
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class MapOver(Flow):
+class MapOver(Flow, Struct, frozen=True, eq=False):
     """One flow for each item of a list: a list in, a list out, in its order."""
 
     body: Flow
@@ -63,7 +62,7 @@ class MapOver(Flow):
 
     def with_children(self, children: Mapping[str, Flow]) -> "MapOver":
         """This map with another body."""
-        return replace(self, body=children["body"])
+        return structs.replace(self, body=children["body"])
 
     def joint(self, key: str) -> str:  # noqa: ARG002 - it has one part
         """The same for every item."""

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b
+
+from msgspec import Struct, field, structs
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import Approved
@@ -20,8 +22,7 @@ from greenroom.models.model import Model
 from greenroom.models.named import as_model
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """A place in the graph: its static id, the segment it adds to a path, and what it runs."""
 
     id: str
@@ -32,8 +33,7 @@ class Node:
     """For an agent with hand-offs: all agents that may have the conversation here, by their static ids."""
 
 
-@dataclass(frozen=True, eq=False)
-class Graph:
+class Graph(Struct, frozen=True, eq=False, dict=True):
     """A compiled expression."""
 
     root: Node
@@ -132,7 +132,7 @@ def recast(flow: Flow, model: Model | str) -> Flow:
 
     def answered(agent: Agent) -> Agent:
         context = [
-            replace(rule, summarise=as_model(model, "the model"))
+            structs.replace(rule, summarise=as_model(model, "the model"))
             if isinstance(rule, History) and rule.summarise is not None
             else rule
             for rule in agent.context

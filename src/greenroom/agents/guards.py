@@ -1,9 +1,10 @@
 """Flows that guard a part: fallbacks, time limits, and taps that only look."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
+
+from msgspec import Struct, structs
 
 from greenroom.agents.deciders import hearing_names
 from greenroom.agents.flow import Fallback, Flow, Step, as_flow, checked_name
@@ -28,8 +29,7 @@ def fallback(*parts: object) -> Fallback:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Timeout(Flow):
+class Timeout(Flow, Struct, frozen=True, eq=False):
     """A part that fails when it has worked for the given number of seconds."""
 
     body: Flow
@@ -46,7 +46,7 @@ class Timeout(Flow):
 
     def with_children(self, children: Mapping[str, Flow]) -> "Timeout":
         """This time limit around another body."""
-        return replace(self, body=children["body"])
+        return structs.replace(self, body=children["body"])
 
     def joint(self, key: str) -> str:  # noqa: ARG002 - it has one part
         """Empty: there is one part, run once."""

@@ -1,8 +1,10 @@
 """Hand-offs: agents that may hand the conversation over to each other form a team."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from greenroom.agents.flow import Flow, checked_name
 from greenroom.agents.tools import Tool
@@ -14,8 +16,7 @@ if TYPE_CHECKING:
 _PREFIX = "transfer_to_"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Team(Flow):
+class Team(Flow, Struct, frozen=True, eq=False):
     """An agent with hand-offs in a graph: it and all agents it leads to, one at a time."""
 
     leader: "Agent"

@@ -3,20 +3,21 @@
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from math import isfinite
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 from msgspec import Struct
 
-from greenroom.agents.cards import AgentCard
 from greenroom.agents.flow import Flow, checked_name
 from greenroom.agents.places import Places, declared_places, typed_fields, written_facts
 from greenroom.agents.schema import schema_facts
 from greenroom.errors import BadAgent
+
+if TYPE_CHECKING:
+    from greenroom.agents.cards import AgentCard
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _HEADER = re.compile(r"[A-Za-z0-9-]+\Z")
@@ -62,7 +63,7 @@ class FarAddress(Struct, frozen=True):
 
 
 def far_address(
-    url: str | AgentCard, token: str, headers: Mapping[str, str] | None, seconds: float
+    url: "str | AgentCard", token: str, headers: Mapping[str, str] | None, seconds: float
 ) -> FarAddress:
     """The address of an agent, by its url or its card."""
     if not isinstance(token, str) or (token and not _VARIABLE.match(token)):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -70,6 +71,8 @@ def far_address(
             "token= needs the name of the environment variable that holds the token, such as "
             "'PAYMENTS_TOKEN', not the token itself."
         )
+    from greenroom.agents.cards import AgentCard  # loaded where it is used
+
     bearer = {"Authorization": token} if token else {}
     sent = MappingProxyType({**(headers or {}), **bearer})
     if isinstance(url, AgentCard):
@@ -98,8 +101,7 @@ def checked_url(url: object) -> SplitResult:
     return parts
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Remote(Flow):
+class Remote(Flow, Struct, frozen=True, eq=False):
     """A remote agent. Asking it is a tool call by its name: mocked, named, or refused."""
 
     name: str
@@ -128,7 +130,7 @@ class Remote(Flow):
 
 def remote(
     name: str,
-    url: str | AgentCard,
+    url: "str | AgentCard",
     *,
     sends: Places = (),
     receives: Places = (),

@@ -1,9 +1,10 @@
 """Loops and routes: flow that decides how it continues."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct, structs
 
 from greenroom.agents.deciders import Decider, checked_decider, decider_facts, describe_decider
 from greenroom.agents.flow import Flow, Sequence, as_flow, checked_name
@@ -11,8 +12,7 @@ from greenroom.errors import BadAgent
 from greenroom.ledger.functions import Anything
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Loop(Flow):
+class Loop(Flow, Struct, frozen=True, eq=False):
     """Repeats its body until it should stop; with `awaits_input` each round waits for the user."""
 
     body: Flow
@@ -32,7 +32,7 @@ class Loop(Flow):
 
     def with_children(self, children: Mapping[str, Flow]) -> "Loop":
         """This loop around another body."""
-        return replace(self, body=children["body"])
+        return structs.replace(self, body=children["body"])
 
     def joint(self, key: str) -> str:  # noqa: ARG002 - it has one part
         """The same for every round."""
@@ -86,14 +86,13 @@ def loop(
     return Loop(whole, decider, awaits_input, max_rounds, wants)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Route(Flow):
+class Route(Flow, Struct, frozen=True, eq=False):
     """One of several, chosen by the state or by a function."""
 
     on: Decider
     branches: Mapping[str, Flow]
     otherwise: str = ""
-    wants: tuple[str, ...] = field(default=())
+    wants: tuple[str, ...] = ()
 
     @property
     def segment(self) -> str:
@@ -106,7 +105,7 @@ class Route(Flow):
 
     def with_children(self, children: Mapping[str, Flow]) -> "Route":
         """This choice among other branches."""
-        return replace(self, branches=MappingProxyType(dict(children)))
+        return structs.replace(self, branches=MappingProxyType(dict(children)))
 
     def facts(self) -> dict[str, Any]:
         """The place or function that decides."""

@@ -5,7 +5,6 @@ A schema owns no data. It is a way to look at the state of a run, which agents w
 
 import inspect
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import (
@@ -20,10 +19,13 @@ from typing import (
     get_type_hints,
 )
 
+from msgspec import Struct
+
 from greenroom.agents.field_types import FieldType
 from greenroom.agents.prefixed import PrefixedScopes
 from greenroom.errors import BadAgent, BadInput, BadValue
 from greenroom.ledger.changes import MarkedValue
+from greenroom.ledger.choices import alike
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.query import MISSING
 from greenroom.world.scopes import Scopes
@@ -37,8 +39,7 @@ class StateKeyError(LookupError):
     """Nothing is kept at a place of the state that is read; the message says what is there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scoped:
+class Scoped(Struct, frozen=True):
     """Marks a field as one of a scope: `Annotated[str, UserScoped]`."""
 
     scope: str
@@ -344,7 +345,5 @@ def _meant(view: StateSchema, name: str) -> str:
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
-    from difflib import get_close_matches  # slow to load, and only a mistake needs it
-
-    near = get_close_matches(name, list(known), 1, 0.5)
+    near = alike(name, known, 1, 0.5)
     return f" Did you mean {near[0]!r}?" if near else ""

@@ -6,10 +6,11 @@ A step that asks for `chunks` takes the pieces of the part before it. `by` says 
 how many pieces may wait before the model has to. Everything else needs its whole input.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
 from inspect import isasyncgenfunction
 from typing import Any
+
+from msgspec import Struct
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import Approved
@@ -24,8 +25,7 @@ from greenroom.agents.routes import Loop, Route
 from greenroom.errors import BadAgent
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Cut(Flow):
+class Cut(Flow, Struct, frozen=True, eq=False):
     """A mark between two parts: how the output of the first is split for the second."""
 
     unit: Unit = "token"

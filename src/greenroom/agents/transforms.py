@@ -6,8 +6,9 @@ session, "scope.key", or a field of a state schema.
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from greenroom.agents.deciders import STEP_NAMES, named_arguments
 from greenroom.agents.flow import Flow
@@ -24,8 +25,7 @@ Changing = Callable[[State, object], Iterable[Change]]
 """The function of a transform, from a state to changes; the second argument is the context of its run."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Transform(Flow):
+class Transform(Flow, Struct, frozen=True, eq=False):
     """A change of the state as a node; its output is its input."""
 
     name: str

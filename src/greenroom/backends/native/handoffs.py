@@ -5,7 +5,8 @@ Their paths are below that of the leading agent: `@1/clerk/clerk`, then `@1/cler
 """
 
 from collections import Counter
-from dataclasses import replace
+
+from msgspec import structs
 
 from greenroom.agents.graph import Node
 from greenroom.agents.handoffs import Team
@@ -27,7 +28,7 @@ async def run_team(walk: GraphWalk, node: Node, path: str, given: Json) -> Walke
         visits[name] += 1
         here = node.children[name]
         if visits[name] > 1:
-            here = replace(here, segment=f"{name}#{visits[name]}")
+            here = structs.replace(here, segment=f"{name}#{visits[name]}")
         walked = await walk.walk(here, path, given)
         if isinstance(walked, Paused):
             return walked
