@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from greenroom import Agent, Case, EvalSet, Expect, Ledger, Lines, call, rehearse, simulate, tool
-from greenroom.cases.data import case_data, case_from
+from greenroom.cases.data import case_data
 from greenroom.cases.files import read_evalset, write_evalset
+from greenroom.cases.reader import case_from
 from greenroom.errors import BadCase
 from greenroom.ledger import Forked, ModelReplied, messages, state, with_state_change
 from greenroom.models.model import ModelReply, ModelRequest

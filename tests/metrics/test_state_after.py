@@ -6,7 +6,8 @@ import pytest
 
 from greenroom import Case, Expect, StateSchema, Stop, Turn, rehearse, route, step
 from greenroom.agents import Flow, UserScoped
-from greenroom.cases.data import case_data, case_from
+from greenroom.cases.data import case_data
+from greenroom.cases.reader import case_from
 from greenroom.cases.scores import Score
 from greenroom.errors import BadCase, BadInput, BadMetric
 from greenroom.metrics import state_is, state_matches

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from greenroom import Agent, Case, Expect, Scripted, SimulatedUser, Stop, rehearse, simulate, step
-from greenroom.cases.data import case_data, case_from
+from greenroom.cases.data import case_data
+from greenroom.cases.reader import case_from
 from greenroom.errors import BadCase
 from greenroom.ledger import response
 from greenroom.ledger.redaction import keep_secret

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 
@@ -33,7 +33,8 @@ class Node(Struct, frozen=True):
     """For an agent with hand-offs: all agents that may have the conversation here, by their static ids."""
 
 
-class Graph(Struct, frozen=True, eq=False, dict=True):
+@dataclass(frozen=True, eq=False)
+class Graph:
     """A compiled expression."""
 
     root: Node

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from greenroom.cases.attacks import red_team
 from greenroom.cases.case import Case, Expect, Stop, Turn
 from greenroom.cases.criteria import Criterion
-from greenroom.cases.data import case_data, case_from
+from greenroom.cases.data import case_data
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.mocks import Fault, Live, Simulated, by_args, fault, in_turn, live, simulated
 from greenroom.cases.parts import Metric, MetricLike
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from greenroom.cases.from_runs import harvest
     from greenroom.cases.merged import merge
     from greenroom.cases.problems import Problem
+    from greenroom.cases.reader import case_from
     from greenroom.cases.repairs import fix
     from greenroom.cases.templates import from_template, multi_turn, single_turn, tool_test
 
@@ -90,6 +91,7 @@ __getattr__, __dir__ = lazy(
         "from_runs": "harvest",
         "merged": "merge",
         "problems": "Problem",
+        "reader": "case_from",
         "repairs": "fix",
         "templates": "from_template multi_turn single_turn tool_test",
     },

@@ -19,7 +19,6 @@ from greenroom.cases.liveness import (
     queries_with_code,
 )
 from greenroom.cases.mocks import ByArgs, Fault, InTurn, Live, Simulated, has_execute
-from greenroom.cases.reader import case_from
 from greenroom.cases.users import person_data, person_of, user_data
 from greenroom.cases.wire import RecordWriter
 from greenroom.errors import BadValue
@@ -41,7 +40,6 @@ from greenroom.ledger.simulated import WORLD
 
 __all__ = [
     "case_data",
-    "case_from",
     "expect_data",
     "live_parts",
     "metric_data",

@@ -7,9 +7,10 @@ from typing import Any
 from msgspec import Struct
 
 from greenroom.cases.case import Case, Expect, Turn
-from greenroom.cases.data import case_data, case_from
+from greenroom.cases.data import case_data
 from greenroom.cases.literals import literal
 from greenroom.cases.mocks import by_args, fault, in_turn
+from greenroom.cases.reader import case_from
 from greenroom.cases.users import Lines, SimulatedUser, UserAgents
 from greenroom.errors import BadCase
 from greenroom.ledger.attachments import Attachment, text_and_attachments
@@ -74,11 +75,6 @@ def harvest(
     )
     check_secrets(found)
     return found
-
-
-def is_harvested(case: Case) -> bool:
-    """Whether a case was made from a recorded session, so that what it expects has happened once."""
-    return "harvested_from" in case.metadata
 
 
 def harvest_scenario(

@@ -6,9 +6,10 @@ a model answers, an object with `execute(args, ctx)`, or a real tool that the ca
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from inspect import getattr_static
 from typing import Any, cast
+
+from msgspec import Struct, field
 
 from greenroom.errors import BadCase
 from greenroom.ledger.arguments import args_match
@@ -103,8 +104,7 @@ def fault(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class InTurn:
+class InTurn(Struct, frozen=True):
     """A mock whose n-th call gets the n-th answer; inside another mock, the n-th that reaches it."""
 
     answers: Sequence[Any]
@@ -117,12 +117,11 @@ def in_turn(*answers: Anything) -> InTurn:
     return InTurn(answers)
 
 
-@dataclass(frozen=True, slots=True)
-class ByArgs:
+class ByArgs(Struct, frozen=True):
     """A mock that answers by arguments: the first pair whose arguments are all among the call's decides."""
 
     answers: Sequence[tuple[Mapping[str, Any], Any]]
-    otherwise: Any = field(default=NOTHING)
+    otherwise: Any = NOTHING
 
     def place_of(self, args: Mapping[str, Any]) -> int:
         """The number of the pair for these arguments; -1 if there is none."""
@@ -155,8 +154,7 @@ def by_args(
     return ByArgs(answers, otherwise)
 
 
-@dataclass(frozen=True, slots=True)
-class Simulated:
+class Simulated(Struct, frozen=True):
     """A world in which a model answers for the tools, and keeps what they change."""
 
     world: str
@@ -203,8 +201,7 @@ def simulated_in(mocks: Iterable[object]) -> Iterator[Simulated]:
                 pass
 
 
-@dataclass(frozen=True, slots=True)
-class Live:
+class Live(Struct, frozen=True):
     """A real tool that may run, and reach these hosts."""
 
     tool: Any

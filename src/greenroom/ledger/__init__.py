@@ -1,5 +1,8 @@
 """The record of a trial: messages, events, the append-only ledger, and questions to it."""
 
+from typing import TYPE_CHECKING
+
+from greenroom.lazy import lazy
 from greenroom.ledger.attachments import Attachment, Modality
 from greenroom.ledger.changes import (
     Change,
@@ -9,8 +12,6 @@ from greenroom.ledger.changes import (
     replace,
     with_state_change,
 )
-from greenroom.ledger.covered import Coverage, coverage
-from greenroom.ledger.difference import Difference, diff
 from greenroom.ledger.events import (
     AgentSaid,
     Answer,
@@ -85,6 +86,10 @@ from greenroom.ledger.questions import (
 )
 from greenroom.ledger.simulated import simulated_state
 from greenroom.ledger.trajectory import Step, trajectory
+
+if TYPE_CHECKING:
+    from greenroom.ledger.covered import Coverage, coverage
+    from greenroom.ledger.difference import Difference, diff
 
 __all__ = [
     "AgentSaid",
@@ -177,3 +182,8 @@ __all__ = [
     "user_view",
     "with_state_change",
 ]
+
+# Loaded when first used: a rehearsal does not need these.
+__getattr__, __dir__ = lazy(
+    __name__, {"covered": "Coverage coverage", "difference": "Difference diff"}
+)

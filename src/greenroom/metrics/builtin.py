@@ -25,6 +25,10 @@ class BuiltIn(Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return self.shown
 
+    def tools_named(self) -> dict[str, list[str]]:
+        """The tools that it names, each with the arguments that it looks at; no patterns."""
+        return {}
+
 
 class QuickMetric(BuiltIn, frozen=True, kw_only=True):
     """A metric that only reads the ledger: it asks no model, and runs no user code."""

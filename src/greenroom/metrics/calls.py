@@ -40,6 +40,10 @@ class Called(BuiltIn, frozen=True, kw_only=True):
         """Whether it does more than count: a query may be slow, and a predicate is user code."""
         return self.args is not None or self.where is not None
 
+    def tools_named(self) -> dict[str, list[str]]:
+        """Its tool."""
+        return {self.tool: [*(self.args or ())]}
+
     def measure(self, case: Case, ledger: Ledger, world: World) -> Score:
         """1 if the number of matching calls is within the bounds."""
         made = ledger.index_of().asked
@@ -151,6 +155,10 @@ class ForbiddenCalls(BuiltIn, frozen=True, kw_only=True):
 
     needs: ClassVar[Needs] = CALL_NAMES
     tools: tuple[str, ...]
+
+    def tools_named(self) -> dict[str, list[str]]:
+        """The tools that are not patterns."""
+        return {name: [] for name in self.tools if not set(name) & set("*?[")}
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Score:
         """1 if there are none; `measured` is how many there are."""

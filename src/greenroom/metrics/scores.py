@@ -9,7 +9,6 @@ from typing import TypeGuard
 
 from greenroom.cases.case import Case
 from greenroom.cases.copies import own_copy
-from greenroom.cases.data import case_from
 from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import (
@@ -195,6 +194,8 @@ def recorded_case(ledger: Ledger) -> Case:
     first = started(ledger)
     if first is None or first.case is None:
         return Case("unrecorded")
+    from greenroom.cases.reader import case_from  # only a trial from a store or a trace is read
+
     return case_from(as_object(first.case), "the recorded case", live=True)
 
 

@@ -54,6 +54,10 @@ class TrajectoryMatch(BuiltIn, frozen=True, kw_only=True):
         found = CALL_NAMES if self.arguments.ignores_all else call_needs(case)
         return found | MODELS if self.match is MatchType.STRICT else found
 
+    def tools_named(self) -> dict[str, list[str]]:
+        """The tools with rules of their own."""
+        return self.arguments.named()
+
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """The mean over the turns that expect calls, or the share over the whole trial."""
         wanted = expected_calls(case)

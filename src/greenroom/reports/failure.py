@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from greenroom.cases.case import Case, Expect
-from greenroom.cases.data import case_from
+from greenroom.cases.reader import case_from
 from greenroom.cases.scores import Score
 from greenroom.errors import BadInput
 from greenroom.ledger.messages import ToolCall, call_text

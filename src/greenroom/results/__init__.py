@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 from greenroom.lazy import lazy
 from greenroom.results.endings import Status
-from greenroom.results.failures import failed_cases
 from greenroom.results.report import MetricSummary, Report, Summary
 from greenroom.results.result import CaseResult, Problem
 from greenroom.results.trial_verdict import broken, concluded, skipped
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from greenroom.results.breakdown import CaseSummary, TagSummary, per_case, per_tag
     from greenroom.results.comparisons.changes import CaseChange, MetricChange
     from greenroom.results.comparisons.comparison import Comparison, Missed, compare, compare_all
+    from greenroom.results.failures import failed_cases
     from greenroom.results.gate import Decision, Gate
     from greenroom.results.labels import Grade, LabelSet
     from greenroom.results.redaction import redacted
@@ -59,6 +59,7 @@ __getattr__, __dir__ = lazy(
         "breakdown": "CaseSummary TagSummary per_case per_tag",
         "comparisons.changes": "CaseChange MetricChange",
         "comparisons.comparison": "Comparison Missed compare compare_all",
+        "failures": "failed_cases",
         "gate": "Decision Gate",
         "labels": "Grade LabelSet",
         "redaction": "redacted",

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from greenroom.cases.case import Case
-from greenroom.cases.data import case_from
 from greenroom.cases.evalset import EvalSet
+from greenroom.cases.reader import case_from
 from greenroom.errors import NotFound
 from greenroom.ledger.redaction import clean_ids, is_redacted, redactor
 from greenroom.results.report import Report

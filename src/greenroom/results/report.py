@@ -96,8 +96,7 @@ class CasePlace(Struct, frozen=True):
     line: int | None = None
 
 
-@dataclass(slots=True)
-class _Counted:
+class _Counted(Struct):
     """Totals computed while results were read, so that a large run is read only once."""
 
     totals: "Totals | None" = None

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from greenroom.cases.case import Case
-from greenroom.cases.data import case_from
 from greenroom.cases.goals import Claim, claims, shown_goals
+from greenroom.cases.reader import case_from
 from greenroom.cases.users import person_of
 from greenroom.ledger import questions
 from greenroom.ledger.events import CUT_SHORT, EndReason

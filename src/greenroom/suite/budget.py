@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
+
+from msgspec import Struct, field
 
 from greenroom.errors import BadInput
 from greenroom.ledger.choices import choice_problem
@@ -16,8 +17,7 @@ UnknownPrices = Literal["refuse", "allow"]
 _SLACK: Final = 1 + 1e-9
 
 
-@dataclass(slots=True)
-class Budget:
+class Budget(Struct):
     """What a run may cost in USD, and what it has cost so far, including cases in progress.
 
     Before a case begins, as much is set aside for it as the most expensive finished one has cost.

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from greenroom.cases.scores import NotApplicable
 from greenroom.ledger.simulated import SIMULATED
@@ -53,8 +54,7 @@ class ResultQueue:
             await asyncio.gather(whole, return_exceptions=True)
 
 
-@dataclass(slots=True)
-class CommonNotes:
+class CommonNotes(Struct):
     """Notes that a report makes once for all its trials, collected as they end: a large run keeps none of them."""
 
     _said: set[str] = field(default_factory=set[str])
@@ -119,8 +119,7 @@ class CommonNotes:
         return [*sorted(self._said), *simulated, *replaced, *idle, *partial, *unused]
 
 
-@dataclass(slots=True)
-class CollectedResults:
+class CollectedResults(Struct):
     """The results of a run's trials, by position."""
 
     keeps: bool = True

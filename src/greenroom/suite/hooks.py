@@ -7,11 +7,11 @@ and `on_run_complete` if it likes.
 import inspect
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from greenroom.cases.case import Case
 from greenroom.cases.copies import own_copy, with_own_parts
@@ -54,8 +54,7 @@ class _Listener(Struct, frozen=True):
     name: str
 
 
-@dataclass(slots=True, kw_only=True)
-class Hooks:
+class Hooks(Struct, kw_only=True):
     """The hooks of a run. A hook that raises, hangs or is async is noted and changes nothing.
 
     They run outside the fence, because they belong to the author of the run and not to the agent; but
@@ -69,11 +68,9 @@ class Hooks:
     plugins: Sequence[object] = ()
     seconds: float = HOOK_SECONDS
     notes: list[str] = field(default_factory=list[str])
-    listeners: dict[str, list[_Listener]] = field(
-        init=False, default_factory=dict[str, list[_Listener]]
-    )
+    listeners: dict[str, list[_Listener]] = field(default_factory=dict[str, list[_Listener]])
     """The listeners of each moment."""
-    cuts: Counter[str] = field(init=False, default_factory=Counter[str])
+    cuts: Counter[str] = field(default_factory=Counter[str])
     """How often each hook timed out, by name."""
 
     def __post_init__(self) -> None:

@@ -10,7 +10,6 @@ from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Self
 
 from greenroom.errors import GreenroomError, Refusal
-from greenroom.reports.words import printable
 from greenroom.results.report import FAULT
 from greenroom.simulation.fence import Breach, blind_spots, lent_executor, not_held, strays
 from greenroom.simulation.hangs.stalls import Stall
@@ -65,6 +64,8 @@ class Blockers:
 
 def describe_stall(stall: Stall) -> str:
     """A note about work that blocks the event loop."""
+    from greenroom.reports.words import printable  # loaded where it is used
+
     who = stall.who or "code of no case"
     where = f", at {stall.where}" if stall.where else ""
     return printable(

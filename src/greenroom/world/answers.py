@@ -26,7 +26,6 @@ from greenroom.ledger.messages import Message, Usage
 from greenroom.ledger.ownership import check_ownership
 from greenroom.ledger.plain import Json, as_object, is_object, plain
 from greenroom.ledger.private_folders import make_home
-from greenroom.ledger.redaction import without_secrets
 from greenroom.ledger.text_files import text_of
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta, send_piece
 from greenroom.world.records import answer_model, given_again
@@ -76,6 +75,8 @@ class AnswerCache:
 
         That does no harm: it is asked for again.
         """
+        from greenroom.ledger.redaction import without_secrets  # loaded where it is used
+
         if without_secrets(reply.text) != reply.text or reply.attachments:
             return False  # judges quote what they read, and an entry is stored as plain text
         place = self._place(key)

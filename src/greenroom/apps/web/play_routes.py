@@ -8,7 +8,7 @@ from starlette.routing import BaseRoute, Route
 from greenroom.apps.web.answers import Action, acting, answer, number_in, text_in
 from greenroom.apps.web.runs_page import agent_of
 from greenroom.apps.web.site import Site
-from greenroom.cases.data import case_from
+from greenroom.cases.reader import case_from
 from greenroom.ledger.plain import Json, is_object
 
 

@@ -14,9 +14,10 @@ from typing import Any
 from msgspec import to_builtins
 
 from greenroom.apps.web.play_data import agent_data, play_data
-from greenroom.cases.data import case_data, case_from
+from greenroom.cases.data import case_data
 from greenroom.cases.files.save import save_text
 from greenroom.cases.from_runs import harvest
+from greenroom.cases.reader import case_from
 from greenroom.errors import BadInput, GreenroomError
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, as_object

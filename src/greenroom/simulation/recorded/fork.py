@@ -8,7 +8,7 @@ from msgspec import structs
 
 from greenroom.backends.backend import Backend
 from greenroom.cases.case import Case
-from greenroom.cases.data import case_from
+from greenroom.cases.reader import case_from
 from greenroom.errors import BadInput, BadLedger
 from greenroom.ledger.events import (
     Answered,

@@ -10,14 +10,12 @@ from greenroom.cases.case import Case
 from greenroom.cases.checks import scope_problems, turns_with_places
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.from_runs import is_harvested
 from greenroom.cases.parts import MetricLike
 from greenroom.cases.problems import Problem, at
 from greenroom.errors import BadCase, BadInput
 from greenroom.ledger.choices import alike
 from greenroom.ledger.messages import ToolCall
-from greenroom.metrics.arguments import Arguments
-from greenroom.metrics.calls import Called, ForbiddenCalls
+from greenroom.metrics.builtin import BuiltIn
 from greenroom.metrics.definition import as_metric
 from greenroom.simulation.mock_names import brings_agents, has_no_others, name_problems
 from greenroom.simulation.trial_context import target_of
@@ -99,12 +97,17 @@ def tool_problems(
             if name not in tools:
                 expects = f"case {case.id!r} expects a call"
                 yield from () if has_others else _misspelt(case, expects, name, here, tools)
-            elif isinstance(wanted, ToolCall) and not is_harvested(case):
+            elif isinstance(wanted, ToolCall) and not _is_harvested(case):
                 expects, args = f"case {case.id!r} expects a call", at(here, "args")
                 yield from _unknown_arguments(expects, name, wanted.args, args, tools[name])
     for index, metric in enumerate(() if has_others else case.metrics):
         counts = f"case {case.id!r} has a metric that counts calls"
         yield from _misspelt_in(metric, case, counts, at("metrics", index), tools)
+
+
+def _is_harvested(case: Case) -> bool:
+    """Whether a case was made from a recorded session, so that what it expects has happened once."""
+    return "harvested_from" in case.metadata
 
 
 def _misspelt_in(
@@ -130,12 +133,7 @@ def _calls_in(metric: MetricLike) -> dict[str, list[str]]:
             return {}
         metric = as_metric(metric)
     metric = getattr(metric, "inner", metric)
-    if isinstance(metric, Called):
-        return {metric.tool: [*(metric.args or ())]}
-    if isinstance(metric, ForbiddenCalls):
-        return {name: [] for name in metric.tools if not set(name) & set("*?[")}
-    compared = getattr(metric, "arguments", None)
-    return compared.named() if isinstance(compared, Arguments) else {}
+    return metric.tools_named() if isinstance(metric, BuiltIn) else {}
 
 
 def _of_the_run(

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import Struct, structs
 
 from greenroom.cases.case import Case
-from greenroom.cases.data import case_from
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.merged import merge
 from greenroom.cases.problems import invalid
@@ -352,6 +351,7 @@ def load_mocks(reference: str) -> Mapping[str, Any]:
             return found  # pyright: ignore[reportUnknownVariableType]
         raise BadFile(f"{reference} is {found!r}, but mocks are a mapping by tool.")
     from greenroom.cases.files.documents import parsed
+    from greenroom.cases.reader import case_from
 
     document = parsed(Path(where))
     data = document.data

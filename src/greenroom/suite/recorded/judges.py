@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from greenroom.cases.criteria import criterion_from
-from greenroom.cases.data import case_from
 from greenroom.cases.parts import metric_name
+from greenroom.cases.reader import case_from
 from greenroom.errors import BadInput, BadMetric
 from greenroom.ledger.plain import Json, is_object
 from greenroom.metrics import as_metric

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from greenroom.cases.case import Case
-from greenroom.cases.data import case_from
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.from_runs import check_secrets
 from greenroom.cases.parts import MetricLike
+from greenroom.cases.reader import case_from
 from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadInput
 from greenroom.ledger.functions import Anything

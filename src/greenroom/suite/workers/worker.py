@@ -16,9 +16,9 @@ from greenroom.backends.backend import Backend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.criteria import criterion_from
-from greenroom.cases.data import case_from
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import MetricLike
+from greenroom.cases.reader import case_from
 from greenroom.errors import BadLedger, GreenroomError
 from greenroom.ledger.blobs import BlobFolder
 from greenroom.ledger.codec import encoded
