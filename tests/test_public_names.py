@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 import greenroom
 
 NAMES = [
@@ -95,3 +97,40 @@ def test_no_name_brings_a_package_along_but_the_one_that_records_are_made_of() -
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[] False"
+
+
+RARE = {
+    "difflib",
+    "greenroom.agents.cards",
+    "greenroom.cases.files",
+    "greenroom.cases.from_runs",
+    "greenroom.cases.reader",
+    "greenroom.ledger.difference",
+    "greenroom.ledger.redaction",
+    "greenroom.metrics.calls",
+    "greenroom.reports",
+    "greenroom.results.comparisons",
+    "greenroom.results.statistics.exact",
+    "greenroom.results.text",
+    "greenroom.simulation.recorded",
+    "greenroom.simulation.summary",
+    "greenroom.suite.adaptive",
+    "greenroom.suite.suspects",
+}
+"""What only some programs use: eval-set files, comparisons, recorded trials, text without secrets."""
+
+REHEARSAL = """
+from greenroom import Agent, Case, Expect, Scripted, rehearse
+case = Case("hi", says="Hi", expect=Expect(contains="Hello"))
+assert rehearse(Agent("clerk", model=Scripted("Hello.")), [case], store=False).passed
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["import greenroom\nfor name in greenroom.__all__: getattr(greenroom, name)", REHEARSAL],
+)
+def test_neither_the_names_nor_a_small_rehearsal_load_what_few_programs_use(program: str) -> None:
+    code = f"import sys\n{program}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not RARE.intersection(done.stdout.split())
