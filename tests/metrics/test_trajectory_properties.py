@@ -70,9 +70,10 @@ def test_a_stricter_match_type_never_scores_more(wanted, made):
 
 
 @given(st.one_of(made.map(lambda calls: (calls, calls)), st.tuples(wanted, made)))
-def test_what_is_exact_passes_every_match_type(wanted_and_made):
-    is_exact = value(*wanted_and_made, MatchType.EXACT) == 1
-    assert not is_exact or all(value(*wanted_and_made, mode) == 1 for mode in MatchType)
+def test_what_is_exact_passes_every_match_type(both):
+    wanted, made = both
+    is_exact = value(wanted, made, MatchType.EXACT) == 1
+    assert not is_exact or all(value(wanted, made, mode) == 1 for mode in MatchType)
 
 
 @given(made, modes)

@@ -551,6 +551,7 @@ def test_a_bridge_may_have_more_parameters_with_defaults_or_take_any():
             return "x"
 
     written_in_c: Any = max
-    for given in (Prompt(), lambda *any: "x", written_in_c):
+    anything: list[Any] = [Prompt(), lambda *any: "x", written_in_c]
+    for given in anything:
         made = Bridge(format_prompt=given, format_response=given)
         assert (made.format_prompt, made.format_response) == (given, given)
