@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom import Agent, Case, Report, Score, Scripted, rehearse
+from greenroom.cases import Metric
 from greenroom.errors import BadFile, BadInput
-from greenroom.metrics import contains
+from greenroom.metrics import contains, exact, response_match_score
 from greenroom.results import CaseResult, Problem, Status, compare, compare_all
 from greenroom.results.statistics.exact import fisher, sign
 
@@ -285,6 +286,50 @@ def test_where_the_case_was_not_kept_nobody_knows_whether_it_is_the_same():
     assert (case.verdict, case.known) == ("unchanged", False)
     shown = str(compare(Report([result("a")]), Report([result("a")])))
     assert "It is unknown whether 1 case asked for the same thing before." in shown
+
+
+def measured(*metrics: Metric) -> Report:
+    return rehearse(AGENT, [Case(f"c{n}", says="How many?") for n in range(2)], metrics=metrics)
+
+
+@pytest.mark.parametrize(
+    "then, now, told",
+    [
+        ([contains("three")], [contains("three"), contains("four")], "contains('four') only now"),
+        ([contains("three"), exact("four")], [contains("three")], "exact('four') only before"),
+        (
+            [contains("three", "four", threshold=0.9, name="m")],
+            [contains("three", "four", threshold=0.5, name="m")],
+            "m with threshold 0.9 before, 0.5 now",
+        ),
+    ],
+)
+def test_what_was_measured_on_one_side_only_is_told(tmp_path, then, now, told):
+    before, after = measured(*then), measured(*now)
+    loaded = Report.load(before.save(tmp_path / "r.json"))
+    words = f"2 cases were measured differently, which may be all that changed: {told}."
+    for baseline in (before, loaded):
+        assert words in str(after.compare(baseline))
+    assert "measured differently" not in str(before.compare(loaded))
+
+
+def test_a_metric_that_applies_to_no_case_makes_no_difference(tmp_path):
+    then, now = measured(contains("three")), measured(contains("three"), response_match_score())
+    assert now["c0"].scores["response_match_score"].value is None
+    assert "measured differently" not in str(now.compare(then))
+
+
+def test_a_secret_that_the_file_lost_is_no_other_metric(tmp_path):
+    then = measured(contains("sk-ant-0123456789abcdefghij"))
+    loaded = Report.load(then.save(tmp_path / "r.json"))
+    assert "measured differently" not in str(then.compare(loaded))
+
+
+def test_trials_of_a_baseline_that_other_metrics_measured_are_not_counted_together():
+    lenient, strict = measured(contains("three")), measured(contains("three"), exact("four"))
+    assert [len(Report.pooled(pair)) for pair in ((lenient, strict), (strict, strict))] == [2, 2]
+    again = measured(contains("three"), exact("four"))
+    assert len(Report.pooled([strict, again])) == 4
 
 
 # Told and saved

@@ -1,10 +1,11 @@
 """The gate at the end of a run."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from greenroom import Report
+from greenroom import Report, Score
 from greenroom.errors import BadInput
 from greenroom.results import CaseResult, Gate, Status
 
@@ -250,4 +251,45 @@ def test_a_run_that_broke_may_have_been_too_dear_as_well():
 )
 def test_a_gate_that_cannot_be_meant_is_refused(given, told):
     with pytest.raises(BadInput, match=told):
+        Gate(**given)
+
+
+@pytest.mark.parametrize(
+    "asked", [{"tags": ["safety"]}, {"metrics": ["m"]}, {"fail_on": ["removed"]}]
+)
+def test_what_only_a_baseline_can_show_is_refused_without_one(asked: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match="needs a baseline"):
+        Gate(**asked).decide(report(passed=1))
+
+
+def test_a_metric_that_nothing_could_show_a_change_of_gates_nothing_and_is_told():
+    def scored(value: float, count: int) -> Report:
+        made = [CaseResult(case_id=f"c{n}", status="passed") for n in range(count)]
+        return Report([replace(one, scores={"m": Score(value)}) for one in made])
+
+    assert Gate(metrics=["m"]).decide(scored(0.9, 8), scored(0.9, 8)).passed
+    for name, count in (("misspelt", 8), ("m", 7)):
+        decision = Gate(metrics=[name]).decide(scored(0.9, count), scored(0.9, count))
+        assert decision.exit_code == 3
+        assert f"{name}: measured on fewer than 8 cases of both reports" in str(decision)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"min_pass_rate": True},
+        {"min_pass_rate": "0.9"},
+        {"max_errors": 1.5},
+        {"max_errors": float("nan")},
+        {"max_errors": "3"},
+        {"max_cost": "1"},
+        {"threshold": True},
+        {"confident": "yes"},
+        {"tags": "safety"},
+        {"metrics": "m"},
+        {"fail_on": "removed"},
+    ],
+)
+def test_a_gate_of_another_type_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match=next(iter(given))):
         Gate(**given)

@@ -89,6 +89,10 @@ class _NoScore:
         """None: neither passed nor failed."""
 
     @property
+    def threshold(self) -> None:
+        """None: there is nothing to hold against it."""
+
+    @property
     def details(self) -> Any:
         """Empty: there are none."""
 

@@ -23,6 +23,7 @@ class OutcomeFacts(Struct, frozen=True, gc=False, rename={"value": "score"}):
 
     value: float | None = None
     passed: bool | None = None
+    threshold: float | None = None
     reason: str = ""
     not_applicable: str | None = None
     unmeasured: str | None = None

@@ -5,15 +5,26 @@ The command line, the pytest plug-in and scripts use the same gate.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Literal, get_args
 
 from greenroom.errors import BadInput
-from greenroom.results.comparisons.comparison import THRESHOLD, Comparison, Metrics, Missed, compare
+from greenroom.results.comparisons.comparison import (
+    FEWEST_CASES,
+    THRESHOLD,
+    Comparison,
+    Metrics,
+    Missed,
+    compare,
+)
 from greenroom.results.report import Report
 from greenroom.results.statistics.intervals import percent
 from greenroom.results.words import dollars, dollars_apart, listed, number_of
 
 FailOn = Literal["regression", "unclear", "removed", "skipped"]
+
+_AGAINST: tuple[FailOn, ...] = ("unclear", "removed")
+"""What a report can only fail on against a baseline, and does not unless it is asked for."""
 
 _ROUNDING = 1e-12
 """The rounding error that a mean of rates may have."""
@@ -71,18 +82,26 @@ class Gate:
     metrics: Metrics = "all"
 
     def __post_init__(self) -> None:
-        if self.min_pass_rate is not None and not 0 <= self.min_pass_rate <= 1:
+        if self.min_pass_rate is not None and not _is_number(self.min_pass_rate, most=1):
             raise BadInput(
                 f"min_pass_rate={self.min_pass_rate!r} is not a share; give 0 to 1, as in 0.9."
             )
-        if self.max_errors < 0:
+        if self.confident not in (True, False):
+            raise BadInput(f"confident={self.confident!r}: give True or False.")
+        if not isinstance(self.max_errors, int) or not _is_number(self.max_errors):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadInput(f"max_errors={self.max_errors!r} is not a count; give 0 or more.")
-        if not 0 <= self.threshold <= 1:
+        if not _is_number(self.threshold, most=1):
             raise BadInput(
                 f"threshold={self.threshold!r} is not a difference of scores; give 0 to 1."
             )
-        if self.max_cost is not None and not self.max_cost >= 0:
+        if self.max_cost is not None and not _is_number(self.max_cost):
             raise BadInput(f"max_cost={self.max_cost!r} is not an amount in USD; give 0 or more.")
+        for name in ("fail_on", "tags", "metrics"):
+            if isinstance(given := getattr(self, name), str) and (name, given) != (
+                "metrics",
+                "all",
+            ):
+                raise BadInput(f"{name}={given!r} is a string; give a list: [{given!r}].")
         if unknown := [name for name in self.fail_on if name not in get_args(FailOn)]:
             raise BadInput(
                 f"fail_on={unknown[0]!r} is unknown; use one of {list(get_args(FailOn))}."
@@ -91,6 +110,7 @@ class Gate:
     def decide(self, report: Report, baseline: Report | Sequence[Report] | None = None) -> Decision:
         """Whether the report suffices. Errors come first, since they prove nothing either way."""
         if baseline is None:
+            self._check_alone()
             return Decision(tuple(self._missed(report, None)))
         return self.weigh(self.compare(report, baseline))
 
@@ -101,6 +121,19 @@ class Gate:
     def weigh(self, comparison: Comparison) -> Decision:
         """Decide on a report that was already compared with its baseline."""
         return Decision(tuple(self._missed(comparison.current, comparison)), comparison)
+
+    def _check_alone(self) -> None:
+        """Refuse what only means something against a baseline: without one it would gate nothing."""
+        given = {
+            "tags": self.tags,
+            "metrics": () if self.metrics == "all" else self.metrics,
+            "fail_on": [name for name in self.fail_on if name in _AGAINST],
+        }
+        for name, asked in given.items():
+            if asked:
+                raise BadInput(
+                    f"{name}={list(asked)!r} needs a baseline; give one, or leave it out."
+                )
 
     def _missed(self, report: Report, comparison: Comparison | None) -> Iterator[Missed]:
         summary = report.summary
@@ -129,6 +162,12 @@ class Gate:
             if not (broke and comparison.shared):
                 yield Missed("incomparable", why)
             return
+        if untested := self._untested(comparison):
+            yield Missed(
+                "incomparable",
+                f"{listed(untested)}: measured on fewer than {FEWEST_CASES} cases of both reports, which "
+                f"is too few to show a change. Leave it out of `metrics`, or give it more cases",
+            )
         if "regression" in self.fail_on:
             yield from comparison.worse
         if "unclear" in self.fail_on:
@@ -136,6 +175,11 @@ class Gate:
         if "removed" in self.fail_on and comparison.removed:
             names = [case.case_id for case in comparison.removed]
             yield Missed("removed", f"{number_of(len(names), 'case')} removed: {listed(names)}")
+
+    def _untested(self, comparison: Comparison) -> list[str]:
+        """The metrics that this gate names, and that no difference could ever show in."""
+        named = () if self.metrics == "all" else self.metrics
+        return [name for name in named if name not in comparison.asked]
 
     def _too_low(self, report: Report, minimum: float) -> str:
         rate = report.pass_rate
@@ -155,6 +199,13 @@ class Gate:
         return (
             f"the pass rate is {interval}: it may be as low as {bottom}, below the minimum of {bar}"
         )
+
+
+def _is_number(given: object, most: float = inf) -> bool:
+    """Whether this is a number from 0 to `most`; True is none."""
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return False
+    return 0 <= given <= most
 
 
 def held_against(

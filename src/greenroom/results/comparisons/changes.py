@@ -6,7 +6,8 @@ The verdict on each case is in `greenroom.results.comparisons.verdicts`.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from math import fsum
+from functools import lru_cache
+from math import fsum, isfinite
 from typing import Literal, TypeVar
 
 from msgspec import Struct
@@ -86,6 +87,8 @@ class CaseChange(Struct, frozen=True, gc=False):
     again: Summary | None = None
     """How it ended when it was run again because it failed after it had passed."""
     tags: Sequence[str] = ()
+    unlike: str = ""
+    """Which metrics or thresholds it was measured with on one side only; empty if with the same."""
 
     @property
     def fell(self) -> bool:
@@ -155,6 +158,7 @@ class Side(Struct, kw_only=True, gc=False):
     tags: tuple[str, ...]
     means: dict[str, float]
     """The mean of each metric over the trials that were evaluated."""
+    measured: "Measured"
     cost: float | None
     seconds: float | None
     first: "Asked"
@@ -186,6 +190,7 @@ class Side(Struct, kw_only=True, gc=False):
             is_fixed=is_fixed,
             tags=tuple(tags),
             means=_means(evaluated),
+            measured=Measured.of(trials),
             cost=cost / ran if ran and cost is not None else None,
             seconds=seconds / ran if ran else None,
             first=Asked(first.asks, first.kept, first.asked),
@@ -330,7 +335,68 @@ def pooled(reports: Sequence[Report]) -> Report:
 
 def _is_same(one: CaseResult, other: CaseResult) -> bool:
     asked = [Asked(result.asks, result.kept, result.asked) for result in (one, other)]
-    return same_case(*asked) is not False
+    if same_case(*asked) is False:
+        return False
+    return not Measured.of([one]).unlike(Measured.of([other]))
+
+
+# What measured the case
+
+
+class Measured(Struct, frozen=True, gc=False):
+    """The metrics that measured the trials of a case on one side."""
+
+    names: frozenset[str]
+    """All of them, also those that gave no score."""
+    scored: frozenset[str]
+    bars: Mapping[str, float]
+    """The thresholds of those that have one."""
+
+    @classmethod
+    def of(cls, trials: Sequence[Facts]) -> "Measured":
+        """What measured these trials of a case."""
+        names: dict[str, bool] = {}
+        bars: dict[str, float] = {}
+        for trial in trials:
+            for name, outcome in trial.scores.items():
+                names[name] = names.get(name, False) or outcome.value is not None
+                if (bar := outcome.threshold) is not None and isfinite(bar):
+                    bars.setdefault(name, bar)
+        return _measured(tuple(names.items()), tuple(bars.items()))
+
+    def unlike(self, now: "Measured") -> str:
+        """Which metrics or thresholds are others now; empty if none is, or that is unknown."""
+        found = self._unlike(now)
+        # A report from a file has lost its secrets.
+        return found and self._clean()._unlike(now._clean())
+
+    def _unlike(self, now: "Measured") -> str:
+        if not self.names or not now.names:
+            return ""
+        # One that applied on neither side decided nothing.
+        sides = {"only before": self.scored - now.names, "only now": now.scored - self.names}
+        whys = [f"{', '.join(sorted(names))} {side}" for side, names in sides.items() if names]
+        whys += [
+            f"{name} with threshold {bar:g} before, {now.bars[name]:g} now"
+            for name, bar in self.bars.items()
+            if now.bars.get(name, bar) != bar
+        ]
+        return "; ".join(whys)
+
+    def _clean(self) -> "Measured":
+        text = redactor().text
+        return Measured(
+            frozenset(map(text, self.names)),
+            frozenset(map(text, self.scored)),
+            {text(name): bar for name, bar in self.bars.items()},
+        )
+
+
+@lru_cache(maxsize=1024)
+def _measured(names: tuple[tuple[str, bool], ...], bars: tuple[tuple[str, float], ...]) -> Measured:
+    """Cached: most cases of a run are measured by the same metrics."""
+    scored = frozenset(name for name, has_score in names if has_score)
+    return Measured(frozenset(name for name, _ in names), scored, dict(bars))
 
 
 # What the case asks for

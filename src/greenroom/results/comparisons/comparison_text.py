@@ -1,5 +1,6 @@
 """A comparison as plain text, for readers."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePath
 
@@ -28,6 +29,8 @@ NOTABLE: tuple[Verdict, ...] = (
 """The verdicts that are worth a line, the most important first."""
 
 _LABEL = 10
+_UNLIKE = 3
+"""How many ways in which cases were measured differently are told."""
 _ROUNDING = 1e-9
 
 
@@ -71,6 +74,7 @@ def remarks(comparison: Comparison) -> Iterator[str]:
     compared, total = len(comparison.compared), len(comparison.cases)
     if compared < total:
         yield f"{compared} of {number_of(total, 'case')} compare: {left_out(comparison)}"
+    yield from _measured_differently(comparison)
     if unknown := sum(not case.known for case in comparison.compared):
         yield f"It is unknown whether {number_of(unknown, 'case')} asked for the same thing before."
     for side, report in (("baseline", comparison.baseline), ("report", comparison.current)):
@@ -82,6 +86,19 @@ def remarks(comparison: Comparison) -> Iterator[str]:
                 f"{'was' if count == 1 else 'were'} replayed from recordings, which is not evidence of "
                 f"how good an agent is."
             )
+
+
+def _measured_differently(comparison: Comparison) -> Iterator[str]:
+    """What was measured on one side only: a verdict that differs may be the measurement's, not the agent's."""
+    found = Counter(case.unlike for case in comparison.compared if case.unlike)
+    for unlike, count in found.most_common(_UNLIKE):
+        were = "was" if count == 1 else "were"
+        yield (
+            f"{number_of(count, 'case')} {were} measured differently, which may be all that changed: "
+            f"{unlike}."
+        )
+    if (more := len(found) - _UNLIKE) > 0:
+        yield f"Other cases were measured differently in {number_of(more, 'other way')}."
 
 
 def replayed_in(report: Report) -> int:

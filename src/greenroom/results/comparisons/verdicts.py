@@ -165,6 +165,7 @@ def _case(pair: Pair, bars: Mapping[str, float], confirmed: Confirmed | None) ->
         pair.seconds,
         summary_of(again) if again else None,
         tags,
+        pair.then.measured.unlike(pair.now.measured),
     )
 
 
