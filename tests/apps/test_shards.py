@@ -108,3 +108,11 @@ def test_a_report_without_known_places_says_nothing_of_them(shop):
     report = rehearse(Agent("a", model=Scripted("Hi")), [Case("a", "Hi")], store=False)
     report.save("plain.json")
     assert "sources" not in json.loads(Path("plain.json").read_text())
+
+
+@pytest.mark.parametrize("option", ["--gate-tag=smoke", "--threshold=0.3"])
+def test_what_only_a_baseline_can_show_is_refused_without_one(shop, greenroom, option):
+    greenroom("eval", "run", "agent.py", "evals", "-q", "--no-store", "-o", "whole.json")
+    result = greenroom("eval", "merge", "whole.json", option)
+    assert result.exit_code == 3
+    assert "needs a --baseline" in result.stderr

@@ -98,6 +98,21 @@ def test_a_filter_that_leaves_nothing_lists_what_there_is_and_what_is_near() -> 
     assert "Ids: 'refund-1', 'refund-2', 'greets'; tags: 'money', 'smoke'." in told
 
 
+@pytest.mark.parametrize(
+    "patterns",
+    [
+        ["greets", "id:refund-3"],
+        ["refund-*", "tag:smokey"],
+        ["refund-1", "greets", "!greets"],
+    ],
+)
+def test_a_pattern_that_matches_nothing_is_refused_beside_one_that_does(
+    patterns: list[str],
+) -> None:
+    with pytest.raises(NotFound, match=f"no case that matches '{patterns[1].split('!')[0]}'"):
+        SHOP.filter(*patterns)
+
+
 @pytest.mark.parametrize("pattern", ["", " ", "!", "tag:", "!id:", "name: "])
 def test_a_blank_filter_is_refused(pattern: str) -> None:
     with pytest.raises(BadInput, match="is not a filter"):

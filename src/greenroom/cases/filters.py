@@ -35,7 +35,8 @@ def matches_filter(case: Case, pattern: str) -> bool:
 def chosen(cases: Sequence[Case], patterns: Iterable[str], among: str) -> list[Case]:
     """The cases that any of `patterns` matches, without those that a pattern with `!` excludes.
 
-    Patterns that match nothing are an error, which lists the ids and tags.
+    A pattern that matches nothing is an error, which lists the ids and tags: what it asks for would
+    be left out unnoticed.
     """
     asked = [patterns] if isinstance(patterns, str) else list(patterns)
     if not asked:
@@ -43,14 +44,16 @@ def chosen(cases: Sequence[Case], patterns: Iterable[str], among: str) -> list[C
     for pattern in asked:
         _check_pattern(pattern)
     out = [pattern.removeprefix(_NOT) for pattern in asked if pattern.startswith(_NOT)]
-    wanted = [pattern for pattern in asked if not pattern.startswith(_NOT)] or ["*"]
-    kept = [case for case in cases if _any(case, wanted) and not _any(case, out)]
-    if not kept:
+    wanted = [pattern for pattern in asked if not pattern.startswith(_NOT)]
+    kept = [case for case in cases if _any(case, wanted or ["*"]) and not _any(case, out)]
+    idle = [pattern for pattern in wanted if not any(matches_filter(c, pattern) for c in kept)]
+    if idle or not kept:
         ids = [case.id for case in cases]
         tags = sorted({str(tag) for case in cases for tag in case.tags})
-        message = f"{among} has no case that matches {', '.join(map(repr, asked))}"
+        missed = [pattern for pattern in asked if pattern in idle or pattern.startswith(_NOT)]
+        message = f"{among} has no case that matches {', '.join(map(repr, missed))}"
         names = [case.name for case in cases if case.name]
-        near = near_words([_bare(pattern) for pattern in asked], [*ids, *names, *tags])
+        near = near_words([_bare(pattern) for pattern in missed], [*ids, *names, *tags])
         meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         tagged = f"; tags: {_some(tags)}" if tags else ""
         raise NotFound(f"{message}.{meant} Ids: {_some(ids)}{tagged}.")

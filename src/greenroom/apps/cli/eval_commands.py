@@ -167,7 +167,6 @@ def _check_together(given: dict[str, Any]) -> None:
     """Refuse options that only mean something together with others."""
     has_resume = given["resume"] is not None
     has_baseline = bool(given["baselines"])
-    against = [name for name in given["fail_on"] if name != "skipped"]
     never_sure = "no number of trials shows that a case always passes"
     has_minimum = given["min_pass_rate"] is not None and given["min_pass_rate"] < 1
     for wrong, why in (
@@ -189,8 +188,10 @@ def _check_together(given: dict[str, Any]) -> None:
             given["confident"] and not has_minimum,
             f"--confident needs a --min-pass-rate below 1: {never_sure}",
         ),
-        (against and not has_baseline, f"--fail-on {''.join(against[:1])} needs a --baseline"),
-        (given["gate_tags"] and not has_baseline, "--gate-tag needs a --baseline"),
+        (
+            gate_options.is_written("seed") and not given["sample"],
+            "--seed draws a --sample; give that too (a case's own `seed` is for models)",
+        ),
         (given["learnt"] and not given["dry_run"], "--from is for --dry-run"),
         (
             given["dry_run"] and given["suggest_mocks"],
@@ -199,6 +200,7 @@ def _check_together(given: dict[str, Any]) -> None:
     ):
         if wrong:
             raise click.UsageError(f"{why}.")
+    gate_options.check_baseline(given, given["baselines"])
     others = {"resume": has_resume or None, "baseline": has_baseline or None}
     others["replay"] = given["replay"] or None
     _check_needs({**given, **others})

@@ -1,8 +1,10 @@
 """The options of the quality gate: what is good enough, and what counts as worse than a baseline."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from greenroom.apps.cli import options
 from greenroom.apps.cli.options import FILE
@@ -80,10 +82,31 @@ of_recorded = options.together(options.max_errors, against, min_pass_rate, basel
 """The options of `merge` and `score`, which judge recorded trials the way a run is judged."""
 
 
-def gate_of(given: dict[str, Any]) -> "Gate":
+def check_baseline(given: dict[str, Any], baselines: Sequence[str]) -> None:
+    """Refuse options that only mean something against a baseline, if there is none."""
+    if baselines:
+        return
+    against = [name for name in given.get("fail_on", ()) if name != "skipped"]
+    for wrong, option in (
+        (against, f"--fail-on {''.join(against[:1])}"),
+        (given["gate_tags"], "--gate-tag"),
+        (is_written("threshold"), "--threshold"),
+    ):
+        if wrong:
+            raise click.UsageError(f"{option} needs a --baseline.")
+
+
+def is_written(option: str) -> bool:
+    """Whether an option that has a default was written on the command line."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is ParameterSource.COMMANDLINE
+
+
+def gate_of(given: dict[str, Any], baselines: Sequence[str]) -> "Gate":
     """The gate that these options describe; they are removed from `given`."""
     from greenroom.results import Gate  # loaded when a command runs, not for its help
 
+    check_baseline(given, baselines)
     return Gate(
         min_pass_rate=given.pop("min_pass_rate"),
         threshold=given.pop("threshold"),

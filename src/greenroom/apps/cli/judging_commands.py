@@ -94,7 +94,7 @@ def eval_merge(
     from greenroom.apps.cli.recorded_results import merge_reports
     from greenroom.apps.cli.report_output import Showing
 
-    gate = gate_options.gate_of(given)
+    gate = gate_options.gate_of(given, baselines)
     return merge_reports(reports, baselines, gate, store, Showing(**given))
 
 
@@ -172,7 +172,7 @@ def eval_score(**given: Any) -> int:
     from greenroom.apps.cli.report_output import Showing
     from greenroom.apps.cli.score import ScoreRequest, score_files
 
-    gate = gate_options.gate_of(given)
+    gate = gate_options.gate_of(given, given["baselines"])
     asked = {field.name: given.pop(field.name) for field in fields(ScoreRequest)}
     return score_files(ScoreRequest(**asked), gate, Showing(**given))
 

@@ -213,7 +213,7 @@ filters = click.option(
     "filters",
     multiple=True,
     metavar="GLOB",
-    help="Only cases whose id, name or tag matches; '!GLOB' excludes; may be repeated.",
+    help="Only cases whose id, name or tag matches; '!GLOB' excludes; may be repeated, and each must match.",
 )
 stored = declared(
     "store",
