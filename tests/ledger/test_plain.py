@@ -192,3 +192,25 @@ def test_what_is_not_an_array_is_refused_with_its_place(value: Json) -> None:
     assert as_array([value]) == [value]
     with pytest.raises(BadValue, match=r"^the reply is .*, which is not a JSON array\.$"):
         as_array(value, "the reply")
+
+
+class Count(int):
+    pass
+
+
+@pytest.mark.parametrize("digits", [4299, 4300])
+def test_a_whole_number_that_can_be_read_back_is_kept(digits: int) -> None:
+    number = 10**digits - 1
+    assert plain({"a": [number, -number]}) == {"a": [number, -number]}
+    assert json.loads(json.dumps(plain([number]))) == [number]
+
+
+@pytest.mark.parametrize(
+    "number", [10**4300, -(10**4300), Count(10**4300)], ids=["high", "low", "subclass"]
+)
+@pytest.mark.parametrize("within", [lambda n: n, lambda n: [n], lambda n: {"a": n, "b": [1]}])
+def test_a_whole_number_that_no_file_could_give_back_is_refused(
+    number: int, within: Callable[[int], Any]
+) -> None:
+    with pytest.raises(BadValue, match="more than 4300 digits"):
+        plain(within(number))

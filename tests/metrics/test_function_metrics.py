@@ -1,6 +1,7 @@
 """Any function, or object with `evaluate`, becomes a metric; only a number or verdict is one."""
 
 import math
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -120,6 +121,11 @@ async def test_what_is_no_score_is_unmeasured_when_awaited_too():
         lambda: Score(0.5, measured=math.nan),
         lambda: Score(0.5, details={"at": object()}),
         lambda: Score(0.5, passed="no"),  # pyright: ignore[reportArgumentType]
+        lambda: Score(0.5, True, threshold="high"),  # pyright: ignore[reportArgumentType]
+        lambda: Score(0.5, True, threshold=Decimal("0.5")),  # pyright: ignore[reportArgumentType]
+        lambda: Score(0.5, True, threshold=True),
+        lambda: Score(0.5, True, threshold=math.nan),
+        lambda: Score(0.5, measured=10**5000),
     ],
 )
 async def test_a_score_no_report_could_hold_is_unmeasured(made):

@@ -72,7 +72,11 @@ def without_addresses(text: str) -> str:
     return _ADDRESS.sub("", text)
 
 
-_LEAVES = frozenset((str, int, bool, type(None)))
+_LEAVES = frozenset((str, bool, type(None)))
+_DIGITS = 4300
+_MOST = 10**_DIGITS - 1
+_LEAST = -_MOST
+"""The whole numbers between the two are read back from text by Python and msgspec."""
 
 
 class OwnedJson:
@@ -92,11 +96,14 @@ def plain(value: Any, where: str = "value", _depth: int = 0) -> Json:
         for key in value:
             if type(key) is not str:
                 return _copied(value, where, _depth + 1)
-            inner = type(value[key])  # pyright: ignore[reportUnknownVariableType]
-            if inner is not str and inner not in _LEAVES:
+            item = value[key]  # pyright: ignore[reportUnknownVariableType]
+            inner = type(item)  # pyright: ignore[reportUnknownVariableType]
+            if inner not in _LEAVES and not (inner is int and _LEAST <= item <= _MOST):
                 return _copied(value, where, _depth + 1)
         return value.copy()
-    if kind in _LEAVES or (kind is float and isfinite(value)):
+    if kind in _LEAVES or (kind is int and _LEAST <= value <= _MOST):
+        return value
+    if kind is float and isfinite(value):
         return value
     if _depth > _DEPTH:
         raise BadValue(f"{where[:80]} is nested deeper than {_DEPTH} levels, or contains itself.")
@@ -112,12 +119,19 @@ def _copied(value: dict[Any, Any], where: str, depth: int) -> dict[str, Json]:
     for key, item in value.items():
         if type(key) is not str:
             key = _key(key, where)
-        copy[key] = item if type(item) in _LEAVES else plain(item, where, depth)
+        kind = type(item)  # pyright: ignore[reportUnknownVariableType] - a cast is a call
+        is_leaf = kind in _LEAVES or (kind is int and _LEAST <= item <= _MOST)
+        copy[key] = item if is_leaf else plain(item, where, depth)
     return copy
 
 
 def _listed(value: "list[Any] | tuple[Any, ...]", where: str, depth: int) -> list[Json]:
-    return [item if type(item) in _LEAVES else plain(item, where, depth) for item in value]
+    copy: list[Json] = []
+    for item in value:
+        kind = type(item)  # pyright: ignore[reportUnknownVariableType] - a cast is a call
+        is_leaf = kind in _LEAVES or (kind is int and _LEAST <= item <= _MOST)
+        copy.append(item if is_leaf else plain(item, where, depth))
+    return copy
 
 
 def _key(key: object, where: str) -> str:
@@ -134,13 +148,24 @@ def _finite(value: float, where: str) -> float:
     raise BadValue(f"{where} holds {value!r}, which is not a JSON number. Use None or a string.")
 
 
+def _whole(value: int, where: str) -> int:
+    if _LEAST <= value <= _MOST:
+        return value
+    raise BadValue(
+        f"{where} holds a whole number of more than {_DIGITS} digits, which cannot be read back from "
+        f"JSON. Use a string."
+    )
+
+
 def _unusual(value: object, where: str, depth: int) -> Json:
     """Types outside JSON that have one obvious JSON form."""
     if isinstance(value, Enum):
         return plain(value.value, where, depth + 1)
-    if isinstance(value, bool | int | str):
+    if isinstance(value, int):
+        return _whole(int(value), where)
+    if isinstance(value, str):
         # A subclass of a JSON type as that type itself.
-        return str(value) if isinstance(value, str) else int(value)
+        return str(value)
     if isinstance(value, float):
         return _finite(float(value), where)
     if isinstance(value, Mapping):

@@ -39,7 +39,7 @@ class Evaluator(Protocol):
 
 OUTCOMES = (Score, NotApplicable, Unmeasured)
 _EXPECTED = "return a bool, a number from 0 to 1, a Score, NotApplicable or Unmeasured"
-_SIMPLE = frozenset((type(None), bool, int, str))
+_SIMPLE = frozenset((type(None), bool, str))
 
 
 def as_outcome(returned: object, name: str, threshold: float | None = None) -> Outcome:
@@ -74,9 +74,13 @@ def _without_subclass(outcome: Outcome) -> Outcome:
 
 
 def _checked_score(score: Score, name: str) -> Outcome:
-    """The score, if it is valid in a report: `passed` is a bool, and the details are JSON."""
+    """The score, if it is valid in a report: `passed` is a bool, `threshold` a number, the details JSON."""
     if score.passed is not True and score.passed is not False:  # pyright: ignore[reportUnnecessaryComparison]
         return Unmeasured(f"the metric's Score has passed={_short(score.passed)}; give a bool")
+    if score.threshold is not None and not _is_finite(score.threshold):
+        return Unmeasured(
+            f"the metric's Score has threshold={_short(score.threshold)}; give a number, or leave it out"
+        )
     try:
         if type(score.measured) not in _SIMPLE:
             plain(score.measured, "Score.measured")
@@ -85,6 +89,10 @@ def _checked_score(score: Score, name: str) -> Outcome:
     except BadValue as error:
         return Unmeasured(str(error))
     return score if score.name else replace(score, name=name)
+
+
+def _is_finite(given: object) -> bool:
+    return isinstance(given, int | float) and not isinstance(given, bool) and isfinite(given)
 
 
 def _short(value: object) -> str:
