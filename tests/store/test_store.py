@@ -378,6 +378,40 @@ async def test_a_usual_place_that_cannot_be_written_is_a_note(
 
 
 @pytest.mark.sqlite
+async def test_a_named_run_needs_even_the_usual_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".greenroom").touch()
+    monkeypatch.delenv("GREENROOM_STORE")
+    monkeypatch.chdir(tmp_path)
+    asked: list[str] = []
+    agent = step(lambda ctx: asked.append(ctx.input), name="s")
+    with pytest.raises(StoreFailed):
+        await evaluate(agent, Case("a", "Hi"), metrics=[OK], resume_or_new="nightly")
+    assert asked == []
+
+
+@pytest.mark.sqlite
+async def test_a_named_run_of_the_usual_place_is_not_run_twice_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GREENROOM_STORE")
+    monkeypatch.chdir(tmp_path)
+    inner: list[BaseException] = []
+
+    async def again(ctx: Any) -> str:
+        try:
+            await evaluate(ECHO, Case("a", "Hi"), metrics=[OK], resume_or_new="nightly")
+        except StoreFailed as error:
+            inner.append(error)
+        return "done"
+
+    agent = step(again, name="s")
+    await evaluate(agent, Case("a", "Hi"), metrics=[OK], resume_or_new="nightly")
+    assert ["is in use by another process" in str(error) for error in inner] == [True]
+
+
+@pytest.mark.sqlite
 async def test_a_place_that_was_asked_for_must_do(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     asked: list[str] = []

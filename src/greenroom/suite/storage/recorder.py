@@ -68,20 +68,21 @@ async def open_recorder(
     options: Values, plan: Plan, evalset: EvalSet, notes: list[str]
 ) -> Recorder:
     """The recorder of a run. If no store was asked for and the usual one fails, a note says so."""
-    given, resume = options["store"], options["resume"]
+    given, resume, name = options["store"], options["resume"], options["resume_or_new"]
+    continues = resume is not False or bool(name)
     store = None
     if given is not False:
         from greenroom.store.store import as_store  # SQLite is loaded only where it is used
 
         store = as_store(given)
     if store is None:
-        if resume is not False or options["resume_or_new"]:
+        if continues:
             raise BadInput("there is no store to resume from; leave store=False out.")
         return Recorder()
     from greenroom.suite.storage.opened_runs import begin_run, named_run, resume_run
 
     try:
-        if options["resume_or_new"]:
+        if name:
             if resume is not False:
                 raise BadInput(
                     "resume= and resume_or_new= contradict each other; give one of them."
@@ -91,9 +92,10 @@ async def open_recorder(
             return await begin_run(store, plan, evalset)
         return await resume_run(store, plan, evalset, "" if resume is True else resume, options)
     except StoreFailed as error:
-        # A store that the caller chose must work, and a run that another process holds is no fault of the disk.
+        # A store that the caller chose must work. So must any store from which a run is continued: to run
+        # its cases without it would pay for what is finished, or for what another process is running now.
         is_chosen = given is not None or bool(chosen_place())
-        if is_chosen or resume is not False or isinstance(error, StoreRefused):
+        if is_chosen or continues or isinstance(error, StoreRefused):
             raise
         notes.append(f"the run is not recorded: {error}")
         return Recorder()
