@@ -32,7 +32,7 @@ def test_bad_usage_exits_3(greenroom, words):
         ["eval", "run", "shop.py", ""],
         ["eval", "run", "shop.py", "--replay", ""],
         ["eval", "run", "shop.py", "--replay="],
-        ["eval", "run", "shop.py", "--model", " "],
+        ["eval", "run", "shop.py", "--model", ""],
         ["eval", "run", "shop.py", "--config", ""],
         ["eval", "run", "shop.py", "--mocks", ""],
         ["eval", "run", "shop.py", "--store", ""],
@@ -47,7 +47,7 @@ def test_an_empty_value_is_bad_usage_and_not_left_out(author, greenroom, words):
     author('hi = Case("hi", says="Hi", metrics=[contains("money")], mocks={"refund": 1})')
     result = greenroom(*words)
     assert result.exit_code == 3
-    before = words[-1].strip() or words[-2]
+    before = words[-1] or words[-2]
     assert f"the value after {before!r} is empty" in result.stderr
     assert [path.name for path in Path.cwd().iterdir()] == ["shop.py"]
 

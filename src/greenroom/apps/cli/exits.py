@@ -120,7 +120,7 @@ class RootGroup(CommandGroup):
 def _before_empty(args: list[str]) -> str | None:
     """What was typed just before the first empty value, if there is one."""
     for before, typed in zip(["greenroom", *args], args, strict=False):
-        if not typed.strip():
+        if not typed:
             return before
         if typed.startswith("--") and typed.find("=") == len(typed) - 1:
             return typed
