@@ -194,6 +194,7 @@ def test_the_traceback_is_shown_to_those_who_ask(author, greenroom):
         ["traces", "import", "spans.json", "-o", "file"],
         ["store", "migrate", "--store", "damaged"],
         ["store", "migrate", "--store", "missing"],
+        ["store", "check", "--store", "missing"],
         ["serve", "shop.py", "--port", "0", "--store", "damaged"],
     ],
     ids=" ".join,

@@ -330,6 +330,14 @@ def test_convert_between_files_of_our_own_loses_nothing(greenroom):
     assert "Did you mean 'adk'?" in unknown.stderr
 
 
+@pytest.mark.parametrize("words", [["x.json", "--to", "adc"], ["x.text"], ["/proc/x.json"]])
+def test_only_what_would_be_lost_may_be_left_out(greenroom, words):
+    refused = greenroom("eval-set", "convert", "shop.yaml", *words)
+    assert refused.exit_code == 3
+    assert "--lossy" not in refused.stderr
+    assert greenroom("eval-set", "convert", "shop.yaml", *words, "--lossy").exit_code == 3
+
+
 def test_the_schema_is_printed_or_written(greenroom):
     assert json.loads(greenroom("eval-set", "schema").stdout)["title"] == "Greenroom eval set"
     assert greenroom("eval-set", "schema", "-o", "deep/schema.json").exit_code == 0

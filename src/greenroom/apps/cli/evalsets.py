@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from greenroom.cases.files import read_evalset, write_evalset
 from greenroom.cases.files.additions import add_cases
 from greenroom.cases.files.changes import changing
 from greenroom.cases.files.documents import stem_of
-from greenroom.cases.files.save import save_text
+from greenroom.cases.files.save import evalset_text, save_text
 from greenroom.cases.names import id_trouble
 from greenroom.cases.suffixes import SUFFIXES
 from greenroom.errors import BadCase, BadFile, BadInput
@@ -236,13 +237,15 @@ def convert(source: str, target: str, shape: str, read_as: str, lossy: bool) -> 
     """Write a file in another shape; anything lost is listed, and refused unless `lossy`."""
     with telling(verbose=False):
         evalset = read_evalset(source, shape=read_as or None)
+        as_text = partial(evalset_text, evalset, Path(target), shape=shape or None)
         try:
-            write_evalset(evalset, target, shape=shape or None)
+            as_text()
         except BadFile as error:
+            as_text(lossy=True)  # raises again what is wrong besides
             if not lossy:
                 raise Stopped(f"{error} Or convert with --lossy.", BAD_INPUT) from error
-            write_evalset(evalset, target, shape=shape or None, lossy=True)
             aside(f"lossy: {str(error).partition('. Keep that')[0]}")
+        write_evalset(evalset, target, shape=shape or None, lossy=lossy)
     put_out(f"{source} ({evalset.shape}) → {target}: {number_of(len(evalset), 'case')}")
     return PASSED
 

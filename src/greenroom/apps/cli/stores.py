@@ -4,6 +4,7 @@ from greenroom.apps.cli import report_output
 from greenroom.apps.cli.exits import PASSED, aside, put_out, put_out_data, telling
 from greenroom.errors import NotFound
 from greenroom.store.database import Database
+from greenroom.store.store import Store
 
 
 def make_store(blobs: str, store: str) -> int:
@@ -16,14 +17,18 @@ def make_store(blobs: str, store: str) -> int:
 def migrate_store(store: str) -> int:
     """Upgrade a store."""
     with telling(verbose=False):
-        place = report_output.open_store(store)
-        if not place.database.exists():
-            raise NotFound(
-                f"there is no store in {place.address}. Name the folder that holds runs.db; `greenroom "
-                f"store init` makes a new store."
-            )
-        _upgrade(place.database, "")
+        _upgrade(_existing(store).database, "")
     return PASSED
+
+
+def _existing(store: str) -> Store:
+    place = report_output.open_store(store)
+    if not place.database.exists():
+        raise NotFound(
+            f"there is no store in {place.address}. Name the folder that holds runs.db; `greenroom "
+            f"store init` makes a new store."
+        )
+    return place
 
 
 def _upgrade(database: Database, blobs: str) -> None:
@@ -36,7 +41,7 @@ def _upgrade(database: Database, blobs: str) -> None:
 def check_store(store: str, as_json: bool) -> int:
     """Print the state of a store."""
     with telling(verbose=False):
-        place = report_output.open_store(store)
+        place = _existing(store)
         facts = [("store", place.address), *place.database.about()]
         if as_json:
             put_out_data(dict(facts))
