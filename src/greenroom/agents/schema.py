@@ -25,7 +25,7 @@ from greenroom.agents.field_types import FieldType
 from greenroom.agents.prefixed import PrefixedScopes
 from greenroom.errors import BadAgent, BadInput, BadValue
 from greenroom.ledger.changes import MarkedValue
-from greenroom.ledger.choices import alike
+from greenroom.ledger.choices import near
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.query import MISSING
 from greenroom.world.scopes import Scopes
@@ -345,5 +345,5 @@ def _meant(view: StateSchema, name: str) -> str:
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
-    near = alike(name, known, 1, 0.5)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    found = near(name, known)
+    return f" Did you mean {found[0]!r}?" if found else ""

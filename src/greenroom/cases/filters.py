@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 
 from greenroom.cases.case import Case
 from greenroom.errors import BadInput, NotFound
-from greenroom.ledger.choices import alike
+from greenroom.ledger.choices import near
 
 _NOT = "!"
 _NAMED = ("id", "name", "tag")
@@ -86,7 +86,7 @@ def _bare(pattern: str) -> str:
 def near_words(asked: Iterable[str], known: Iterable[str]) -> list[str]:
     """The names in `known` that may be meant, nearest first."""
     words = list(dict.fromkeys(known))
-    return list(dict.fromkeys(w for a in asked for w in alike(a, words, 3)))
+    return list(dict.fromkeys(word for one in asked for word in near(one, words, 3)))
 
 
 def _some(words: Sequence[str]) -> str:

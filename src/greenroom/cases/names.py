@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from greenroom.cases.problems import at, shown, wrong
 from greenroom.errors import BadFile
-from greenroom.ledger.choices import alike
+from greenroom.ledger.choices import near
 from greenroom.ledger.plain import Json, is_object
 
 _NEAR = 0.75
@@ -124,8 +124,7 @@ def unknown_field(
 
 def near_name(field: str, known: Iterable[str]) -> str:
     """The known name that this field misspells; None if it resembles none."""
-    near = alike(field, known, 1, _NEAR)
-    return near[0] if near else ""
+    return next(iter(near(field, known, alike=_NEAR)), "")
 
 
 def name_and_details(data: Json, known: Sequence[str]) -> tuple[str, Json]:

@@ -3,11 +3,14 @@
 from collections.abc import Iterable
 
 
-def alike(word: str, known: Iterable[str], most: int = 1, least: float = 0.6) -> list[str]:
-    """Up to `most` known words that resemble this one, the nearest first; `least` is how much, from 0 to 1."""
+def near(given: str, known: Iterable[str], most: int = 1, alike: float = 0.6) -> list[str]:
+    """The known names that `given` probably means, nearest first.
+
+    `alike` is higher only where something is refused because it is near.
+    """
     from difflib import get_close_matches  # slow to load, and only a mistake needs it
 
-    return get_close_matches(word, list(known), most, least)
+    return get_close_matches(given, list(known), most, alike)
 
 
 def choice_problem(given: object, choices: Iterable[str]) -> str:
@@ -16,6 +19,6 @@ def choice_problem(given: object, choices: Iterable[str]) -> str:
     if isinstance(given, str) and given in known:
         return ""
     folded = {choice.casefold(): choice for choice in known}
-    near = alike(given.casefold(), folded, 1, 0.5) if isinstance(given, str) else []
-    meant = f" Did you mean {folded[near[0]]!r}?" if near else ""
+    found = near(given.casefold(), folded) if isinstance(given, str) else []
+    meant = f" Did you mean {folded[found[0]]!r}?" if found else ""
     return f"{given!r} is not one of {', '.join(map(repr, known))}.{meant}"

@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 from greenroom.errors import BadFile
+from greenroom.ledger.choices import near
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_KEPT = 256 * 1024 * 1024
@@ -93,12 +94,10 @@ def read_regular(source: Path, most: int, advice: str) -> bytes:
 
 def similar_file(missing: Path) -> str:
     """A sentence suggesting an existing file with a similar name; empty if there is none."""
-    from difflib import get_close_matches  # slow to load, and only a mistake needs it
-
     try:
         # A link whose target is missing is there, but no help.
         there = {entry.name for entry in missing.parent.iterdir()} - {missing.name}
     except OSError:
         return ""
-    near = get_close_matches(missing.name, there, 1)
-    return f" Did you mean {str(missing.with_name(near[0]))!r}?" if near else ""
+    found = near(missing.name, there)
+    return f" Did you mean {str(missing.with_name(found[0]))!r}?" if found else ""

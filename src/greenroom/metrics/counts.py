@@ -8,7 +8,7 @@ from msgspec import Struct
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Score
 from greenroom.errors import BadMetric
-from greenroom.ledger.choices import alike
+from greenroom.ledger.choices import near
 from greenroom.ledger.events import (
     AgentSaid,
     Answered,
@@ -242,8 +242,8 @@ def _kinds(kind: object) -> tuple[str, Kinds]:
     known = {**_BY_KIND, **_ALIASES}
     if isinstance(kind, str) and kind in known:
         return kind, known[kind]
-    near = alike(str(cast(object, kind)), known, 3)
-    rest = sorted(name for name in known if name not in near)
+    found = near(str(cast(object, kind)), known, 3)
+    rest = sorted(name for name in known if name not in found)
     raise BadMetric(
-        f"event_count: there are no events {kind!r}; use one of: {', '.join([*near, *rest])}."
+        f"event_count: there are no events {kind!r}; use one of: {', '.join([*found, *rest])}."
     )

@@ -54,7 +54,7 @@ from greenroom.cases.copies import own_copy
 from greenroom.cases.scores import Outcome
 from greenroom.errors import BadMetric
 from greenroom.ledger import questions
-from greenroom.ledger.choices import alike
+from greenroom.ledger.choices import near
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.memory import memory_use
 from greenroom.ledger.plain import plain
@@ -303,6 +303,5 @@ def _allows_none(hint: object) -> bool:
 
 
 def _nearest(name: str) -> str:
-    near = alike(name, KNOWN, 3)
-    rest = sorted(known for known in KNOWN if known not in near)
-    return ", ".join([*near, *rest])
+    found = near(name, KNOWN, 3)
+    return ", ".join([*found, *sorted(known for known in KNOWN if known not in found)])

@@ -3,11 +3,11 @@
 import inspect
 from collections.abc import Callable
 from contextlib import suppress
-from difflib import get_close_matches
 from typing import Any, cast
 
 from greenroom.cases.criteria import Criterion
 from greenroom.errors import BadMetric
+from greenroom.ledger.choices import near
 from greenroom.ledger.plain import Json
 from greenroom.metrics.definition import metric
 from greenroom.metrics.parameters import KNOWN
@@ -86,8 +86,8 @@ def _made(factory: Callable[..., object], options: dict[str, Json], name: str) -
     several: list[object] = []
     for option in list(options):
         if option not in known:
-            near = get_close_matches(option, known, 1)
-            meant = f" Did you mean {near[0]!r}?" if near else ""
+            found = near(option, known)
+            meant = f" Did you mean {found[0]!r}?" if found else ""
             takes = f"it takes {', '.join(known)}.{meant}"
             raise BadMetric(f"metric {name!r} has no option {option!r}; {takes}", option=option)
         if known[option].kind is inspect.Parameter.VAR_POSITIONAL:

@@ -19,7 +19,7 @@ from greenroom.cases.mocks import Fault, Live, Simulated
 from greenroom.cases.problems import Problem, at
 from greenroom.cases.users import UserAgents
 from greenroom.errors import BadCase
-from greenroom.ledger.choices import alike
+from greenroom.ledger.choices import near
 from greenroom.ledger.events import ModelCalled, ToolBlocked, ToolCalled, YieldOpened
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import JSON_TYPES
@@ -158,7 +158,7 @@ def _bodies(case: Case, allowed: Collection[object]) -> Iterator[str]:
 
 def _is_misspelt(name: str, known: Iterable[str], mocks: Collection[str]) -> bool:
     bare = [tool for tool in known if tool not in mocks]
-    return bool(alike(name, bare, 1, _ALIKE))
+    return bool(near(name, bare, alike=_ALIKE))
 
 
 def _seen(ledger: Ledger) -> Iterator[str]:
@@ -175,8 +175,8 @@ def _unknown(
     case: Case, place: str, name: str, given: str, where: str, tools: Iterable[str]
 ) -> Problem:
     listed = sorted(tools)
-    near = alike(name, listed, 1, _ALIKE)
-    meant = f"Did you mean {near[0]!r}? " if near else ""
+    found = near(name, listed, alike=_ALIKE)
+    meant = f"Did you mean {found[0]!r}? " if found else ""
     return Problem(
         place,
         f"{given}, but {where} {listed}",

@@ -266,10 +266,9 @@ def choice(
 
 def nearest(given: object, known: Iterable[str]) -> str:
     """The one of these words that was probably meant; empty if none is close."""
-    from difflib import get_close_matches  # slow to load, and only a mistake needs it
+    from greenroom.ledger.choices import near
 
-    near = get_close_matches(given, list(known), 1) if isinstance(given, str) else []
-    return near[0] if near else ""
+    return next(iter(near(given, known)), "") if isinstance(given, str) else ""
 
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)

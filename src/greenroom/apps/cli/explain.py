@@ -1,12 +1,12 @@
 """`greenroom explain`: what an error means and what to do about it."""
 
 import inspect
-from difflib import get_close_matches
 
 import click
 
 from greenroom import errors
 from greenroom.errors import GreenroomError, NotFound
+from greenroom.ledger.choices import near
 
 ERRORS: dict[str, type[GreenroomError]] = {
     name: kind
@@ -17,7 +17,7 @@ ERRORS: dict[str, type[GreenroomError]] = {
 
 
 _LEAST = 3
-_NEAR = 0.75
+_NEAR = 0.75  # names of errors have many letters in common
 
 
 def explained_name(error: BaseException) -> str:
@@ -36,10 +36,10 @@ def explain(name: str) -> int:
     known = by_small_letters.get(name.lower())
     if known is None:
         meant = name.lower()
-        near = [small for small in by_small_letters if len(meant) >= _LEAST and meant in small]
-        near = near or get_close_matches(meant, by_small_letters, n=1, cutoff=_NEAR)
-        listed = " or ".join(by_small_letters[small] for small in near)
-        hint = f"Did you mean {listed}? " if near else ""
+        found = [small for small in by_small_letters if len(meant) >= _LEAST and meant in small]
+        found = found or near(meant, by_small_letters, alike=_NEAR)
+        listed = " or ".join(by_small_letters[small] for small in found)
+        hint = f"Did you mean {listed}? " if found else ""
         raise NotFound(f"no error is called {name!r}. {hint}`greenroom explain` lists them all.")
     click.echo(f"{known}\n\n{inspect.cleandoc(ERRORS[known].__doc__ or '')}")
     return 0

@@ -2,12 +2,12 @@
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from string import Formatter
 from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, cast, get_args
 
 from greenroom.errors import BadAgent, BadMetric
+from greenroom.ledger.choices import near
 from greenroom.metrics import builtin
 from greenroom.metrics.judges.bench import RETRIES, Aggregate, Bench
 from greenroom.metrics.judges.evidence import FIELDS, LIMIT
@@ -75,8 +75,8 @@ def bench_from(given: Options, where: str, samples: int = 1, adk: Adk | None = N
     options = cast("dict[str, object]", given)
     for name in options:
         if name not in Options.__annotations__:
-            near = get_close_matches(name, Options.__annotations__, 1)
-            meant = f" Did you mean {near[0]!r}?" if near else ""
+            found = near(name, Options.__annotations__)
+            meant = f" Did you mean {found[0]!r}?" if found else ""
             raise BadMetric(f"{where} has no option {name!r}.{meant}", option=name)
     if adk is None and options.get("counts") is not None:
         raise BadMetric(

@@ -13,7 +13,7 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import MetricLike
 from greenroom.cases.problems import Problem, at
 from greenroom.errors import BadCase, BadInput
-from greenroom.ledger.choices import alike
+from greenroom.ledger.choices import near
 from greenroom.ledger.messages import ToolCall
 from greenroom.metrics.builtin import BuiltIn
 from greenroom.metrics.definition import as_metric
@@ -166,9 +166,9 @@ def _approvals(
     """Tools that would wait for an approval, but that no case's agent has: nothing would ever be asked."""
     offered, is_all = _offered(backend, cases, allowed)
     for name in sorted(set(approved).difference(offered)):
-        near = alike(name, offered, 1, _ALIKE)
-        if near or is_all:
-            meant = f"Did you mean {near[0]!r}? " if near else ""
+        found = near(name, offered, alike=_ALIKE)
+        if found or is_all:
+            meant = f"Did you mean {found[0]!r}? " if found else ""
             yield Problem(
                 "",
                 f"tool_approval({name!r}) names no tool of the agents, so it would never ask",
@@ -223,12 +223,12 @@ def _misspelt(
     # An agent inside a tool or a step may have a tool of a similar name: a case that says what it
     # answers knows of it, and whether that is misspelt is looked at with the names of mocks.
     named = {*case.mocks, *(one for one in case.allow_tools if isinstance(one, str))}
-    near = alike(name, tools, 1, _ALIKE)
-    if near and name not in named and not name.startswith(_HANDOVERS):
+    found = near(name, tools, alike=_ALIKE)
+    if found and name not in named and not name.startswith(_HANDOVERS):
         yield Problem(
             where,
             f"{says} of {name!r}, but the agent has no tool of that name",
-            f"Did you mean {near[0]!r}? It offers {sorted(tools)}.",
+            f"Did you mean {found[0]!r}? It offers {sorted(tools)}.",
         )
 
 
@@ -238,8 +238,8 @@ def _unknown_arguments(
     """Arguments that no call of the tool can have."""
     for name in () if facts.takes_more else args:
         if name not in facts.parameters:
-            near = alike(name, facts.parameters)
-            meant = f"Did you mean {near[0]!r}? " if near else ""
+            found = near(name, facts.parameters)
+            meant = f"Did you mean {found[0]!r}? " if found else ""
             takes = ", ".join(facts.parameters) or "no arguments"
             yield Problem(
                 where and at(where, name),
