@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeVar
 from msgspec import Struct
 from pydantic_core import to_jsonable_python
 
+from greenroom.backends.attached import block_attachment, with_references
 from greenroom.backends.backend import Advance, Feature, Interception, Resumption, ToolFacts
 from greenroom.backends.invocation import Check, Invocation, Progress
 from greenroom.ledger.identity import digest_of
@@ -102,3 +103,8 @@ def message_data(role: str, said: Json) -> dict[str, Json]:
 def jsonable(value: Any) -> Json:
     """A framework's value as plain JSON; a value without a JSON form becomes its `str`."""
     return to_jsonable_python(value, fallback=json_fallback, by_alias=True)
+
+
+def result_as_json(value: Any) -> Json:
+    """A tool's result as JSON; attachments in it become references."""
+    return with_references(jsonable(value), block_attachment)

@@ -13,7 +13,7 @@ _LETTER = "$eq"
 def literal(args: Mapping[str, Json]) -> dict[str, Json]:
     """Arguments as an expectation that compares them literally, even if they look like operators."""
     return {
-        name: {_LETTER: value} if _has_operators(value) else value
+        name: {_LETTER: value} if has_operators(value) else value
         for name, value in as_object(plain(args)).items()
     }
 
@@ -24,12 +24,13 @@ def unquoted(args: Mapping[str, object]) -> dict[str, Json]:
 
 
 def _letter(value: Json) -> Json:
-    if is_object(value) and value.keys() == {_LETTER} and _has_operators(value[_LETTER]):
+    if is_object(value) and value.keys() == {_LETTER} and has_operators(value[_LETTER]):
         return value[_LETTER]
     return value
 
 
-def _has_operators(value: Json) -> bool:
+def has_operators(value: Json) -> bool:
+    """Whether a value holds an operator, however deep."""
     if is_object(value):
-        return any(key.startswith("$") or _has_operators(inner) for key, inner in value.items())
-    return is_array(value) and any(map(_has_operators, value))
+        return any(key.startswith("$") or has_operators(inner) for key, inner in value.items())
+    return is_array(value) and any(map(has_operators, value))

@@ -20,9 +20,8 @@ from langchain_core.tools import BaseTool, ToolException
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from msgspec.structs import replace
 
-from greenroom.backends.attached import block_attachment, with_references
 from greenroom.backends.callers import listener, refuse_to_wait
-from greenroom.backends.foreign import jsonable
+from greenroom.backends.foreign import jsonable, result_as_json
 from greenroom.backends.langchain import ACTING, IN_MODEL, MARK, origin_of
 from greenroom.backends.langgraph.run import IN_TOOL_NODE, FrameworkRun, InnerCaller
 from greenroom.backends.langgraph.translation import (
@@ -279,7 +278,7 @@ class ToolGate:
                     raise CallPaused(pause) from None
 
         try:
-            outcome, kept = await caller.ask_tool(request, run, _result_as_json)
+            outcome, kept = await caller.ask_tool(request, run, result_as_json)
         except CallPaused as paused:
             raise paused.pause from None
         if isinstance(kept.error, GraphBubbleUp):
@@ -319,10 +318,6 @@ class ToolGate:
         text, attached = text_and_attachments(value) if value is not None else ("", ())
         given = content_of(text, attached) if attached else value
         return (given, None) if two else given
-
-
-def _result_as_json(value: Any) -> Json:
-    return with_references(jsonable(value), block_attachment)
 
 
 def _streams(model: BaseChatModel) -> bool:

@@ -28,9 +28,8 @@ from agents import (
     OpenAIChatCompletionsModel,
     function_tool,
 )
-from greenroom.backends.attached import block_attachment, with_references
 from greenroom.backends.callers import Caller, listener, refuse_to_wait
-from greenroom.backends.foreign import Origin, jsonable
+from greenroom.backends.foreign import Origin, jsonable, result_as_json
 from greenroom.backends.openai_agents.run import LEVEL, RUN, FrameworkRun
 from greenroom.backends.openai_agents.streams import events_of
 from greenroom.backends.openai_agents.translation import (
@@ -252,7 +251,7 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
     async def _answered(self, request: ToolRequest, run: Callable[[], Any]) -> Any:
         """What the framework gets: the real result, or the World's answer instead."""
         caller = self._caller
-        outcome, kept = await caller.ask_tool(caller.place_tool(request), run, _result_as_json)
+        outcome, kept = await caller.ask_tool(caller.place_tool(request), run, result_as_json)
         outcome = refuse_to_wait(caller, request.tool, outcome)
         if outcome.error:
             raise kept.error or ToolError(outcome.error)
@@ -289,10 +288,6 @@ class Delegation(ToolGate):
             return await self._answered(request, work)
         except CallPaused as paused:
             return paused.pause.args[0]
-
-
-def _result_as_json(value: Any) -> Json:
-    return with_references(jsonable(value), block_attachment)
 
 
 def is_delegation(tool: FunctionTool) -> bool:

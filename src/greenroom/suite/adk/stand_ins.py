@@ -22,12 +22,12 @@ from google.adk.events import Event
 from greenroom.backends.adk.served import APP, SESSION, USER, Prompter
 from greenroom.cases.case import Case
 from greenroom.cases.files.adk_turns import turn_data
-from greenroom.cases.literals import unquoted
+from greenroom.cases.literals import has_operators, unquoted
 from greenroom.cases.parts import Metric
 from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadInput
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.plain import Json, as_object, is_array, is_object, plain
+from greenroom.ledger.plain import as_object, plain
 from greenroom.metrics.expectations import expectations
 from greenroom.metrics.scores import metrics_for
 
@@ -118,14 +118,8 @@ def _asks(wanted: ToolCall) -> bool:
     """Whether an argument is a query; a quoted one is meant literally."""
     args = as_object(plain(wanted.args))
     return any(
-        _has_operators(args[key]) for key, value in unquoted(args).items() if value == args[key]
+        has_operators(args[key]) for key, value in unquoted(args).items() if value == args[key]
     )
-
-
-def _has_operators(value: Json) -> bool:
-    if is_object(value):
-        return any(key.startswith("$") or _has_operators(inner) for key, inner in value.items())
-    return is_array(value) and any(map(_has_operators, value))
 
 
 @dataclass(frozen=True, slots=True)
