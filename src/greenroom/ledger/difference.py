@@ -24,7 +24,7 @@ from greenroom.ledger.events import (
 from greenroom.ledger.interactions import ModelInput, model_inputs
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message, ToolCall, Voice
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, short_repr
 from greenroom.ledger.redaction import is_redacted, redactor
 
 _NOT_COMPARED = (RunResumed, Remembered, Noted)
@@ -42,7 +42,6 @@ _ACCIDENTS = (
     "digest",
     "n",
 )
-_LONGEST = 60
 
 Place = tuple[Voice, str]
 
@@ -246,5 +245,4 @@ def _parting(old: str, new: str) -> tuple[str, str]:
 
 
 def _short(value: object) -> str:
-    text = repr(named(cast("Json", value)))
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return short_repr(named(cast("Json", value)))

@@ -43,14 +43,14 @@ def as_object(value: Json, where: str = "value") -> dict[str, Json]:
     """The value as the object it has to be; anything else is a BadValue naming its place."""
     if is_object(value):
         return value
-    raise BadValue(f"{where} is {_short(value)}, which is not a JSON object.")
+    raise BadValue(f"{where} is {short_repr(value)}, which is not a JSON object.")
 
 
 def as_array(value: Json, where: str = "value") -> list[Json]:
     """The value as the array it has to be; anything else is a BadValue naming its place."""
     if is_array(value):
         return value
-    raise BadValue(f"{where} is {_short(value)}, which is not a JSON array.")
+    raise BadValue(f"{where} is {short_repr(value)}, which is not a JSON array.")
 
 
 def same(one: Json, other: Json) -> bool:
@@ -186,11 +186,12 @@ def _unusual(value: object, where: str, depth: int) -> Json:
     if callable(dump):
         return plain(dump(value, mode="json"), where, depth + 1)
     raise BadValue(
-        f"{where} holds {_short(value)} of type {type(value).__name__}, which is not JSON. "
+        f"{where} holds {short_repr(value)} of type {type(value).__name__}, which is not JSON. "
         f"Return a dict, list, string, number, bool or None{_BYTES if isinstance(value, bytes) else ''}."
     )
 
 
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def short_repr(value: object) -> str:
+    """A value as Python shows it, for a message: without a memory address, and if it is long, its beginning."""
+    text = without_addresses(repr(value))
+    return text if len(text) <= 60 else f"{text[:59]}…"

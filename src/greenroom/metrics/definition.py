@@ -21,7 +21,7 @@ from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric, BadValue
 from greenroom.ledger.events import Unseen
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import plain, without_addresses
+from greenroom.ledger.plain import plain, short_repr
 from greenroom.metrics.builtin import BuiltIn, checked_threshold
 from greenroom.metrics.needs import NOTHING, Needs, checked_needs
 from greenroom.metrics.parameters import Run, WantedParameters, filled, wants_of
@@ -62,7 +62,7 @@ def as_outcome(returned: object, name: str, threshold: float | None = None) -> O
     if returned is None:
         return Unmeasured(f"the metric returned None (a forgotten return?); {_EXPECTED}")
     kind = type(returned).__name__
-    return Unmeasured(f"the metric returned {_short(returned)} of type {kind}; {_EXPECTED}")
+    return Unmeasured(f"the metric returned {short_repr(returned)} of type {kind}; {_EXPECTED}")
 
 
 def _without_subclass(outcome: Outcome) -> Outcome:
@@ -76,10 +76,10 @@ def _without_subclass(outcome: Outcome) -> Outcome:
 def _checked_score(score: Score, name: str) -> Outcome:
     """The score, if it is valid in a report: `passed` is a bool, `threshold` a number, the details JSON."""
     if score.passed is not True and score.passed is not False:  # pyright: ignore[reportUnnecessaryComparison]
-        return Unmeasured(f"the metric's Score has passed={_short(score.passed)}; give a bool")
+        return Unmeasured(f"the metric's Score has passed={short_repr(score.passed)}; give a bool")
     if score.threshold is not None and not _is_finite(score.threshold):
         return Unmeasured(
-            f"the metric's Score has threshold={_short(score.threshold)}; give a number, or leave it out"
+            f"the metric's Score has threshold={short_repr(score.threshold)}; give a number, or leave it out"
         )
     try:
         if type(score.measured) not in _SIMPLE:
@@ -93,11 +93,6 @@ def _checked_score(score: Score, name: str) -> Outcome:
 
 def _is_finite(given: object) -> bool:
     return isinstance(given, int | float) and not isinstance(given, bool) and isfinite(given)
-
-
-def _short(value: object) -> str:
-    text = without_addresses(repr(value))
-    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 class Critical(Struct, frozen=True):

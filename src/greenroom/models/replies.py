@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from greenroom.errors import BadValue, GarbledReply
 from greenroom.ledger.attachments import Attachment
 from greenroom.ledger.messages import ToolCall, Usage
-from greenroom.ledger.plain import as_object, plain
+from greenroom.ledger.plain import as_object, plain, short_repr
 from greenroom.models.model import ModelReply
 
 # More tokens, or USD, than one reply can take: sums of them stay exact and finite.
@@ -21,9 +21,7 @@ class _Impossible(Exception):
     """What a reply says, and what it could say instead."""
 
     def __init__(self, what: str, given: object, wanted: str) -> None:
-        shown = repr(given)
-        shown = shown if len(shown) <= 80 else f"{shown[:79]}…"
-        super().__init__(f"{what}{shown}, which is impossible. Give {wanted}.")
+        super().__init__(f"{what}{short_repr(given)}, which is impossible. Give {wanted}.")
 
 
 def checked_reply(reply: object, model: str = "", *, giver: str = "") -> ModelReply:

@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadFile, BadInput, BadMetric
 from greenroom.ledger.messages import Usage
-from greenroom.ledger.plain import Json, is_object, plain
+from greenroom.ledger.plain import Json, is_object, plain, short_repr
 from greenroom.ledger.questions import Spending
 from greenroom.ledger.trajectory import Step
 from greenroom.results.blame import Blame
@@ -45,7 +45,6 @@ from greenroom.results.wire import (
     UsageData,
     VerdictData,
     from_data,
-    short_repr,
     to_data,
     to_wire,
 )

@@ -18,7 +18,7 @@ from greenroom.cases.scores import NotApplicable, Score, Unmeasured
 from greenroom.errors import BadFile, Phase
 from greenroom.ledger.events import EndReason
 from greenroom.ledger.messages import Usage
-from greenroom.ledger.plain import JSON_TYPES, Json, plain
+from greenroom.ledger.plain import JSON_TYPES, Json, plain, short_repr
 from greenroom.ledger.questions import Spending
 from greenroom.ledger.trajectory import Step, StepType
 from greenroom.results.blame import Blame, Whom
@@ -351,12 +351,6 @@ def _value_at(data: Any, place: str) -> str:
     for name, number in re.findall(r"([^.\[\]]+)(?=[.\[]|$)|\[(\d+)\]", place):
         data = data[int(number) if number else name]
     return f" is {short_repr(data)}"
-
-
-def short_repr(value: object) -> str:
-    """A value as Python would show it, shortened if it is long."""
-    shown = repr(value)
-    return shown if len(shown) <= 80 else f"{shown[:77]}..."
 
 
 def shown_json(value: object, depth: int = 0) -> Json:

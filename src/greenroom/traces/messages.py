@@ -10,7 +10,7 @@ from typing import cast
 
 from greenroom.errors import BadTrace
 from greenroom.ledger.messages import Message, Role, ToolCall
-from greenroom.ledger.plain import Json, as_text, is_array, is_object
+from greenroom.ledger.plain import Json, as_text, is_array, is_object, short_repr
 
 CUT = "…[cut]"
 """The end of a string that Greenroom's own spans have shortened."""
@@ -249,9 +249,4 @@ def arguments_of(value: Json, tool: str) -> dict[str, Json]:
         return {}
     if is_object(value):
         return value
-    raise BadTrace(f"the arguments of {tool!r} should be a JSON object, not {_short(value)}.")
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:59]}…"
+    raise BadTrace(f"the arguments of {tool!r} should be a JSON object, not {short_repr(value)}.")

@@ -5,14 +5,14 @@ from datetime import datetime
 from math import inf, isfinite
 
 from greenroom.errors import BadTrace
-from greenroom.ledger.plain import Json, is_array, is_object
+from greenroom.ledger.plain import Json, is_array, is_object, short_repr
 
 
 def obj(value: Json, what: str) -> dict[str, Json]:
     """The value, if it is an object."""
     if is_object(value):
         return value
-    raise BadTrace(f"{what} should be an object, not {shown(value)}.")
+    raise BadTrace(f"{what} should be an object, not {short_repr(value)}.")
 
 
 def array(value: Json, what: str) -> list[Json]:
@@ -21,7 +21,7 @@ def array(value: Json, what: str) -> list[Json]:
         return []
     if is_array(value):
         return value
-    raise BadTrace(f"{what} should be a list, not {shown(value)}.")
+    raise BadTrace(f"{what} should be a list, not {short_repr(value)}.")
 
 
 def text(value: Json, what: str, *, empty: bool = False) -> str:
@@ -30,7 +30,7 @@ def text(value: Json, what: str, *, empty: bool = False) -> str:
         return value
     if empty and value is None:
         return ""
-    raise BadTrace(f"{what} should be a string, not {shown(value)}.")
+    raise BadTrace(f"{what} should be a string, not {short_repr(value)}.")
 
 
 def number(value: Json, what: str) -> float:
@@ -39,7 +39,7 @@ def number(value: Json, what: str) -> float:
         try:
             value = float(value)
         except ValueError:
-            raise BadTrace(f"{what} should be a number, not {shown(value)}.") from None
+            raise BadTrace(f"{what} should be a number, not {short_repr(value)}.") from None
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
             found = float(value)
@@ -47,7 +47,7 @@ def number(value: Json, what: str) -> float:
             found = inf
         if isfinite(found) and found >= 0:
             return found
-    raise BadTrace(f"{what} should be a number of 0 or more, not {shown(value)}.")
+    raise BadTrace(f"{what} should be a number of 0 or more, not {short_repr(value)}.")
 
 
 def moment(value: Json, what: str) -> float:
@@ -69,9 +69,3 @@ def moment(value: Json, what: str) -> float:
 def first(held: Mapping[str, Json], names: Iterable[str]) -> Json:
     """The value of the first of these names that has one."""
     return next((held[name] for name in names if held.get(name) is not None), None)
-
-
-def shown(value: object) -> str:
-    """A value as shown in a message."""
-    written = repr(value)
-    return written if len(written) <= 60 else f"{written[:59]}…"
