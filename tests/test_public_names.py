@@ -129,6 +129,7 @@ assert rehearse(Agent("clerk", model=Scripted("Hello.")), [case], store=False).p
 @pytest.mark.parametrize(
     "program",
     ["import greenroom\nfor name in greenroom.__all__: getattr(greenroom, name)", REHEARSAL],
+    ids=["the names", "a rehearsal"],
 )
 def test_neither_the_names_nor_a_small_rehearsal_load_what_few_programs_use(program: str) -> None:
     code = f"import sys\n{program}\nprint(*sys.modules)"

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 
@@ -33,8 +33,7 @@ class Node(Struct, frozen=True):
     """For an agent with hand-offs: all agents that may have the conversation here, by their static ids."""
 
 
-@dataclass(frozen=True, eq=False)
-class Graph:
+class Graph(Struct, frozen=True, eq=False, dict=True, weakref=True):
     """A compiled expression."""
 
     root: Node

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from greenroom.cases.attacks import red_team
 from greenroom.cases.case import Case, Expect, Stop, Turn
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.data import case_data
@@ -15,6 +14,7 @@ from greenroom.lazy import lazy
 from greenroom.ledger.blobs import attach
 
 if TYPE_CHECKING:
+    from greenroom.cases.attacks import red_team
     from greenroom.cases.checks import check
     from greenroom.cases.config import EvalConfig, read_config, write_config
     from greenroom.cases.files import (
@@ -84,6 +84,7 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
+        "attacks": "red_team",
         "checks": "check",
         "config": "EvalConfig read_config write_config",
         "files": "EvalSets evalset_schema read_evalset register_shape write_evalset",

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Literal, NamedTuple, get_args
+from typing import ClassVar, Literal, get_args
+
+from msgspec import Struct
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score
@@ -108,7 +110,7 @@ class TrajectoryMatch(BuiltIn, frozen=True, kw_only=True):
         return {"match_type": self.match.name, "scope": self.scope, "compared": parts}
 
 
-class _Compared(NamedTuple):
+class _Compared(Struct, frozen=True):
     """The result of one comparison."""
 
     value: float

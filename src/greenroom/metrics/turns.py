@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from math import fsum
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -126,7 +125,7 @@ _TOLERANCE = 1e-9
 _NOTHING: Mapping[str, Json] = {}
 
 
-class MeasuredTurn(NamedTuple):
+class MeasuredTurn(Struct, frozen=True):
     """How one turn did, in a number and in words."""
 
     number: int

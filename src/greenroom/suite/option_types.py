@@ -16,7 +16,8 @@ MOST_HERE = 256
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Nobody compares or prints these two, and without such methods they load faster.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Flag:
     """How an option is given on the command line of `greenroom eval`."""
 
@@ -31,7 +32,7 @@ class Flag:
     """Whether `eval watch` has it too, not only `eval run`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Option:
     """What the value of an option must be, and how each entry point offers it."""
 
