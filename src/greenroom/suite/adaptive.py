@@ -28,8 +28,8 @@ _NAMED = 10
 Verdict = Literal["passes", "misses", "unclear"]
 
 
-class Spending(Struct, frozen=True, kw_only=True):
-    """The verdict of an adaptive run, and how many trials it needed. `str(spending)` is a note for the report."""
+class Conclusion(Struct, frozen=True, kw_only=True):
+    """The verdict of an adaptive run, and how many trials it needed. `str(conclusion)` is a note for the report."""
 
     verdict: Verdict
     bar: float
@@ -71,7 +71,7 @@ class Spending(Struct, frozen=True, kw_only=True):
                 return f"{rate}, which leaves open whether it reaches the minimum of {bar}{why}"
 
 
-def spending(cases: Sequence[Case], bar: float, results: Iterable[CaseResult]) -> Spending:
+def conclusion(cases: Sequence[Case], bar: float, results: Iterable[CaseResult]) -> Conclusion:
     """The verdict and the number of trials of an adaptive run, computed from its results alone."""
     known = {(result.case_id, result.trial): result for result in results}
     adaptive = Adaptive(cases, bar)
@@ -82,7 +82,7 @@ def spending(cases: Sequence[Case], bar: float, results: Iterable[CaseResult]) -
                 adaptive.add(result)
         if None in found:
             break  # the run ended before this round
-    return adaptive.spending
+    return adaptive.conclusion
 
 
 class Adaptive:
@@ -137,10 +137,10 @@ class Adaptive:
             self._test.add(case_id, result.passed)
 
     @property
-    def spending(self) -> Spending:
+    def conclusion(self) -> Conclusion:
         """The verdict and the number of trials so far."""
         verdict = self._test.verdict
-        return Spending(
+        return Conclusion(
             verdict="unclear" if verdict == "open" else verdict,
             bar=self._test.bar,
             interval=self._test.interval,

@@ -148,7 +148,7 @@ class ActiveRun(Struct):
                 async with self._open(due):
                     if self.adaptive is not None:
                         await self._run_rounds(self.adaptive)
-                        self.notes.append(str(self.adaptive.spending))
+                        self.notes.append(str(self.adaptive.conclusion))
                     else:
                         await self._run_side_by_side(self._due(), due)
                     if due:

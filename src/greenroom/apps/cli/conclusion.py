@@ -18,7 +18,7 @@ from greenroom.reports.variants import variants_table
 from greenroom.results import Report, failed_cases
 from greenroom.results.gate import Decision, Missed
 from greenroom.results.words import number_of
-from greenroom.suite.adaptive import spending
+from greenroom.suite.adaptive import conclusion
 
 Reports = Mapping[str, Report]
 """The report of each agent."""
@@ -148,7 +148,7 @@ def _with_doubt(decision: Decision, order: Order, cases: Chosen, report: Report)
     """
     if order.trials != "auto" or {"errors", "pass_rate"} & {m.kind for m in decision.missed}:
         return decision
-    found = spending(cases.evalset.cases, order.minimum, report)
+    found = conclusion(cases.evalset.cases, order.minimum, report)
     if found.verdict == "passes":
         return decision
     doubt = Missed("pass_rate", f"--trials auto did not show that the minimum is reached: {found}")

@@ -212,9 +212,9 @@ class CaseItem(pytest.Item):
     def _judge(self, report: Report) -> None:
         settings = self.config.stash[KEY]
         if settings.is_adaptive:
-            from greenroom.suite.adaptive import spending
+            from greenroom.suite.adaptive import conclusion
 
-            found = spending([self.case], settings.min_pass_rate or 0.0, report)
+            found = conclusion([self.case], settings.min_pass_rate or 0.0, report)
             if found.verdict != "passes":
                 raise NotPassed(report, str(found))
         elif not report.passed:
