@@ -77,6 +77,32 @@ def test_options_of_metrics_can_be_typed(greenroom, logs):
     assert done.exit_code == 1
 
 
+@pytest.mark.parametrize("twice", ["good.json", "./good.json", ".", "link.json"])
+def test_a_conversation_that_is_named_twice_is_no_more_evidence(greenroom, logs, twice):
+    (logs / "bad.json").unlink()
+    (logs / "link.json").symlink_to("good.json")
+    words = ("eval", "score", "good.json", twice, "-m", "contains:Lyon", "--json")
+    assert json.loads(greenroom(*words).stdout)["summary"]["total"] == 1
+
+
+def test_a_case_that_no_conversation_fits_is_named(greenroom, logs):
+    (logs / "cases.yaml").write_text(
+        "version: 1\ncases:\n- {id: good, says: Hi, expect: {contains: Lyon}}\n"
+        "- {id: unheard, says: Bye, expect: {contains: Rome}}\n"
+    )
+    done = greenroom("eval", "score", "good.json", "--cases", "cases.yaml")
+    assert "note: not measured, since no conversation fits: unheard" in done.stdout
+    done = greenroom("eval", "score", "good.json", "--cases", "cases.yaml:good")
+    assert "not measured" not in done.stdout
+
+
+def test_an_option_of_a_metric_that_is_typed_twice_is_refused(greenroom, logs):
+    typed = 'contains={"texts": ["Lyon", "Rome"], "threshold": 0.5, "threshold": 1}'
+    done = greenroom("eval", "score", "good.json", "-m", typed)
+    assert done.exit_code == 3
+    assert "the key 'threshold' is given twice" in done.stderr
+
+
 def test_ledgers_are_written_and_scored_like_their_source(greenroom, logs):
     done = greenroom("traces", "import", "good.json", "bad.json", "-o", "ledgers")
     assert done.exit_code == 0, done.output

@@ -85,13 +85,14 @@ def read_report(path: str | Path) -> Report:
     if not text.strip():
         raise BadFile(f"{source} is empty: it has no report.")
     try:
-        data = plain(json.loads(text, object_pairs_hook=_unique), str(source))
+        data = plain(json.loads(text, object_pairs_hook=unique_keys), str(source))
     except (BadValue, ValueError, RecursionError) as error:
         raise BadFile(f"Invalid JSON in {source}: {error}.") from error
     return report_from(data, str(source))
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Json]:
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Json]:
+    """A JSON object whose keys are each given once, for `json.loads(..., object_pairs_hook=...)`."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]

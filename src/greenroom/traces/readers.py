@@ -183,7 +183,18 @@ def reader_of(file: TraceFile, format: str = "") -> TraceReader:
 
 
 def _files(paths: Iterable[str | Path]) -> Iterator[Path]:
-    """The files, including those in folders, sorted by name."""
+    """The files, including those in folders, sorted by name; each once, however it is named.
+
+    A conversation that is given twice is no more evidence than one that is given once.
+    """
+    seen: set[Path] = set()
+    for path in _named(paths):
+        if (place := path.resolve()) not in seen:
+            seen.add(place)
+            yield path
+
+
+def _named(paths: Iterable[str | Path]) -> Iterator[Path]:
     for given in paths:
         path = Path(given)
         if path.is_dir():

@@ -10,6 +10,7 @@ from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadMetric
 from greenroom.ledger.plain import is_object
 from greenroom.metrics.registry import first_option
+from greenroom.results.files import unique_keys
 from greenroom.suite.inputs.judge_models import with_judge_models
 from greenroom.suite.inputs.references import load_value
 from greenroom.suite.option_types import as_number
@@ -44,7 +45,7 @@ def _refuse_call(typed: str) -> None:
 
 def _with_options(name: str, options: str) -> MetricLike:
     try:
-        data = json.loads(options)
+        data = json.loads(options, object_pairs_hook=unique_keys)
     except ValueError as error:
         raise BadMetric(
             f"--metrics {name}={options}: its options are not JSON: {error}."

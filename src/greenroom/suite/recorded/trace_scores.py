@@ -1,6 +1,6 @@
 """Conversations that were recorded elsewhere, measured like rehearsals."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import time
@@ -22,6 +22,10 @@ from greenroom.world.answers import AnswerCache
 
 if TYPE_CHECKING:
     from greenroom.cases.config import EvalConfig
+
+
+_TOLD = 5
+"""How many names a note lists."""
 
 
 async def score_traces(
@@ -91,17 +95,22 @@ def _matched(
                 notes=tuple(notes),
             )
         )
-    if strangers and len(evalset):
-        if len(strangers) == len(results):
-            raise BadInput(
-                f"none of the {len(results)} conversations belongs to a case: none names one of "
-                f"{', '.join(evalset.ids[:5])}, or begins with the same words. Leave the cases out, or give "
-                f"those that these conversations were recorded for."
-            )
-        few = ", ".join(strangers[:5]) + (" …" if len(strangers) > 5 else "")
-        said = [f"measured without a case, since none fits: {few}"]
-        return results, cases, said
-    return results, cases, []
+    if len(evalset) and len(strangers) == len(results) > 0:
+        raise BadInput(
+            f"none of the {len(results)} conversations belongs to a case: none names one of "
+            f"{', '.join(evalset.ids[:5])}, or begins with the same words. Leave the cases out, or give "
+            f"those that these conversations were recorded for."
+        )
+    unmet = [case_id for case_id in evalset.ids if case_id not in cases]
+    said = {
+        "measured without a case, since none fits": strangers if len(evalset) else [],
+        "not measured, since no conversation fits": unmet,
+    }
+    return results, cases, [f"{what}: {_few(found)}" for what, found in said.items() if found]
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:_TOLD]) + (" …" if len(names) > _TOLD else "")
 
 
 def case_for(found: Imported, evalset: EvalSet) -> Case | None:
