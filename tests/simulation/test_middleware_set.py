@@ -286,6 +286,12 @@ def test_personal_data_reaches_neither_the_model_nor_the_ledger_of_replies() -> 
     assert "bob" not in reply.text
 
 
+def test_a_word_of_a_million_letters_is_read_once_for_personal_data() -> None:
+    # Read again from each of its letters it would take hours, such as a file in base64.
+    ledger = run(pii_filter(), agent=clerk("x" * 1_000_000))
+    assert ledger.of(ModelReplied)[0].text == "x" * 1_000_000
+
+
 async def test_pieces_with_personal_data_are_held_until_they_are_hidden() -> None:
     pieces: list[str] = []
     agent = clerk("Ask ann@example.org.")

@@ -13,7 +13,7 @@ from greenroom.ledger.events import RunStarted
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_array, is_object
 
-_RULES: Final = {
+PATTERNS: Final = {
     # It begins at a word boundary, or a long word would be scanned again from each of its letters.
     "email": r"(?<![\w.+-])[\w.+-]+@(?:(?:[\w-]+\.)+[^\W\d_][\w-]*|\d+(?:\.\d+){3})",
     "iban": r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b",
@@ -63,7 +63,7 @@ class StandIns:
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.replaced: dict[str, dict[str, str]] = {}
         """The stand-in for each value, by kind."""
-        self._rules = {kind: re.compile(rule) for kind, rule in _RULES.items()}
+        self._rules = {kind: re.compile(rule) for kind, rule in PATTERNS.items()}
         listed = sorted({name.strip() for name in names if name.strip()}, key=len, reverse=True)
         if listed:
             words = "|".join(map(re.escape, listed))

@@ -9,15 +9,17 @@ from msgspec.structs import replace
 from greenroom.errors import BadInput
 from greenroom.ledger.messages import Message
 from greenroom.models.model import ModelReply, ModelRequest
+from greenroom.traces.personal import PATTERNS
 from greenroom.world.middleware.attempts import Ask
 from greenroom.world.middleware.protocol import Middleware
 
 RULES: Final[Mapping[str, str]] = {
-    "email": r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
-    "iban": r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b",
+    "email": PATTERNS["email"],
+    "iban": PATTERNS["iban"],
+    # Cards of any issuer; telephone numbers with their country only, or order numbers would be hidden too.
     "card": r"\b(?:\d[ -]?){13,18}\d\b",
     "phone": r"(?<![\w.])\+\d{1,3}(?:[ ./-]?\(?\d{1,4}\)?){2,5}\b",
-    "ssn": r"\b\d{3}-\d{2}-\d{4}\b",
+    "ssn": PATTERNS["ssn"],
 }
 """The default rules: a pattern for each name that replaces what it finds."""
 
