@@ -242,6 +242,16 @@ def _call(value: Mapping[str, Json]) -> ToolCall:
     return ToolCall(name, arguments_of(given, name), _text(value.get("id")))
 
 
+def named_arguments(inputs: Json) -> Json:
+    """The arguments of a tool; a bare value under `input` has no names, so they are unknown."""
+    if not is_object(inputs):
+        return None
+    if inputs.keys() <= {"input"}:
+        inner = parsed(inputs.get("input"))
+        return inner if is_object(inner) else None
+    return inputs
+
+
 def arguments_of(value: Json, tool: str) -> dict[str, Json]:
     """The arguments of a call, as an object or as its JSON string."""
     value = parsed(value)

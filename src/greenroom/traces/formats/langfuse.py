@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from greenroom.errors import BadTrace
 from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.traces.files import TraceFile
-from greenroom.traces.formats.langsmith import arguments
+from greenroom.traces.messages import named_arguments
 from greenroom.traces.records import Flaw, Found, Span
 from greenroom.traces.values import array, first, moment, obj, text
 
@@ -85,7 +85,7 @@ def _span(one: dict[str, Json], trace: str, place: str) -> Span:
     }
     if kind == "TOOL":
         attributes["gen_ai.tool.name"] = one.get("name")
-        attributes["gen_ai.tool.call.arguments"] = arguments(one.get("input"))
+        attributes["gen_ai.tool.call.arguments"] = named_arguments(one.get("input"))
     else:
         attributes["input.value"] = one.get("input")
     return Span(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from greenroom.errors import BadTrace
 from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.traces.files import TraceFile
-from greenroom.traces.messages import parsed
+from greenroom.traces.messages import named_arguments, parsed
 from greenroom.traces.records import Flaw, Found, Span
 from greenroom.traces.values import moment, obj, text
 
@@ -48,7 +48,7 @@ def _span(run: dict[str, Json], trace: str, place: str) -> Span:
     attributes: dict[str, Json] = {"metadata": metadata, "output.value": _output(outputs, kind)}
     if kind == "TOOL":
         attributes["gen_ai.tool.name"] = run.get("name")
-        attributes["gen_ai.tool.call.arguments"] = arguments(inputs)
+        attributes["gen_ai.tool.call.arguments"] = named_arguments(inputs)
     else:
         attributes["input.value"] = inputs
     if kind == "LLM":
@@ -68,16 +68,6 @@ def _span(run: dict[str, Json], trace: str, place: str) -> Span:
         error=str(error or ""),
         place=place,
     )
-
-
-def arguments(inputs: Json) -> Json:
-    """The arguments of a tool; a bare value under `input` has no names, so they are unknown."""
-    if not is_object(inputs):
-        return None
-    if inputs.keys() <= {"input"}:
-        inner = parsed(inputs.get("input"))
-        return inner if is_object(inner) else None
-    return inputs
 
 
 def _output(outputs: Json, kind: str) -> Json:
