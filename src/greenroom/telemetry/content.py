@@ -6,9 +6,7 @@ from typing import Any, cast
 
 from greenroom.ledger.messages import Message, ToolCall
 from greenroom.models.model import ModelRequest
-
-CUT = "…[cut]"
-"""The end of a string that was too long and was shortened."""
+from greenroom.traces.messages import CUT
 
 
 def messages_of(messages: Iterable[Message]) -> Iterator[dict[str, object]]:
