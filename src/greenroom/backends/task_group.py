@@ -40,7 +40,12 @@ async def _held(work: Coroutine[Any, Any, T]) -> T:
         return await work
     except SystemExit as error:
         # Raised from a task it would end the event loop, and an exit code of 0 would look like a pass.
-        raise AgentFailed(f"the code of the case tried to end the process: {error!r}") from error
+        raise tried_to_exit(error) from error
+
+
+def tried_to_exit(error: SystemExit) -> AgentFailed:
+    """The failure of a case whose code called `sys.exit`."""
+    return AgentFailed(f"the code of the case tried to end the process: {error!r}")
 
 
 async def stop(tasks: Collection["asyncio.Task[Any]"]) -> None:

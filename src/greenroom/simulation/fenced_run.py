@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Collection
 from contextlib import nullcontext
 from time import monotonic
 
+from greenroom.backends.task_group import tried_to_exit
 from greenroom.errors import (
-    AgentFailed,
     BadCase,
     FenceBreach,
     GreenroomError,
@@ -70,7 +70,7 @@ async def _run_fenced(trial: TrialContext, converse: Converse, deadline: Deadlin
             return await converse(trial)
     except SystemExit as error:
         # It would end the whole evaluation, and an exit code of 0 would look like a pass.
-        raise AgentFailed(f"the code of the case tried to end the process: {error!r}") from error
+        raise tried_to_exit(error) from error
     finally:
         scope.close()
 

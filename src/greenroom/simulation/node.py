@@ -25,7 +25,8 @@ from greenroom.agents.tools import Tool
 from greenroom.backends.native.children import SPEAKS, Message
 from greenroom.backends.native.failures import failure
 from greenroom.backends.native.steps import yielded
-from greenroom.errors import AgentFailed, BadAgent, FenceBreach, FenceNotHeld, Refusal, ToolRefused
+from greenroom.backends.task_group import tried_to_exit
+from greenroom.errors import BadAgent, FenceBreach, FenceNotHeld, Refusal, ToolRefused
 from greenroom.ledger.changes import unwrapped
 from greenroom.ledger.events import Event, Noted, RunStarted
 from greenroom.ledger.identity import code_identity
@@ -198,7 +199,7 @@ class FarCall:
         except Exception as error:  # noqa: BLE001 - the author's error, which the other process records
             found["error"] = {**failure(error), "ours": ours(error)}
         except SystemExit as error:
-            why = AgentFailed(f"the code of the case tried to end the process: {error!r}")
+            why = tried_to_exit(error)
             found["error"] = {**describe_error(why), "ours": ours(why)}
         for breach in strays()[seen:]:
             self._refuse(

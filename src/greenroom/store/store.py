@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from greenroom.errors import BadInput
 from greenroom.store.columns import from_column
 from greenroom.store.configuration import is_server, place_of
 from greenroom.store.contents import RUN, StoreReader, run_from
@@ -56,6 +57,14 @@ def as_store(given: "Store | str | Path | bool | None") -> "Store | None":
         return given
     place = place_of(given)
     return Store(place) if place else None
+
+
+def store_for_run(given: "Store | str | Path | bool | None") -> "Store":
+    """The store in which a run is looked up; refused where stores are switched off."""
+    found = as_store(given)
+    if found is None:
+        raise BadInput("there is no store to look for the run in; give store=.")
+    return found
 
 
 class Store(StoreReader):

@@ -12,7 +12,7 @@ from greenroom.ledger.interactions import model_interactions
 from greenroom.ledger.questions import tool_calls
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
-from greenroom.store.store import as_store
+from greenroom.store.store import store_for_run
 from greenroom.suite.budget import Budget
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.evaluation import evaluate
@@ -116,10 +116,7 @@ async def _real(
     if run is None:
         return await evaluate(agent, evalset, **given)
     if isinstance(run, str):
-        store = as_store(given.get("store"))
-        if store is None:
-            raise BadInput("there is no store to look for the run in; give store=.")
-        run = store.report(run)
+        run = store_for_run(given.get("store")).report(run)
     known = {result.case_id for result in run.results}
     lacking = [case_id for case_id in evalset.ids if case_id not in known]
     if lacking:

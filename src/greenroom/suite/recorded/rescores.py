@@ -33,7 +33,7 @@ from greenroom.results.result import CaseResult
 from greenroom.results.trial_verdict import concluded, unmeasured
 from greenroom.results.words import outcome_text
 from greenroom.simulation.trial_context import check_fence
-from greenroom.store.store import Store, as_store
+from greenroom.store.store import Store, store_for_run
 from greenroom.suite.inputs.criteria import as_config, check_metrics, equipped, with_config
 from greenroom.suite.inputs.sources import as_evalset
 from greenroom.suite.measurement import Measurement, reset_breakers
@@ -96,12 +96,7 @@ async def rescore(
         "metric_attempts": metric_attempts,
         "store": store,
     }
-    if isinstance(run, str):
-        if (found := as_store(store)) is None:
-            raise BadInput("there is no store to look for the run in; give store=.")
-        report = found.report(run)
-    else:
-        report = run
+    report = store_for_run(store).report(run) if isinstance(run, str) else run
     known = None if cases is None else as_evalset(cases)
     evalset, measuring = measurement_of(given, report.name, known)
     by_id: dict[str, Case] | None = None

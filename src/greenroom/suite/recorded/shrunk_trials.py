@@ -21,7 +21,7 @@ from greenroom.simulation.recorded.allowance import Allowance
 from greenroom.simulation.recorded.shrink import ShrinkOptions, Shrunk, shrink_by
 from greenroom.simulation.trial_context import check_fence
 from greenroom.store.runs import Key
-from greenroom.store.store import Store, as_store
+from greenroom.store.store import Store, store_for_run
 from greenroom.suite.inputs.criteria import as_config, check_metrics, equipped
 from greenroom.suite.inputs.sources import as_evalset
 from greenroom.suite.measurement import Measurement
@@ -51,9 +51,7 @@ async def shrink_trial(
     measure in addition to its own, as they did in the run. Answers that the trial received are not asked for
     again. The other options are those of `shrink`.
     """
-    place = as_store(store)
-    if place is None:
-        raise BadInput("there is no store to look for the run in; give store=.")
+    place = store_for_run(store)
     run_id = place.run(run).id
     ledger = place.ledger(run_id, Key(case_id, trial))
     result = _result(place, run_id, case_id, trial)
