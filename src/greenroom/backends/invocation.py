@@ -102,7 +102,7 @@ class Invocation:
         self.ledger = ledger
         self.world = world
         self.memory = memory
-        self._check = check or checked_approval
+        self._check = check or check_confirmed
         self._replays = replays
         self.root = begun.path
         text, self.attached = text_and_attachments(begun.input)
@@ -351,8 +351,8 @@ class Invocation:
         return fail_turn(self.world, self.root, error)
 
 
-def checked_approval(value: Json, strict: bool) -> Json:
-    """An approval in the shape it was given, with a real bool in it; ValueError if it is not one."""
+def check_confirmed(value: Json, strict: bool) -> Json:
+    """An approval as frameworks take it: a bool, or `confirmed` with whatever else was said; else ValueError."""
     if isinstance(value, dict):
         said = cast("dict[str, Json]", value)
         return {**said, "confirmed": _BOOL.validate_python(said.get("confirmed"), strict=strict)}
@@ -362,7 +362,7 @@ def checked_approval(value: Json, strict: bool) -> Json:
 def approval(value: Json) -> dict[str, Json]:
     """Whether the user approved, as `{"confirmed": bool}` with whatever else they said."""
     try:
-        checked = checked_approval(value, strict=False)
+        checked = check_confirmed(value, strict=False)
     except ValueError as error:
         raise UserAgentFailed(f"{value!r} neither approves nor denies: {error}") from error
     return cast("dict[str, Json]", checked) if isinstance(checked, dict) else {"confirmed": checked}

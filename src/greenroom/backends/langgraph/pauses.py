@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from greenroom.backends.backend import Yield
 from greenroom.backends.foreign import jsonable
-from greenroom.backends.invocation import Invocation, approval, checked_approval
+from greenroom.backends.invocation import Invocation, approval, check_confirmed
 from greenroom.errors import AgentFailed, UserAgentFailed
 from greenroom.ledger.events import ModelReplied, ToolReturned
 from greenroom.ledger.plain import Json, as_array, as_object, as_text, is_object, plain
@@ -73,7 +73,7 @@ def resumption(invocation: Invocation, pauses: Sequence[Pause]) -> dict[str, Any
 
 def checked_decision(value: Json, strict: bool) -> Json:
     """A decision in the shape it was given, or an approval; ValueError if it is neither."""
-    return value if _is_decision(value) else checked_approval(value, strict)
+    return value if _is_decision(value) else check_confirmed(value, strict)
 
 
 def _is_decision(value: Json) -> bool:

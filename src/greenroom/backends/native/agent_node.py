@@ -10,7 +10,7 @@ from greenroom.agents.handoffs import transfer_tools, transfers
 from greenroom.agents.instructions import filled
 from greenroom.agents.signature import output_adapter
 from greenroom.backends.backend import Yield
-from greenroom.backends.native.approval_answers import check_approval
+from greenroom.backends.native.approval_answers import check_approved
 from greenroom.backends.native.history import conversation, handed_over
 from greenroom.backends.native.summaries import rule_that_summarises, summary_of_the_past
 from greenroom.backends.task_group import together
@@ -221,7 +221,7 @@ class AgentRun(Struct, eq=False):
         if outcome.approval:
             approval = f"May {call.tool} be called?"
             wait = Yield(
-                outcome.approval, "tool", call.tool, call.id, asked, approval, root, check_approval
+                outcome.approval, "tool", call.tool, call.id, asked, approval, root, check_approved
             )
             open_yield(self.world, wait, self.path)
             return (wait,)

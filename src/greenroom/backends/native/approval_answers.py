@@ -8,8 +8,8 @@ _SHAPE = 'answer true or false, or {"approved": false, "reason": "..."}'
 _WORDS = {"true": True, "yes": True, "false": False, "no": False}
 
 
-def check_approval(value: Json, strict: bool) -> Json:
-    """An approval in the shape it was given, with a real bool in it; ValueError if it is not one."""
+def check_approved(value: Json, strict: bool) -> Json:
+    """An approval as Greenroom's own agents take it: a bool, or `approved` and a `reason`; else ValueError."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -33,5 +33,5 @@ def _read(text: str, strict: bool) -> Json:
     except ValueError:
         found = None
     if isinstance(found, bool | dict):
-        return check_approval(found, strict)  # pyright: ignore[reportUnknownArgumentType]
+        return check_approved(found, strict)  # pyright: ignore[reportUnknownArgumentType]
     raise ValueError(_SHAPE)

@@ -8,7 +8,7 @@ from greenroom.agents.graph import Node
 from greenroom.agents.signature import wanted_names
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.agent_node import open_yield
-from greenroom.backends.native.approval_answers import check_approval
+from greenroom.backends.native.approval_answers import check_approved
 from greenroom.backends.native.walk import GraphWalk, Paused, Walked
 from greenroom.errors import AgentFailed, MockBroke, UserAgentFailed
 from greenroom.ledger.events import Decided, ToolFailed, ToolReturned
@@ -89,7 +89,7 @@ async def _ask(walk: GraphWalk, flow: Approved, path: str, given: Json) -> Yield
     if not isinstance(outcome, Pending):
         return None
     wait = Yield(
-        key, "tool", flow.tool, key, dict(args), str(args["question"]), walk.root, check_approval
+        key, "tool", flow.tool, key, dict(args), str(args["question"]), walk.root, check_approved
     )
     open_yield(world, wait, path)
     return wait
@@ -113,7 +113,7 @@ def _answer(walk: GraphWalk, flow: Approved, path: str) -> tuple[bool, str]:
     if isinstance(end, ToolFailed):
         raise AgentFailed(f"{flow.tool!r} could not be asked at {path}: {end.error}")
     try:
-        said = check_approval(end.value, False)
+        said = check_approved(end.value, False)
     except ValueError as error:
         wrong = UserAgentFailed if end.source == "user" else MockBroke
         raise wrong(f"the answer {end.value!r} to {flow.tool!r} does not fit: {error}") from None

@@ -12,7 +12,7 @@ from greenroom.agents.places import value_of
 from greenroom.agents.remote import Remote
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.agent_node import open_yield
-from greenroom.backends.native.approval_answers import check_approval
+from greenroom.backends.native.approval_answers import check_approved
 from greenroom.backends.native.walk import GraphWalk, Paused, Walked
 from greenroom.errors import AgentFailed, BadAgent
 from greenroom.ledger.events import AgentSaid, Noted, Remembered, ToolFailed
@@ -104,7 +104,7 @@ async def _call(
         dict(args),
         question,
         walk.root,
-        check_approval,
+        check_approved,
     )
     open_yield(walk.world, wait, path)
     return Paused((wait,))
