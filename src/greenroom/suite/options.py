@@ -463,7 +463,18 @@ class Options(TypedDict, total=False):
     ]
     shard: Annotated[
         str,
-        Option(is_shard, "which part of how many, such as '2/4'", ""),
+        Option(
+            is_shard,
+            "which part of how many, such as '2/4'",
+            "",
+            flag=Flag(
+                names=("--shard",),
+                help="Only every PARTS-th case, from the N-th on; `eval merge` puts the reports together, or "
+                "--resume-or-new makes one run of them.",
+                metavar="N/PARTS",
+                in_watch=True,
+            ),
+        ),
     ]
     accept_changes: Annotated[
         bool,

@@ -26,15 +26,6 @@ def eval_group() -> None:
     """Rehearse an agent on cases and judge what happened."""
 
 
-def _part_of(_: click.Context, __: click.Parameter, given: str) -> str:
-    """Refuse a value that is not of the form `2/4`."""
-    part, slash, parts = given.partition("/")
-    is_part = slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)
-    if given and not is_part:
-        raise click.UsageError(f"--shard {given}: write which part of how many, such as 2/4.")
-    return given
-
-
 _which_cases = options.together(
     options.verbose,
     options.no_cache,
@@ -54,14 +45,6 @@ _which_cases = options.together(
         type=click.IntRange(min=1),
         metavar="N",
         help="Only N cases chosen at random, the same on every machine.",
-    ),
-    click.option(
-        "--shard",
-        default="",
-        callback=_part_of,
-        metavar="N/PARTS",
-        help="Only every PARTS-th case, from the N-th on; `eval merge` puts the reports together, or "
-        "--resume-or-new makes one run of them.",
     ),
     click.option(
         "--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N cases."

@@ -46,7 +46,7 @@ class Order(Showing):
     filters: Sequence[str] = ()
     limit: int | None = None
     sample: int | None = None
-    shard: str = ""
+    shard: str | None = None
     """Which part of how many; parts are as equal as possible, and no case is in two of them."""
     seed: int = 0
     confident: bool = False
