@@ -65,9 +65,8 @@ class Plugins(Generic[T]):
                 f"the {self.noun} {name!r} of {_offer(points[0])} cannot be loaded: {error}. "
                 f"{_how_to_install(points[0])}"
             ) from error
-        except (
-            Exception
-        ) as error:  # importing runs the package's own code, which may raise anything
+        except Exception as error:
+            # Importing runs the package's own code, which may raise anything.
             raise BadPlugin(
                 f"the {self.noun} {name!r} of {_offer(points[0])} cannot be loaded: "
                 f"{type(error).__name__}: {error}. Correct that package, or uninstall it."

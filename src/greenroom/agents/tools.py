@@ -104,9 +104,8 @@ class Tool:
 
     async def _visit(self, host: Host, given: dict[str, Any], here: Here) -> Any:
         """The case's answer to a direct call; the real value if its own body gave it."""
-        from pydantic_core import (
-            to_jsonable_python,
-        )  # slow to load, and tools are rarely called directly
+        # Slow to load, and tools are rarely called directly.
+        from pydantic_core import to_jsonable_python
 
         real: list[Any] = []
 

@@ -99,11 +99,8 @@ def _file(path: str, media_type: str, name: str, where: str) -> Attachment:
     folder = (_BESIDE.get() or Path.cwd()).resolve()
     try:
         target = (folder / path).resolve()
-    except (
-        OSError,
-        ValueError,
-        RuntimeError,
-    ) as error:  # such as a null character or a loop of links
+    # Such as a null character or a loop of links.
+    except (OSError, ValueError, RuntimeError) as error:
         raise wrong(where, f"{shown(path)} is not a path of a file: {error}") from error
     if not path.strip() or not target.is_relative_to(folder):
         message = f"{shown(path)} is outside the folder of this file"

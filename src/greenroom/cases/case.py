@@ -281,9 +281,8 @@ class Case:
         Only that turn has expectations: what `expect` says, else the calls and the words that
         were recorded. Tools answer as they did.
         """
-        from greenroom.cases.from_runs import (
-            next_turn,
-        )  # imported here: from_runs imports this module
+        # Imported here: from_runs imports this module.
+        from greenroom.cases.from_runs import next_turn
 
         return next_turn(ledger, turn, id, expect, metrics)
 

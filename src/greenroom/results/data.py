@@ -244,10 +244,8 @@ def verdict_in(text: str, where: object, kept: LedgerSource | None, asks: str = 
     """The result whose verdict is in this JSON text; ValueError if it is not valid."""
     try:
         found = _VERDICT.decode(text)
-    except (
-        msgspec.MsgspecError,
-        UnicodeError,
-    ):  # reading it the slow way says what is wrong, and where
+    except (msgspec.MsgspecError, UnicodeError):
+        # Reading it the slow way says what is wrong, and where.
         return verdict_from(json.loads(text), where, kept, asks)
     return _stored(found, where, kept, asks)
 

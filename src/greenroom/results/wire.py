@@ -143,7 +143,7 @@ class VerdictData(Wire):
     trial: Count
     status: Status
     scores: dict[str, Json]
-    """Each as `ScoreData`, `NotApplicableData` or `UnmeasuredData`; `read_outcome` distinguishes them."""
+    """Each as `ScoreData`, `NotApplicableData` or `UnmeasuredData`; each has a field that the others lack."""
     ended: EndReason | None
     error: ProblemData | None
     blame: BlameData | None

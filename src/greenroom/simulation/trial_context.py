@@ -230,9 +230,8 @@ def _made(
     backend, mocks = backend_for(chosen), dict[str, Any]()
     given = case.model if model is None else model
     maker, instead = _maker_of(backend), given
-    if given is None and not isinstance(
-        backend, PerCase
-    ):  # a PerCase backend has no model; it only makes the one that runs
+    # A PerCase backend has no model; it only makes the one that runs.
+    if given is None and not isinstance(backend, PerCase):
         instead = getattr(backend, "answered_by", None)
     if maker is not None:
         with _making(maker):

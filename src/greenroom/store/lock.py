@@ -31,9 +31,8 @@ def locked(folder: Path) -> int:
             raise under_way(folder.name)
         if _is_at(lock, place):
             return lock
-        os.close(
-            lock
-        )  # the file was removed while we waited: the next process would lock another file
+        # The file was removed while we waited: the next process would lock another file.
+        os.close(lock)
 
 
 def _is_at(file: int, place: Path) -> bool:

@@ -297,9 +297,8 @@ class SqliteDatabase:
         if version == VERSION:
             return
         if version and not to_write:
-            connection.execute(
-                "begin"
-            )  # everything read from here on is of one moment and one format
+            # Everything read from here on is of one moment and one format.
+            connection.execute("begin")
             version = _version(connection)
             if version == VERSION:
                 connection.execute("rollback")

@@ -16,7 +16,7 @@ from greenroom.simulation.summary import Simulation, simulation_of
 from greenroom.simulation.trial_context import check_fence
 from greenroom.simulation.user.users import with_user_model
 from greenroom.suite.inputs.sources import as_evalset, as_middleware, as_model_given, as_resources
-from greenroom.suite.options import CONCURRENCY, check
+from greenroom.suite.options import CONCURRENCY, Options, check
 from greenroom.suite.plan import Cases, load_backend
 from greenroom.suite.watch import closed, refusals_since, watched
 from greenroom.world.resources import Factories
@@ -87,9 +87,15 @@ async def simulate_all(
     can see them. `resources` maps names to functions that open what real tools need; `middleware` wraps
     the agent's model and tool calls.
     """
-    check({"concurrency": concurrency, "allow_tools": allow_tools, "resources": resources or {}})
-    check({"middleware": middleware})
-    check({"allow_unfenced": allow_unfenced, "allow_opaque": allow_opaque})
+    options: Options = {
+        "concurrency": concurrency,
+        "allow_tools": allow_tools,
+        "resources": resources or {},
+        "middleware": middleware,
+        "allow_unfenced": allow_unfenced,
+        "allow_opaque": allow_opaque,
+    }
+    check(options)
     if not allow_unfenced:
         check_fence()
     with outside_trials() as scope:

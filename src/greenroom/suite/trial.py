@@ -200,9 +200,8 @@ class TrialState(Struct, eq=False):
         self.drifted_at = seq
         self.doubt = reason_for_doubt(self.trial.case, ledger, seq)
         self.ledger = Ledger(ledger.events[:seq])
-        if (
-            not self.doubt
-        ):  # else a run that resumes after another interruption must find the same doubt
+        # A run that resumes after another interruption must find the same doubt.
+        if not self.doubt:
             self.on_restart(self.ledger, self.judging)
         self.notes.append(f"{noted.get('told')}; from there on it was run again")
         return True

@@ -99,9 +99,8 @@ class Turn:
         """The turn is over; one without any request gets a span too, if `opens`."""
         if self.span is None and not self._is_traced and opens:
             self._open()
-        for span in [*self._agents.values()][
-            ::-1
-        ]:  # agents that wait for the user, or were interrupted
+        # Agents that wait for the user, or were interrupted.
+        for span in [*self._agents.values()][::-1]:
             _end(span, self.failed)
         if self.span is not None:
             _end(self.span, self.failed)

@@ -157,9 +157,8 @@ def _orders(inbox: int, outbox: Outbox) -> "asyncio.Queue[Any]":
 
 async def _start(briefing: Briefing, outbox: Outbox, scope: FencedScope) -> "WorkerSetup | None":
     try:
-        with opening_for(
-            processes=True
-        ):  # packages are imported; the author's files fence themselves in
+        # Packages are imported; the author's files fence themselves in.
+        with opening_for(processes=True):
             setup = await _set_up(briefing)
         check_apart(scope, "while a worker process was made ready")
         found = identity_of(setup.backend, setup.cases.values(), setup.settings.measuring.metrics)

@@ -51,9 +51,8 @@ class Station:
     async def start(self, number: int, parcel: bytes, env: dict[str, str]) -> None:
         """Start a process there, as soon as the relay itself runs on a node that will do."""
         if not self.is_ready:
-            await self._call(
-                "about"
-            )  # waits for room first: the clocks are compared by the next call
+            # Waits for room first: the clocks are compared by the next call.
+            await self._call("about")
             begun = monotonic()
             found = await self._call("about")
             self._check(found, monotonic() - begun)
