@@ -22,6 +22,7 @@ from greenroom.store.runs import Plan
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.checks.tool_names import check_tool_names
 from greenroom.suite.checks.unmeasured_expectations import unheeded
+from greenroom.suite.early_end import EarlyEnd
 from greenroom.suite.executor import Executor, InThisProcess
 from greenroom.suite.inputs.criteria import as_config, check_metrics, equipped, with_config
 from greenroom.suite.inputs.references import load_agent
@@ -68,7 +69,7 @@ async def prepare(agent: object, cases: Cases, options: Options) -> ActiveRun:
         ready.evalset,
         ready.settings,
         recorder,
-        ready.options["cancel"],
+        EarlyEnd(ready.options["cancel"], recorder, ready.executor),
         ready.executor,
         ready.notes,
         ready.adaptive,

@@ -18,18 +18,16 @@ from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult
 from greenroom.results.trial_verdict import broken, skipped
 from greenroom.simulation.fence import strays
-from greenroom.simulation.hangs.watchdog import cut_all
 from greenroom.simulation.outside_trials import outside_trials
 from greenroom.suite.budget import cost_so_far
-from greenroom.suite.cancel import Cancel
 from greenroom.suite.collected import CollectedResults, ResultQueue
+from greenroom.suite.early_end import EarlyEnd
 from greenroom.suite.executor import Executor
 from greenroom.suite.hooks import Hooks
 from greenroom.suite.storage.recorder import Recorder
 from greenroom.suite.trial import Settings, Trial, TrialState
 from greenroom.suite.watch import closed, refusals_since, watched
 from greenroom.world.pacer import keep_rates
-from greenroom.world.threads import Expired
 
 if TYPE_CHECKING:
     from greenroom.suite.adaptive import Adaptive
@@ -46,7 +44,7 @@ class ActiveRun(Struct):
     evalset: EvalSet
     settings: Settings
     recorder: Recorder
-    cancel: Cancel
+    early_end: EarlyEnd
     executor: Executor
     notes: list[str] = field(default_factory=list[str])
     adaptive: "Adaptive | None" = None
@@ -56,13 +54,9 @@ class ActiveRun(Struct):
     shard: str = ""
     """Which part of the cases is run here, such as `2/4`; empty for all of them."""
     results: CollectedResults = field(default_factory=CollectedResults)
-    stopped: str = ""
-    """Why the run stopped itself: an error or failure that should end it."""
     unfinished: int = 0
     """How many trials that were due have no result of their own."""
-    _cuts_others: bool = False
     _hook_calls: set[asyncio.Future[None]] = field(default_factory=set[asyncio.Future[None]])
-    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
     async def stream(self) -> AsyncGenerator[CaseResult]:
         """The results as they are done; they are not kept here."""
@@ -139,10 +133,9 @@ class ActiveRun(Struct):
         self.results.keeps = self._keeps_results()
         # Thousands of earlier results take time to read; only what depends on them waits for that.
         reads_first = bool(self.adaptive or self.settings.budget or self.suspects)
-        self.recorder.listen(self._cut)
-        self.cancel.listen(self._cut)
+        self.early_end.listen()
         try:
-            async with watched(self.settings.hooks.note, self.cancel):
+            async with watched(self.settings.hooks.note, self.early_end.cancel):
                 if reads_first:
                     self._read_earlier()
                 async with self._open(due):
@@ -161,7 +154,7 @@ class ActiveRun(Struct):
                 await self.recorder.flush()
                 await asyncio.gather(*self._hook_calls)
         finally:
-            self.cancel.leave(self._cut)
+            self.early_end.leave()
             if self.settings.middleware is not None:
                 self.notes += await closed(self.settings.middleware)
 
@@ -185,7 +178,7 @@ class ActiveRun(Struct):
 
     def _open(self, due: int) -> AbstractAsyncContextManager[object]:
         """Keep the executor open while any trial is due."""
-        if not due or self._stop_reason:
+        if not due or self.early_end.reason:
             return nullcontext()
         return self.executor.for_trials(due)
 
@@ -224,14 +217,14 @@ class ActiveRun(Struct):
 
     async def _run_rounds(self, rounds: "Adaptive | Suspects") -> None:
         """Round after round, until nothing is due."""
-        while not self._stop_reason and (due := rounds.due()):
+        while not self.early_end.reason and (due := rounds.due()):
             fresh = [trial for trial in due if not self.recorder.is_done(trial)]
             self.unfinished += len(fresh)
             await self._run_side_by_side(fresh, len(fresh))
             await self.recorder.flush()
             for trial in due:
                 rounds.add(self.results.kept[trial.position])
-        if self._stop_reason:
+        if self.early_end.reason:
             self.unfinished += len(rounds.due())  # there is more to do if the run is resumed
 
     async def _run_side_by_side(self, due: Iterable[Trial], count: int) -> None:
@@ -257,7 +250,7 @@ class ActiveRun(Struct):
 
     async def _run_one(self, trial: Trial) -> None:
         """Begin a trial in the recorder, run it, pay for it and record its result."""
-        if why := self._stop_reason or await self._reserve(trial):
+        if why := self.early_end.reason or await self._reserve(trial):
             self._skip(trial, f"not run: {why}")
             return
         state = self.recorder.begin(
@@ -277,16 +270,16 @@ class ActiveRun(Struct):
             else:
                 result = await self.executor.run(state)
         except BaseException as error:
-            if not self._was_cut(error):
+            if not self.early_end.has_stopped(error):
                 self._release(trial)
                 raise
-            result = skipped(trial.case, self._cut_reason)
+            result = skipped(trial.case, self.early_end.cut_reason)
         await self._finish(state, result)
 
     async def _finish(self, state: TrialState, result: CaseResult) -> None:
         """Count what a trial cost, and record what came of it."""
         trial = state.trial
-        if self.settings.tape is not None and not self._cut_reason:
+        if self.settings.tape is not None and not self.early_end.cut_reason:
             result = self.settings.tape.keep(state, result)
         result = self._after_failure(result)
         if trial.number > 1:
@@ -294,18 +287,14 @@ class ActiveRun(Struct):
         if self.settings.budget is not None:
             self.settings.budget.settle(self.settings.reservation(trial), result)
         self.notes += [f"case {trial.case.id!r}: {note}" for note in state.notes]
-        if self._cut_reason:
+        if self.early_end.cut_reason:
             # A stopped trial did not show how it would have ended; it runs again when the run is resumed.
-            self._skip(trial, f"not finished: {self._cut_reason}")
+            self._skip(trial, f"not finished: {self.early_end.cut_reason}")
             return
         self.unfinished -= 1
         await self.recorder.keep(state, result, partial(self._complete, trial.position))
-        if self.stopped and not self._cut_reason:
-            # Finished trials are recorded before those in progress are stopped.
-            await self.recorder.flush()
-            if not self._cut_reason:
-                self._cuts_others = True
-                self._cut()
+        if self.early_end.own_reason and not self.early_end.cut_reason:
+            await self.early_end.stop_others()
 
     def _after_failure(self, result: CaseResult) -> CaseResult:
         """The result as it counts; one that did not pass may stop the run."""
@@ -313,12 +302,12 @@ class ActiveRun(Struct):
         if has_error and self.settings.on_error == "skip":
             notes = (*result.notes, "left out because of its error")
             return replace(result, status="skipped", notes=notes)
-        if result.passed or self._cut_reason or self.stopped:
+        if result.passed or self.early_end.cut_reason or self.early_end.own_reason:
             return result
         if has_error and self.settings.on_error == "stop":
-            self.stopped = f"case {result.case_id!r} had an error before"
+            self.early_end.own_reason = f"case {result.case_id!r} had an error before"
         elif self.settings.fail_fast and result.status != "skipped":
-            self.stopped = f"case {result.case_id!r} did not pass"
+            self.early_end.own_reason = f"case {result.case_id!r} did not pass"
         return result
 
     def _skip(self, trial: Trial, why: str) -> None:
@@ -346,42 +335,13 @@ class ActiveRun(Struct):
         if self.settings.budget is None:
             return ""
         why = await self.settings.budget.begin(self.settings.reservation(trial))
-        if not why and (why := self._stop_reason):  # the run was stopped while this one waited
+        if not why and (why := self.early_end.reason):  # the run was stopped while this one waited
             self._release(trial)
         return why
 
     def _release(self, trial: Trial) -> None:
         if self.settings.budget is not None:
             self.settings.budget.release(self.settings.reservation(trial))
-
-    # What ends it early
-
-    @property
-    def _stop_reason(self) -> str:
-        """Why no further trial begins; empty while the run continues."""
-        return self.stopped or self.cancel.reason or self.recorder.failure
-
-    @property
-    def _cut_reason(self) -> str:
-        """Why trials in progress were stopped, if they were."""
-        by_itself = self.stopped if self._cuts_others else ""
-        return self.cancel.reason or self.recorder.failure or by_itself
-
-    def _cut(self) -> None:
-        """Stop the trials in progress; any thread or signal handler may call it."""
-        self.recorder.freeze()
-        cut_all(self._loop, self.cancel)
-        self._loop.call_soon_threadsafe(self.executor.cut)
-
-    def _was_cut(self, error: BaseException) -> bool:
-        """Whether this run stopped the trial, and not a caller that cancelled the run's own task."""
-        task = asyncio.current_task()
-        if not self._cut_reason or task is None:
-            return False
-        if not isinstance(error, asyncio.CancelledError | Expired):
-            return False
-        task.uncancel()
-        return True
 
 
 async def _complete_case(hooks: Hooks, result: CaseResult) -> None:
