@@ -49,6 +49,11 @@ class CalledApart(RunScope):
         check_apart(self.scope, self._when)
 
 
+def judging(what: str) -> CalledApart:
+    """Fence in a function of the author's that judges a finished trial: like a metric, it only looks."""
+    return CalledApart(what, "while it judged a trial")
+
+
 def check_apart(scope: FencedScope, when: str) -> None:
     """Raise what code that no case answers for has tried."""
     if scope.breach is not None:

@@ -17,6 +17,7 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.ledger import Ledger
 from greenroom.results.statistics.exact import fisher, holm
+from greenroom.simulation.outside_trials import judging
 from greenroom.simulation.recorded.fork import case_of, fork, places
 from greenroom.simulation.trial_context import backend_of
 
@@ -82,7 +83,8 @@ async def deciding_step(
     rates: dict[int, int] = {}
     for at in sorted({place for pair in sides for place in pair}):
         forks = await fork(ledger, agent, at=at, case=case, n=n)
-        rates[at] = sum(1 for one in forks if passes(one))
+        with judging("passes"):
+            rates[at] = sum(1 for one in forks if passes(one))
     pairs = [(rates[before], rates[after]) for before, after in sides]
     chances = holm([fisher(before, n, after, n) for before, after in pairs])
     found = zip(sides.values(), pairs, chances, strict=True)

@@ -14,6 +14,7 @@ from greenroom.errors import BadInput, OverBudget
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import ended
 from greenroom.simulation.conversation import simulate
+from greenroom.simulation.outside_trials import CalledApart, judging
 from greenroom.simulation.recorded.allowance import Allowance
 from greenroom.world.known_answers import KnownAnswers
 from greenroom.world.resources import Factories
@@ -86,7 +87,13 @@ async def shrink(
     trial, are not asked again, and `allowance` limits the rest. Real tools run if they are named in `allow_tools`,
     once for the same arguments.
     """
-    return await shrink_by(case, agent, lambda _, failed: fails(failed), ledger, options)
+
+    async def has_failed(_: Case, tried: Ledger) -> bool:
+        with judging("fails"):
+            found = fails(tried)
+            return await found if isawaitable(found) else found
+
+    return await shrink_by(case, agent, has_failed, ledger, options)
 
 
 async def shrink_by(
@@ -223,7 +230,8 @@ class _Tries:
         if self._on_step is not None:
             turns = sum(isinstance(part, int) for part in parts)
             found = Shrinking(turns, len(parts) - turns, self.taken, self.allowance.asked)
-            self._on_step(found)
+            with CalledApart("on_step", "between two trials"):
+                self._on_step(found)
 
 
 def _as_turns(case: Case, ledger: Ledger | None, allowed: Collection[object]) -> Case:

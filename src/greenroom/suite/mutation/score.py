@@ -12,6 +12,7 @@ from greenroom.ledger.interactions import model_interactions
 from greenroom.ledger.questions import tool_calls
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
+from greenroom.simulation.outside_trials import CalledApart
 from greenroom.store.store import store_for_run
 from greenroom.suite.budget import Budget
 from greenroom.suite.cancel import Cancel
@@ -79,7 +80,8 @@ async def mutation_score(
         *(_on_rules(original) if rules else []),
     ]
     if on_estimate is not None:
-        on_estimate(MutationEstimate.of(mutants, real))
+        with CalledApart("on_estimate", "before the mutants ran"):
+            on_estimate(MutationEstimate.of(mutants, real))
     cancel: Cancel | None = given["cancel"]
     played: list[MutantResult] = []
     for mutant in mutants:
