@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from math import inf
 from typing import TYPE_CHECKING, Any, cast
 
-from greenroom.cases.field_types import BY_SCOPE, KINDS, FieldTypes, checked_scopes
+from greenroom.cases.field_types import BY_SCOPE, FieldTypes, checked_scopes
 from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadCase
 from greenroom.ledger.attachments import Attachment, message_value
@@ -97,7 +97,6 @@ def _checked_by_node(given: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 EXPECTATIONS = tuple(one.name for one in fields(Expect) if one.name != "extra")
 """The fields of `Expect` that each say something expected."""
-KINDS[Expect] = ((Expect,), "an Expect(...)")
 _EXPECT = FieldTypes(
     Expect,
     tools="a list: ['refund'] or [call('refund', order=7)]",
@@ -167,7 +166,6 @@ class Stop:
             object.__setattr__(self, "state_matches", found)
 
 
-KINDS[Stop] = ((Stop,), "a Stop(...)")
 _STOP = FieldTypes(Stop, state_matches=BY_SCOPE)
 USUAL_STOP = Stop()
 
@@ -179,9 +177,6 @@ class CaseOrigin:
     file: str
     index: int
     shape: str
-
-
-KINDS[CaseOrigin] = ((CaseOrigin,), "a CaseOrigin(...)")
 
 
 @dataclass(frozen=True, slots=True)

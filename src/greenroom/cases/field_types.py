@@ -10,7 +10,8 @@ from greenroom.errors import BadCase
 from greenroom.ledger.places import by_scope
 from greenroom.ledger.query import check_places, check_query
 
-KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
+_Kind = tuple[tuple[type, ...], str]
+_KINDS: dict[Any, _Kind] = {
     str: ((str,), "a string"),
     bool: ((bool,), "true or false"),
     int: ((int,), "a whole number"),
@@ -37,7 +38,7 @@ class FieldTypes:
             if not one.init:
                 continue
             hints = get_args(one.type) if isinstance(one.type, UnionType) else (one.type,)
-            known = [KINDS.get(get_origin(hint) or hint) for hint in hints]
+            known = [_kind(get_origin(hint) or hint) for hint in hints]
             if None not in known:
                 kinds = [kind for found in known if found for kind in found[0]]
                 kinds.sort(key=_ABSTRACT.__contains__)  # isinstance is slow for these
@@ -57,6 +58,14 @@ class FieldTypes:
             for text in getattr(part, name):
                 if not isinstance(text, str):
                     raise BadCase(f"{where}: `{name}` holds {text!r}; write it as a string.")
+
+
+def _kind(hint: Any) -> _Kind | None:
+    """What a field of this type may hold; None for any value."""
+    if hint in _KINDS or hint is Any or not isinstance(hint, type):
+        return _KINDS.get(hint)
+    name = hint.__name__
+    return (hint,), f"{'an' if name[0] in 'AEIOU' else 'a'} {name}(...)"
 
 
 def checked_scopes(given: Mapping[Any, Any], where: str, nothing: str) -> Mapping[str, Any]:
