@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from msgspec import Struct
 
-from greenroom.ledger.events import YieldOpened, YieldType
+from greenroom.ledger.events import YieldType
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.world.world import World
@@ -65,18 +65,6 @@ class Yield(Struct, frozen=True):
     def awaiting_input(self) -> bool:
         """Whether it waits for a message of the user."""
         return self.type == "message"
-
-    def opened(self, path: str) -> YieldOpened:
-        """The event that records this wait."""
-        return YieldOpened(
-            path=path,
-            yield_id=self.id,
-            type=self.type,
-            tool=self.tool,
-            call_id=self.call_id,
-            args=self.args,
-            prompt=self.prompt,
-        )
 
 
 class TurnOver(Struct, frozen=True):

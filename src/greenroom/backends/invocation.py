@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from greenroom.backends.attached import slim, whole
 from greenroom.backends.backend import Advance, Failed, Waiting, Yield
-from greenroom.backends.turn_ends import end_turn, fail_turn
+from greenroom.backends.turn_ends import end_turn, fail_turn, wait_opened
 from greenroom.errors import BadLedger, GreenroomError, Refusal, UserAgentFailed
 from greenroom.ledger.attachments import MARK, text_and_attachments
 from greenroom.ledger.events import (
@@ -131,7 +131,7 @@ class Invocation:
         for wanted in progress.yields:
             if wanted.type == "message" and wanted.prompt:
                 self.world.record(AgentSaid(path=f"{self.root}/{wanted.id}", text=wanted.prompt))
-            self.world.record(wanted.opened(self.root))
+            self.world.record(wait_opened(wanted, self.root))
         self._remember(progress)
         return Waiting(progress.yields) if progress.yields else self._end(progress.output)
 

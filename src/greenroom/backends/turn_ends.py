@@ -1,8 +1,8 @@
-"""How an agent's turn ends, in the ledger and for the caller; shared by all backends that record it."""
+"""How an agent's turn ends or waits, in the ledger and for the caller; shared by all backends that record it."""
 
-from greenroom.backends.backend import Failed, Finished, TurnOver
+from greenroom.backends.backend import Failed, Finished, TurnOver, Yield
 from greenroom.errors import AgentFailed, GreenroomError
-from greenroom.ledger.events import InvocationEnded, agent_words
+from greenroom.ledger.events import InvocationEnded, YieldOpened, agent_words
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.plain import Json
@@ -32,6 +32,19 @@ def fail_turn(world: World, root: str, error: Exception) -> Failed:
         InvocationEnded(path=root, outcome="failed", phase=error.phase, **describe_error(error))
     )
     return Failed(error)
+
+
+def wait_opened(wait: Yield, path: str) -> YieldOpened:
+    """The event of a turn that waits for its user."""
+    return YieldOpened(
+        path=path,
+        yield_id=wait.id,
+        type=wait.type,
+        tool=wait.tool,
+        call_id=wait.call_id,
+        args=wait.args,
+        prompt=wait.prompt,
+    )
 
 
 def recorded_end(end: InvocationEnded) -> TurnOver | Finished | Failed:

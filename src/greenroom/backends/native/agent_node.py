@@ -14,6 +14,7 @@ from greenroom.backends.native.approval_answers import check_approved
 from greenroom.backends.native.history import conversation, handed_over
 from greenroom.backends.native.summaries import rule_that_summarises, summary_of_the_past
 from greenroom.backends.task_group import together
+from greenroom.backends.turn_ends import wait_opened
 from greenroom.errors import AgentFailed, GreenroomError, LoopLimit
 from greenroom.ledger.attachments import message_value
 from greenroom.ledger.events import (
@@ -240,4 +241,4 @@ class AgentRun(Struct, eq=False):
 def open_yield(world: World, wait: Yield, path: str) -> None:
     """Record that the agent waits; once, however often the run is resumed."""
     if wait.id not in world.ledger.index_of(world.voice).yields:
-        world.record(wait.opened(path))
+        world.record(wait_opened(wait, path))
