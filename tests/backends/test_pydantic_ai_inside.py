@@ -428,6 +428,61 @@ async def test_a_named_wrapping_toolset_is_asked_once_and_cannot_call_another_to
     assert "delete" not in marks
 
 
+class Plain(AbstractToolset[Any]):
+    """Two tools without arguments, which share the object that says so."""
+
+    def __init__(self, marks: Marks) -> None:
+        self.marks = marks
+        self.schema: dict[str, Any] = {"type": "object", "properties": {}}
+
+    @property
+    def id(self) -> str:
+        return "plain"
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        return {
+            name: ToolsetTool(
+                toolset=self,
+                tool_def=ToolDefinition(name=name, parameters_json_schema=self.schema),
+                max_retries=0,
+                args_validator=SchemaValidator(core_schema.any_schema()),
+            )
+            for name in ("pay", "delete")
+        }
+
+    async def call_tool(self, name: str, tool_args: Any, ctx: Any, tool: Any) -> Any:
+        self.marks.append(name)
+        return name
+
+
+class Greedy(WrapperToolset[Any]):
+    """Calls everything that it finds."""
+
+    async def call_tool(self, name: str, tool_args: Any, ctx: Any, tool: Any) -> Any:
+        for other, found in (await self.get_tools(ctx)).items():
+            with suppress(Exception):
+                await super().call_tool(other, tool_args, ctx, found)
+        return "done"
+
+
+@pytest.mark.parametrize("prefix", ["", "my"])
+async def test_a_named_tool_does_not_open_one_with_the_same_schema_object(prefix: str):
+    marks: Marks = []
+    name = f"{prefix}_pay" if prefix else "pay"
+    toolset = Plain(marks).prefixed(prefix) if prefix else Plain(marks)
+    desk = clerk(ToolCallPart(name, {}), "done", toolsets=[Greedy(toolset)])
+    await desk.run("hello")
+    assert marks == ["pay", "delete"]
+    for agent in (desk, wrapping(desk)):
+        marks.clear()
+        (refused,) = await played(agent, allow_tools=[name])
+        assert (refused.status, marks) == ("error", ["pay"])
+        (mocked,) = await played(agent, allow_tools=[name], mocks={"delete": "ok"})
+        assert (mocked.status, marks) == ("passed", ["pay", "pay"]), mocked.error
+        (named,) = await played(agent, allow_tools=[name, "delete"])
+        assert (named.status, marks[2:]) == ("passed", ["pay", "delete"]), named.error
+
+
 async def test_a_wrapped_agent_as_tool_is_a_body_and_the_agent_inside_meets_the_gate():
     marks: Marks = []
     inner = plain_tool(marks)

@@ -6,7 +6,7 @@ the whole call before it runs.
 """
 
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import ContextVar
 from copy import copy
 from functools import cache, partial
@@ -47,6 +47,8 @@ _HANDING_ON: Final[set[object]] = set()
 
 _WANTED: ContextVar[Any] = ContextVar("pydantic_ai_wanted", default=None)
 """The validated tool call that is on its way to its body."""
+_OFFERED: ContextVar[Any] = ContextVar("pydantic_ai_offered", default=None)
+"""The tools of the agent that made this call, by name."""
 
 
 class _Passed(Struct, frozen=True):
@@ -130,7 +132,7 @@ def _execute_seam(real: Call) -> Call:
         if not _hands_on(self.toolset):
             manager = copy(self)
             manager.toolset = _Held(self.toolset)
-        with ContextSetting(_WANTED, validated):
+        with ContextSetting(_WANTED, validated), ContextSetting(_OFFERED, self.tools):
             return await real(manager, validated, **options)
 
     return _raw_execute
@@ -154,13 +156,26 @@ def _handing_seam(below: Callable[[Any, Any], Any], real: Call) -> Call:
         self: Any, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: Any
     ) -> Any:
         inner = below(self, tool)
-        if inner is None or _hands_on(inner):
-            return await real(self, name, tool_args, ctx, tool)
-        return await _ask(
-            _Call(name, tool_args, ctx, tool), lambda: real(self, name, tool_args, ctx, tool)
-        )
+        # From here on it is not the wanted call.
+        with ContextSetting(_WANTED, None) if _is_other(name) else nullcontext():
+            if inner is None or _hands_on(inner):
+                return await real(self, name, tool_args, ctx, tool)
+            return await _ask(
+                _Call(name, tool_args, ctx, tool), lambda: real(self, name, tool_args, ctx, tool)
+            )
 
     return call_tool
+
+
+def _is_other(name: str) -> bool:
+    """Whether this is another tool of the agent than the wanted one, with the same schema object.
+
+    Tools of a toolset of the author's may share one, so that they cannot be told apart further in.
+    """
+    wanted, offered = _WANTED.get(), _OFFERED.get()
+    if wanted is None or not offered or name not in offered or name == wanted.call.tool_name:
+        return False
+    return _leaf(offered[name]) is _leaf(wanted.tool)
 
 
 def _function_seam(real: Call) -> Call:
