@@ -94,6 +94,24 @@ WRONG: dict[str, list[Any]] = {
 }
 
 
+HUGE = 10**400
+UNNAMEABLE = ["a\0b", "\ud800", Path("a\0b")]
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        *((name, HUGE) for name in ("budget", "seconds_per_metric", "seconds_per_case")),
+        *((name, path) for name in ("cache", "record", "replay", "store") for path in UNNAMEABLE),
+    ],
+    ids=lambda value: value if isinstance(value, str) and value.isidentifier() else None,
+)
+def test_a_number_or_a_path_that_the_system_cannot_take_is_refused(name: str, value: Any) -> None:
+    options: Any = {name: value}
+    with pytest.raises(BadInput, match=f"{name}=.* should be "):
+        rehearse(AGENT, [CASE], **options)
+
+
 def test_the_table_declares_what_type_checkers_are_told() -> None:
     assert OPTIONS.keys() == Options.__annotations__.keys() == WRONG.keys()
 

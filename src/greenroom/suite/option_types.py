@@ -3,7 +3,9 @@
 Nothing heavy is imported: `greenroom --help` loads this too.
 """
 
+import os
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -65,7 +67,8 @@ class Option:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    return type(value) in (int, float)
+    # A whole number that is too large to be a float could not be reckoned with.
+    return type(value) is float or (type(value) is int and abs(value) <= sys.float_info.max)
 
 
 def is_seconds(value: object) -> bool:
@@ -77,7 +80,12 @@ def is_whole(value: object) -> bool:
 
 
 def _is_path(value: object) -> bool:
-    return isinstance(value, Path) or (isinstance(value, str) and value not in ("", "\0"))
+    if not isinstance(value, str | Path) or value == "":
+        return False
+    try:
+        return b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
 
 
 def is_folder(value: object) -> bool:
