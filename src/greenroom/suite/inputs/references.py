@@ -216,11 +216,13 @@ def _names_agent(path: Path) -> bool:
     except (OSError, SyntaxError, ValueError):
         # It has the name of an agent's file; loading it will raise what is wrong with it.
         return True
-    names = (*AGENT_NAMES, *AGENT_FACTORIES)
+    # What a star import or a lazy module brings is not known here. To pass over it could mean that the
+    # agent of another folder runs.
+    names = (*AGENT_NAMES, *AGENT_FACTORIES, "*", "__getattr__")
     return any(name in names for statement in tree.body for name in _bound(statement))
 
 
-def _bound(statement: ast.stmt) -> Iterator[str]:
+def _bound(statement: ast.AST) -> Iterator[str]:
     match statement:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
             yield name
@@ -231,10 +233,9 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
             yield from (node.id for node in nodes if isinstance(node, ast.Name))
         case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
             yield name
-        case ast.If() | ast.Try() | ast.With():
+        case ast.If() | ast.Try() | ast.ExceptHandler() | ast.With() | ast.For():
             for inner in ast.iter_child_nodes(statement):
-                if isinstance(inner, ast.stmt):
-                    yield from _bound(inner)
+                yield from _bound(inner)
         case _:
             return
 
