@@ -112,18 +112,6 @@ DRIFTED = "greenroom:drifted"
 """The note of a backend that replays: the event from which the ledger no longer matches."""
 
 
-_ALWAYS_HEARD = (
-    "around_run",
-    "around_turn",
-    "on_user_message",
-    "before_run",
-    "after_run",
-    "on_event",
-    "before_agent",
-    "after_agent",
-    "redact",
-    "close",
-)
 _HEARD_AT_CALLS = ("around_call",)
 _HEARD_AT_MODELS = ("before_model", "after_model", "on_model_error", "around_attempt")
 _HEARD_AT_TOOLS = ("before_tool", "after_tool", "on_tool_error")
@@ -131,11 +119,16 @@ _HEARD_AT_TOOLS = ("before_tool", "after_tool", "on_tool_error")
 
 def hooks_heard(backend: "Backend") -> frozenset[str]:
     """The middleware hooks that are called for an agent; hooks around calls only if its calls are visible."""
+    from greenroom.world.middleware.protocol import (
+        HOOKS,
+    )  # a run without middleware does not load it
+
+    always = frozenset(HOOKS).difference(_HEARD_AT_CALLS, _HEARD_AT_MODELS, _HEARD_AT_TOOLS)
     models = () if backend.models == "opaque" else _HEARD_AT_MODELS
     tools = () if backend.tool_calls == "opaque" else _HEARD_AT_TOOLS
     calls = _HEARD_AT_CALLS if models or tools else ()
     waits = ("approvals",) if backend.name == "native" else ()
-    return frozenset((*_ALWAYS_HEARD, *models, *tools, *calls, *waits))
+    return always.union(models, tools, calls, waits)
 
 
 class Backend(Protocol):

@@ -5,6 +5,7 @@ One object serves many trials at once. It keeps no state of a run; it reads it f
 """
 
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from inspect import isfunction
 from typing import Any, ClassVar, Final
 
 from greenroom.ledger.events import Event, Source
@@ -104,26 +105,7 @@ class Middleware:
         """When the evaluation, or the turn of a live conversation, is over; it has 10 seconds."""
 
 
-HOOKS: Final = (
-    "around_run",
-    "around_turn",
-    "around_call",
-    "on_user_message",
-    "before_run",
-    "after_run",
-    "on_event",
-    "before_agent",
-    "after_agent",
-    "before_model",
-    "after_model",
-    "on_model_error",
-    "around_attempt",
-    "before_tool",
-    "after_tool",
-    "on_tool_error",
-    "redact",
-    "close",
-)
+HOOKS: Final = tuple(name for name, hook in vars(Middleware).items() if isfunction(hook))
 """Every hook, by its name."""
 
 
