@@ -59,7 +59,7 @@ def test_progress_tells_the_cost_and_the_time_left(author, tmp_path):
     cases = [Case(f"c{n}", says="Hi", metrics=[contains("money")]) for n in range(2)]
     """)
     shown = on_terminal("eval", "run", "shop.py", "--trials", "2", cwd=tmp_path)
-    assert re.search(r"4/4.* 4 passed, \$1\.0000 .*\d:\d\d:\d\d.* left", shown.text)
+    assert re.search(r"4/4.* 4 passed, \$1\.00 .*\d:\d\d:\d\d.* left", shown.text)
 
 
 def test_progress_counts_what_judges_cost(author, tmp_path):

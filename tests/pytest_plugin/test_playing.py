@@ -179,7 +179,7 @@ def test_an_unknown_cost_is_said_to_be_unknown(project: Project) -> None:
     project.cases(SAID)
     result = project.run("--greenroom-max-cost", "5")
     assert "answered by strange; cost unknown" in said(result)
-    assert "gate: the cost is unknown, so a maximum of $5.0000 cannot be shown" in said(result)
+    assert "gate: the cost is unknown, so a maximum of $5.00 cannot be shown" in said(result)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
