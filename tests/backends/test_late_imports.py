@@ -51,11 +51,38 @@ GOOGLE_ADK = """
         if event.get_function_responses():
             break
 """
+# What runs agents is not loaded here.
+ADK_TOOL_ALONE = """
+    from google.adk.tools import FunctionTool
+
+    await FunctionTool(pay).run_async(args={}, tool_context=None)
+"""
+ADK_CLASS_ALONE = """
+    from google.adk.tools.base_tool import BaseTool
+
+    class Pay(BaseTool):
+        async def run_async(self, *, args, tool_context):
+            return await pay()
+
+    await Pay(name="pay", description="Pay.").run_async(args={}, tool_context=None)
+"""
+ADK_EXECUTOR_ALONE = """
+    from google.adk.code_executors.base_code_executor import BaseCodeExecutor
+
+    class Pays(BaseCodeExecutor):
+        def execute_code(self, invocation_context, code_execution_input):
+            acted.append("paid")
+
+    Pays().execute_code(None, None)
+"""
 FRAMEWORKS = {
     "pydantic-ai": PYDANTIC_AI,
     "openai-agents": OPENAI_AGENTS,
     "langgraph": LANGGRAPH,  # langchain alone: langgraph/test_inside.py
     "google-adk": GOOGLE_ADK,
+    "a tool of google-adk": ADK_TOOL_ALONE,
+    "a tool class of google-adk": ADK_CLASS_ALONE,
+    "a code executor of google-adk": ADK_EXECUTOR_ALONE,
 }
 
 SCRIPT = """

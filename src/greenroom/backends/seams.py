@@ -6,12 +6,13 @@ framework is loaded, or as soon as the framework is loaded after that. Importing
 """
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from inspect import signature
-from threading import RLock
+from threading import RLock, local
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakSet
@@ -32,17 +33,35 @@ class Seam(Struct, frozen=True):
     watched: tuple[str, ...]
     """Modules that the framework loads last: earlier, what the seam wraps may be incomplete."""
     parts: tuple[str, ...] = ()
-    """Modules that may be the only part of the framework that is ever loaded; checked when a rehearsal
-    begins, when nothing is half loaded."""
+    """Modules that may be the only part of the framework that is ever loaded; checked when nothing is half
+    loaded: when a rehearsal begins, and when an import of the framework has ended."""
     install: Callable[[], None] | None = None
     """Called instead of the module's `install()`, if one module has several seams."""
+
+    def watches(self, module: str) -> bool:
+        """Whether this module may be the last one that is loaded before the seam is needed."""
+        if module in self.watched or not self.parts:
+            return module in self.watched
+        package = self.watched[0].rpartition(".")[0]
+        return module == package or module.startswith(f"{package}.")
+
+    def is_due(self, loaded: str) -> bool:
+        """Whether it must be installed now that this module is loaded."""
+        is_half_loaded = _loading.modules[self] > 0
+        return loaded in self.watched or (
+            not is_half_loaded and any(part in sys.modules for part in self.parts)
+        )
 
 
 SEAMS: Final[list[Seam]] = [
     Seam(
         "greenroom.backends.adk.seam",
         ("google.adk.runners",),
-        ("google.adk.tools.base_tool", "google.adk.models.base_llm"),
+        (
+            "google.adk.tools.base_tool",
+            "google.adk.models.base_llm",
+            "google.adk.code_executors.base_code_executor",
+        ),
     ),
     Seam("greenroom.backends.pydantic_ai.seam", ("pydantic_ai",)),
     Seam("greenroom.backends.langchain.tools", ("langchain_core.tools",)),
@@ -234,13 +253,23 @@ def _install(seam: Seam) -> None:
         )
 
 
+class _Loading(local):
+    """How many modules that a seam watches this thread loads at the moment, one because of another."""
+
+    def __init__(self) -> None:
+        self.modules = Counter[Seam]()
+
+
+_loading: Final = _Loading()
+
+
 class _Finder:
     """An import finder that installs a seam after a watched module has been loaded."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        seam = next((s for s in SEAMS if fullname in s.watched and s not in _put_in), None)
+        seam = next((s for s in SEAMS if s not in _put_in and s.watches(fullname)), None)
         if seam is None:
             return None
         for finder in sys.meta_path:
@@ -267,7 +296,13 @@ class _Loader:
         module.__loader__ = self._real
         if module.__spec__ is not None:
             module.__spec__.loader = self._real
-        self._real.exec_module(module)
+        _loading.modules[self._seam] += 1
+        try:
+            self._real.exec_module(module)
+        finally:
+            _loading.modules[self._seam] -= 1
+        if not self._seam.is_due(module.__name__):
+            return
         with _installing:
             _install(self._seam)
         if self._seam.module in _broken:
