@@ -164,8 +164,12 @@ def test_a_metric_that_counts_calls_of_a_misspelt_tool_is_found_too(metric: Any)
             tool_trajectory_avg_score(tool_args={"refund": ["oder.id"]}),
             "with 'oder', but it has no such argument",
         ),
+        (
+            tool_trajectory_avg_score(ignore_args={"refnd": ["id"]}),
+            "calls of 'refnd'.* Did you mean 'refund'",
+        ),
     ],
-    ids=["forbidden", "by name", "argument", "argument by name", "compared"],
+    ids=["forbidden", "by name", "argument", "argument by name", "compared", "ignored"],
 )
 def test_what_a_metric_could_never_find_is_refused(metric: Any, wrong: str) -> None:
     for cases, metrics in (

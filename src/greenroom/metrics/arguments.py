@@ -38,8 +38,11 @@ class Arguments(Struct, frozen=True, kw_only=True):
         return all(rule == "ignore" for rule in (self.match, *self.tools.values()))
 
     def named(self) -> dict[str, list[str]]:
-        """The only arguments that count, by tool; none for a tool with another rule."""
-        found: dict[str, list[str]] = {}
+        """The only arguments that count, by tool; none for a tool with another rule.
+
+        Arguments to ignore are not among them: a model may make up some that the tool does not have.
+        """
+        found: dict[str, list[str]] = {tool: [] for tool in self.ignored_of}
         for tool, rule in self.tools.items():
             dotted = cast("tuple[str, ...]", rule) if isinstance(rule, tuple) else ()
             found[tool] = [name.partition(".")[0] for name in dotted]
