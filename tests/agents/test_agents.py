@@ -98,7 +98,7 @@ async def test_an_answer_that_is_wrong_three_times_fails_the_agent() -> None:
     assert len(ledger.of(ModelCalled)) == 3
 
 
-@pytest.mark.parametrize("text", ["", "   \n"])
+@pytest.mark.parametrize("text", ["", "   \n", "\u200b", "\x00", "\ufeff \u00ad"])
 async def test_an_empty_answer_fails_the_agent(text: str) -> None:
     end = end_of(await asked(Agent("a", model=Scripted(text))))
     assert (end.reason, end.phase) == ("error", "agent")

@@ -14,7 +14,7 @@ from greenroom.backends.http import http_agent
 from greenroom.errors import BadAgent, BadCase, BadInput
 from greenroom.ledger import responses, said, tool_calls
 from greenroom.ledger.events import InvocationEnded, ModelReplied
-from greenroom.metrics import called, judge, tone
+from greenroom.metrics import called, forbidden_calls, judge, tone
 from greenroom.models import provider_model
 
 LINES = (call("get_weather", city="Paris"), "It is 21 degrees.")
@@ -64,6 +64,18 @@ def test_what_is_said_beside_a_call_counts_as_said(build: Callable[..., Any]) ->
     assert result.scores["heard"].passed
     assert said(result.ledger) == ["The code is 4711, but wait.", "It is 21 degrees."]
     assert result.responses == responses(result.ledger) == ["It is 21 degrees."]
+
+
+@every_framework
+@pytest.mark.parametrize("blank", ["", " \n", "\u200b", "\ufeff\x00"])
+@pytest.mark.parametrize("before", [(), LINES[:1]], ids=["at once", "after a call"])
+def test_an_agent_that_answers_with_nothing_is_an_error(
+    build: Callable[..., Any], blank: str, before: tuple[Any, ...]
+) -> None:
+    case = Case("paris", says="Paris?", mocks={"get_weather": 21}, metrics=[forbidden_calls("pay")])
+    [result] = rehearse(build(), [case], model=Scripted(*before, then=blank)).results
+    assert (result.status, result.error and result.error.phase) == ("error", "agent")
+    assert result.scores["forbidden_calls('pay')"].value is None
 
 
 @every_framework

@@ -146,6 +146,9 @@ async def test_data_is_the_turns_output():
     [
         (lambda message: None, "returned nothing"),
         (lambda message: " ", "empty string"),
+        (lambda message: "\u200b", "empty string"),
+        (lambda message: {"role": "assistant", "content": ""}, "empty string"),
+        (lambda message: {"role": "assistant", "content": None}, "empty string"),
         (lambda message: 1 / 0, "ZeroDivisionError"),
     ],
 )

@@ -143,6 +143,7 @@ async def test_without_the_allowance_nothing_is_asked(far: FarSide):
         (lambda asked: {"other": 1}, r"has nothing at '\$.reply'; it is \{'other': 1\}"),
         (lambda asked: {"reply": ""}, "answered with nothing"),
         (lambda asked: {"reply": " \n"}, "answered with nothing"),
+        (lambda asked: {"reply": "\u200b"}, "answered with nothing"),
     ],
 )
 async def test_what_went_wrong_is_named(far: FarSide, answer: Any, told: str):

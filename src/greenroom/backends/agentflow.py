@@ -18,6 +18,7 @@ from greenroom.backends.invocation import Invocation, Progress
 from greenroom.errors import AgentFailed, BadAgent
 from greenroom.ledger.events import NodeEnded, Noted
 from greenroom.ledger.identity import code_identity
+from greenroom.ledger.messages import is_blank
 from greenroom.ledger.plain import Json, as_text, plain
 from greenroom.ledger.records import is_record
 from greenroom.world.threads import in_thread
@@ -109,7 +110,7 @@ def answer_of(result: Any) -> Json:
     """
     for given in _possible_answers(result):
         said = _content(given)
-        if not isinstance(said, str) or said.strip():
+        if not isinstance(said, str) or not is_blank(said):
             return said
     raise AgentFailed(
         f"cannot extract response from what the graph returned ({type(result).__name__}): it has "

@@ -27,6 +27,7 @@ from greenroom.backends.invocation import Invocation, Progress
 from greenroom.errors import AgentFailed, BadAgent, Refusal
 from greenroom.ledger.attachments import Attachment
 from greenroom.ledger.events import NodeEnded
+from greenroom.ledger.messages import is_blank
 from greenroom.ledger.plain import Json, as_text, plain
 from greenroom.ledger.redaction import keep_fields, keep_headers, keep_secret
 from greenroom.world.threads import in_thread
@@ -132,7 +133,7 @@ class HttpBackend(ForeignBackend):
                 f"the reply of {self.endpoint.shown} has nothing at {self.answer!r}; it is "
                 f"{repr(reply)[:_SHOWN]}. Correct answer=, or the endpoint."
             ) from None
-        if answer is None or (isinstance(answer, str) and not answer.strip()):
+        if answer is None or (isinstance(answer, str) and is_blank(answer)):
             raise AgentFailed(f"{self.endpoint.shown} answered with nothing.")
         return answer
 

@@ -15,9 +15,10 @@ from pydantic import TypeAdapter
 from greenroom.backends.attached import slim, whole
 from greenroom.backends.backend import Advance, Failed, Waiting, Yield
 from greenroom.backends.turn_ends import end_turn, fail_turn, wait_opened
-from greenroom.errors import BadLedger, GreenroomError, Refusal, UserAgentFailed
+from greenroom.errors import AgentFailed, BadLedger, GreenroomError, Refusal, UserAgentFailed
 from greenroom.ledger.attachments import MARK, text_and_attachments
 from greenroom.ledger.events import (
+    STOPPED,
     AgentSaid,
     Answer,
     Answered,
@@ -28,6 +29,7 @@ from greenroom.ledger.events import (
     NodeEnded,
     NodeFailed,
     NodeStarted,
+    Noted,
     Remembered,
     ToolCalled,
     ToolReturned,
@@ -35,6 +37,7 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import is_blank
 from greenroom.ledger.paths import free_path
 from greenroom.ledger.plain import Json, OwnedJson, as_array, as_text, plain
 from greenroom.world.records import describe_error
@@ -125,6 +128,10 @@ class Invocation:
             progress = await self._work(work)
         except Exception as error:  # noqa: BLE001 - a framework may raise anything
             return self._break(error)
+        if self.broke is None and not progress.yields and self._said_nothing(progress.output):
+            self.broke = AgentFailed(
+                "the agent answered with nothing: its model gave no text and no tool call."
+            )
         if self.broke is not None:
             return self._break(self.broke)
         # Waits are recorded before the memory that continues them, so that an interruption in between is noticed.
@@ -317,6 +324,24 @@ class Invocation:
         notes = self.ledger.of(Remembered, voice=self.world.voice) if self.resumed else []
         mine = [note for note in notes if self._is_memory(note) and note.path == self.root]
         return mine[-1] if mine and mine[-1].data["over"] else None
+
+    def _said_nothing(self, output: Json) -> bool:
+        """Whether the turn ends with a model's reply that says nothing, and the agent says nothing else.
+
+        An agent may end a turn in silence for reasons of its own, as when a tool or a guardrail ends it.
+        """
+        if output is not None and not (isinstance(output, str) and is_blank(output)):
+            return False
+        replies = self.index.replied
+        last = replies[-1] if replies and self._is_mine(replies[-1]) else None
+        if last is None or last.calls or last.attachments or not is_blank(last.text):
+            return False
+        notes = self.ledger.of(Noted, voice=self.world.voice)
+        return not any(note.name == STOPPED and self._is_mine(note) for note in notes)
+
+    def _is_mine(self, event: Event) -> bool:
+        """Whether an event belongs to this invocation."""
+        return event.path == self.root or event.path.startswith(f"{self.root}/")
 
     def _remember(self, progress: Progress) -> None:
         """Record the new part of the framework's history."""

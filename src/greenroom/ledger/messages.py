@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any, Literal
+from unicodedata import category
 
 from msgspec import field
 
@@ -13,6 +14,15 @@ Role = Literal["system", "user", "assistant", "tool"]
 """Who speaks in a conversation with a model."""
 Voice = Literal["agent", "user"]
 """Whose side an event is on: the agent under test, or its user."""
+
+
+_UNSEEN = frozenset(("Cc", "Cf", "Zs", "Zl", "Zp"))
+"""The categories of characters that nobody sees: controls, formats such as U+200B, and blanks."""
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text says nothing: it is empty, or nothing in it can be seen."""
+    return all(category(character) in _UNSEEN for character in text)
 
 
 class ToolCall(PydanticStruct, frozen=True):

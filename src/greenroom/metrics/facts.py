@@ -13,7 +13,7 @@ from greenroom.cases.scores import NotApplicable, Unmeasured
 from greenroom.ledger import questions
 from greenroom.ledger.events import ModelReplied
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.messages import ToolCall, Usage
+from greenroom.ledger.messages import ToolCall, Usage, is_blank
 from greenroom.metrics.needs import CALLS, MODELS, WORDS, lacking
 
 Fact = TypeVar("Fact")
@@ -29,7 +29,7 @@ def spoken(ledger: Ledger) -> str | Unmeasured:
     if not said:
         return Unmeasured("the agent never spoke, so there is no response to measure")
     last = max(said, key=attrgetter("seq")).text
-    if not last.strip():
+    if is_blank(last):
         return Unmeasured("the agent's last response is empty, so there is nothing to measure")
     return last
 

@@ -24,6 +24,7 @@ from greenroom.backends.a2a.wire import (
     output_of,
 )
 from greenroom.errors import AgentFailed, BadValue, InDoubt
+from greenroom.ledger.messages import is_blank
 from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.models.model import OnDelta, send_piece
 
@@ -236,6 +237,6 @@ class Exchange:
             output = plain(task.said or None if output is None else output)
         except BadValue as error:
             raise AgentFailed(f"{shown} gave an answer that cannot be kept: {error}") from error
-        if output is None:
+        if output is None or (isinstance(output, str) and is_blank(output)):
             raise AgentFailed(f"{shown} answered with nothing.")
         return FarAnswer(output)

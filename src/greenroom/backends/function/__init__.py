@@ -33,6 +33,7 @@ from greenroom.backends.tool_facts import by_name, own_facts
 from greenroom.errors import AgentFailed, BadAgent
 from greenroom.ledger.events import NodeEnded
 from greenroom.ledger.identity import code_identity
+from greenroom.ledger.messages import is_blank
 from greenroom.ledger.plain import JSON_TYPES, Json, is_object, plain
 from greenroom.models.model import OnDelta, send_piece
 from greenroom.world.call_context import answered_by, model_host, placed
@@ -139,8 +140,9 @@ class FunctionBackend(ForeignBackend):
         answer = jsonable(given)
         if is_object(answer) and set(answer) == {"role", "content"}:
             # A message dict of the usual form counts as its text.
-            answer = answer["content"] if isinstance(answer["content"], str) else answer
-        elif isinstance(answer, str) and not answer.strip():
+            has_text = isinstance(answer["content"], str | None)
+            answer = (answer["content"] or "") if has_text else answer
+        if isinstance(answer, str) and is_blank(answer):
             raise AgentFailed(f"function {self.agent!r} answered with an empty string.")
         return plain(answer, "the function's answer")
 

@@ -24,7 +24,7 @@ from greenroom.ledger.events import (
     ToolReturned,
 )
 from greenroom.ledger.index import VoiceIndex
-from greenroom.ledger.messages import ToolCall
+from greenroom.ledger.messages import ToolCall, is_blank
 from greenroom.ledger.paths import branch_of, root_of
 from greenroom.ledger.plain import Json
 from greenroom.models.model import Model, ModelRequest, model_name
@@ -151,7 +151,7 @@ class AgentRun(Struct, eq=False):
         """Accept the model's answer, or record for the model what is wrong with it."""
         text = reply.text
         self.agent.check_modalities(reply.attachments, "gives")
-        if not text.strip() and not reply.attachments:
+        if is_blank(text) and not reply.attachments:
             raise AgentFailed(
                 f"agent {self.agent.name!r} answered with nothing: no text and no tool call."
             )

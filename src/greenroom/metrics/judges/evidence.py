@@ -25,7 +25,7 @@ from greenroom.ledger import questions
 from greenroom.ledger.attachments import Attachment
 from greenroom.ledger.blobs import MOST_BYTES
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.messages import Message
+from greenroom.ledger.messages import Message, is_blank
 from greenroom.ledger.plain import Json, is_array, is_object, plain
 from greenroom.metrics.facts import Missing, expected_calls, reference, seen_calls, spoken
 from greenroom.metrics.needs import STATE, USER, WORDS, lacking
@@ -67,7 +67,7 @@ def _final_state(_: Case, ledger: Ledger) -> Json | Missing:
 def _responses(_: Case, ledger: Ledger) -> Json | Missing:
     if (lacks := lacking(ledger, WORDS)) is not None:
         return lacks
-    said: list[Json] = [text for text in questions.said(ledger) if text.strip()]
+    said: list[Json] = [text for text in questions.said(ledger) if not is_blank(text)]
     return said or Unmeasured("the agent said nothing, so there is no response to judge")
 
 
