@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from apps.terminals import started
+
 AGENTS = """
 from greenroom import step
 
@@ -131,3 +133,23 @@ def test_where_the_fence_refused_one_metric_the_others_stand(author, greenroom, 
     assert (told["evaluated"], told["pass_rate"]) == (1, 0.0)
     assert told["metrics"]["contains('done')"]["mean"] == 1.0
     assert told["metrics"]["connecting"]["mean"] is None
+
+
+@pytest.mark.parametrize(
+    "leaves", ["clerk = step(leave, name='clerk')", "leave(None)"], ids=["in a case", "on import"]
+)
+def test_code_that_ends_the_process_at_once_does_not_look_like_a_success(author, leaves):
+    author(f"""
+        import os
+        from greenroom import step
+
+        def leave(ctx):
+            os._exit(0)
+
+        {leaves}
+        hi = Case("hi", says="Hi", metrics=[contains("x")])
+    """)
+    with started("eval", "run", "shop.py:clerk", "--no-store", cwd=Path.cwd()) as process:
+        shown = process.communicate()[0].decode()
+    assert process.returncode == 2
+    assert "this process was ended by code that it ran (os._exit)" in shown

@@ -1,12 +1,13 @@
 """How a command ends: its exit code, and the message on stderr."""
 
 import json
+import os
 import sys
 import traceback
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import StringIO
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -56,7 +57,8 @@ class CommandGroup(click.Group):
         options["standalone_mode"] = False
         try:
             STREAMS.make_safe()
-            code = super().main(*args, **options) or PASSED
+            with _no_silent_end():
+                code = super().main(*args, **options) or PASSED
         except (click.exceptions.Abort, KeyboardInterrupt):
             aside("\ngreenroom: interrupted")
             code = INTERRUPTED
@@ -115,6 +117,32 @@ class RootGroup(CommandGroup):
         """Run a command; what it raises becomes a message and an exit code."""
         with telling(verbose=False):
             return super().invoke(ctx)
+
+
+@contextmanager
+def _no_silent_end() -> Generator[None]:
+    """Let code that ends the process at once, such as `os._exit(0)` in an agent, not look like a success.
+
+    Nothing can stop it, and no report is written then. A forked process may end as it likes.
+    """
+    leave, here = os._exit, os.getpid()
+
+    def leave_openly(status: int) -> NoReturn:
+        if status == PASSED and os.getpid() == here:
+            message = (
+                "greenroom: this process was ended by code that it ran (os._exit), so there is no "
+                "result. Remove that call; with --workers, only the case that makes it ends.\n"
+            )
+            with suppress(OSError):
+                os.write(2, message.encode())
+            status = RUN_ERRORS
+        leave(status)
+
+    os._exit = leave_openly
+    try:
+        yield
+    finally:
+        os._exit = leave
 
 
 def _before_empty(args: list[str]) -> str | None:
