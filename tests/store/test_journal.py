@@ -507,12 +507,13 @@ def test_what_somebody_else_put_there_does_not_break_the_end(tmp_path: Path) -> 
 def test_journals_are_for_their_owner_only(tmp_path: Path) -> None:
     umask = os.umask(0)
     try:
-        journal = Journal(tmp_path / "run")
+        journal = Journal(tmp_path / "journals" / "run")
         begun(journal)
     finally:
         os.umask(umask)
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "run").iterdir()}
-    assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o700
+    run = tmp_path / "journals" / "run"
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in run.iterdir()}
+    assert [stat.S_IMODE(place.stat().st_mode) for place in (run, run.parent)] == [0o700, 0o700]
     assert modes == {"lock": 0o600, "0.slots": 0o600}
     journal.close(remove=True)
 

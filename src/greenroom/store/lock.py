@@ -21,7 +21,8 @@ def locked(folder: Path) -> int:
     """The lock of a run, held by this process; StoreFailed while another one has it."""
     place = folder / "lock"
     while True:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for private in (folder.parent, folder):  # the mode applies to the innermost folder only
+            private.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             lock = os.open(place, os.O_RDWR | os.O_CREAT, 0o600)
         except FileNotFoundError:
