@@ -35,6 +35,25 @@ def test_a_request_that_cannot_be_read_is_refused_and_not_kept(body, headers, tm
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_export_without_spans_is_acknowledged_and_leaves_nothing(tmp_path):
+    with Receiver.at("127.0.0.1:0", tmp_path) as receiver:
+        protobuf = {"Content-Type": "application/x-protobuf"}
+        with urlopen(Request(f"http://{receiver.place}/v1/traces", b"", protobuf)) as answer:
+            assert answer.status == 200
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("packing", ["deflate", "zstd", "br"])
+def test_a_packing_that_is_not_known_is_named_as_the_reason(tmp_path, packing):
+    headers = {"Content-Type": "application/x-protobuf", "Content-Encoding": packing}
+    with Receiver.at("127.0.0.1:0", tmp_path) as receiver:
+        with pytest.raises(HTTPError) as refused:
+            urlopen(Request(f"http://{receiver.place}/v1/traces", b"packed", headers), timeout=10)
+        refused.value.close()
+    assert refused.value.code == 415
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_page_in_a_browser_cannot_say_what_happened_in_production(tmp_path):
     body, json_type = b'{"resourceSpans": []}', {"Content-Type": "application/json"}
     with Receiver.at("127.0.0.1:0", tmp_path) as receiver:
