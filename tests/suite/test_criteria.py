@@ -7,6 +7,7 @@ import pytest
 from greenroom import Agent, Case, EvalSet, Expect, Scripted, evaluate
 from greenroom.cases.criteria import Criterion
 from greenroom.errors import BadFile, BadMetric
+from greenroom.metrics import contains
 from greenroom.suite.inputs.sources import gather
 from greenroom.suite.recorded.rescores import rescore
 
@@ -106,3 +107,14 @@ def test_a_set_that_cannot_be_read_tells_its_bad_criteria_too(tmp_path):
         gather(str(path))
     assert [line for line, _ in lines(raised.value)] == [3, 9]
     assert gather(str(path), configs=False).evalset.ids == ["a"]
+
+
+@pytest.mark.parametrize("where", ["the run", "the set", "case 'a'"])
+async def test_two_metrics_of_one_name_are_refused_before_the_first_case(where):
+    twice = [contains("a"), contains("a")]
+    of_case = twice if where == "case 'a'" else ()
+    cases = EvalSet(
+        "refunds", [Case("a", "Hi", metrics=of_case)], metrics=twice if where == "the set" else ()
+    )
+    with pytest.raises(BadMetric, match=f"^{where} has two metrics named"):
+        await evaluate(CLERK, cases, metrics=twice if where == "the run" else (), store=False)

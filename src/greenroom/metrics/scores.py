@@ -220,8 +220,8 @@ def metrics_for(
     implied = expected_of(case) if expectations and case.implied else {}
     if not case.metrics and not given:
         return implied
-    added = _by_name(given, "the run")
-    asked = _by_name(case.metrics, f"case {case.id!r}")
+    added = by_name(given, "the run")
+    asked = by_name(case.metrics, f"case {case.id!r}")
     own = added | asked
     covered = {field for metric in own.values() for field in getattr(metric, "covers", ())}
     left = {n: m for n, m in implied.items() if covered.isdisjoint(getattr(m, "covers", ()))}
@@ -229,7 +229,8 @@ def metrics_for(
     return found | {name: metric for name, metric in added.items() if name not in found}
 
 
-def _by_name(given: Iterable[MetricLike], where: str) -> dict[str, Metric]:
+def by_name(given: Iterable[MetricLike], where: str) -> dict[str, Metric]:
+    """Metrics by their names; BadMetric if two have the same."""
     found: dict[str, Metric] = {}
     for item in given:
         metric = as_metric(item)

@@ -16,6 +16,7 @@ from greenroom.errors import BadFile, BadInput, BadMetric
 from greenroom.ledger.functions import Anything
 from greenroom.ledger.plain import Json, is_object
 from greenroom.metrics import as_metric
+from greenroom.metrics.scores import by_name
 from greenroom.simulation.user.users import with_user_model
 from greenroom.suite.inputs.judge_models import with_judge_models, with_named_judges
 from greenroom.suite.options import Values
@@ -109,12 +110,17 @@ def as_config(given: "EvalConfig | str | Path | None") -> "EvalConfig | None":
 
 
 def check_metrics(given: Iterable[MetricLike], evalset: EvalSet) -> None:
-    """Refuse metrics of a run, its set and its cases that cannot be measured; all are named."""
+    """Refuse metrics of a run, its set and its cases that cannot be measured or have one name; all are named."""
     bad = [(place, metric) for place, metric in _all(given, evalset) if problem_with(metric)]
     if len(bad) == 1:
         as_metric(bad[0][1])  # raises; a single error needs no place
     if bad:
         raise BadMetric(f"{len(bad)} metrics cannot be measured:\n{_list(_problems(bad))}")
+    by_name(given, "the run")
+    by_name(evalset.metrics, "the set")
+    for case in evalset:
+        if case.metrics:
+            by_name(case.metrics, f"case {case.id!r}")
 
 
 def _all(given: Iterable[MetricLike], evalset: EvalSet) -> Iterator[tuple[str, MetricLike]]:
