@@ -220,6 +220,22 @@ def test_the_second_signal_ends_even_code_that_catches_everything(author, tmp_pa
     assert (run.status, run.done) == ("interrupted", 1)
 
 
+def test_nothing_is_printed_below_the_last_words(author, tmp_path):
+    loud = STUBBORN.replace("import time", "import sys, time")
+    author(loud.replace("time.sleep(0.01)", "print('still here', file=sys.stderr)"))
+    with started(*RUN, cwd=tmp_path) as process:
+        wait_for(tmp_path / "waiting", process)
+        wait_for_rows(tmp_path, 1, process)
+        process.send_signal(signal.SIGINT)
+        wait_for(tmp_path / "asked", process)
+        process.send_signal(signal.SIGINT)
+        shown = process.communicate()[0].decode()
+    before, _, after = shown.rpartition("greenroom: interrupted\n")
+    assert "still here" in before
+    assert after.startswith("run ")
+    assert len(after.splitlines()) == 1
+
+
 LINGERING = """
 import asyncio
 import time

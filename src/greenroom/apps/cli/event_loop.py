@@ -27,6 +27,7 @@ from greenroom.apps.cli.exits import (
     harmless,
 )
 from greenroom.apps.cli.progress import Watching
+from greenroom.apps.cli.streams import STREAMS
 from greenroom.backends.backend import ToolFacts
 from greenroom.backends.registry import explained
 from greenroom.cases import EvalSet
@@ -227,7 +228,8 @@ class Signals:
             clearing = Thread(target=self._clear, daemon=True)
             clearing.start()
             clearing.join(_CLEARING)
-            # The main thread may not have erased the bar yet.
+            # The main thread may be printing, and would draw the bar again below these words.
+            STREAMS.silence()
             erase = "\r\x1b[2K" if sys.stdout.isatty() else ""
             _write(f"{erase}greenroom: {ENDINGS[self.code]}\n")
         speaking = Thread(target=self._last_words, args=(asked_twice,), daemon=True)

@@ -5,9 +5,12 @@ import sys
 from contextlib import suppress
 from errno import EPIPE
 from io import BufferedWriter, FileIO, TextIOWrapper
+from threading import RLock
 from typing import IO, Any
 
 _NUMBERS = {"stdout": 1, "stderr": 2}
+_HANGING = 0.5
+"""Seconds after which a terminal that takes nothing is no longer waited for."""
 
 
 class _Outlet(FileIO):
@@ -18,19 +21,32 @@ class _Outlet(FileIO):
 
     error: OSError | None = None
     first: bytes = b""
+    is_silent: bool = False
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._writing = RLock()
 
     def write(self, data: Any, /) -> int | None:
-        """Write, or drop what cannot be written."""
-        if self.error is None:
-            try:
-                if not self.first:
-                    return super().write(data)
-                # In one piece, or the bar would be drawn again in between.
-                wrote = super().write(self.first + bytes(data))
-                return None if wrote is None else max(wrote - len(self.first), 0)
-            except OSError as error:
-                self.error = error
+        """Write, or drop what cannot or must not be written."""
+        with self._writing:
+            if self.error is None and not self.is_silent:
+                try:
+                    if not self.first:
+                        return super().write(data)
+                    # In one piece, or the bar would be drawn again in between.
+                    wrote = super().write(self.first + bytes(data))
+                    return None if wrote is None else max(wrote - len(self.first), 0)
+                except OSError as error:
+                    self.error = error
         return memoryview(data).nbytes
+
+    def silence(self, seconds: float) -> None:
+        """Drop what is written from now on, once the piece that is being written is out, or so many seconds later."""
+        is_out = self._writing.acquire(timeout=seconds)
+        self.is_silent = True
+        if is_out:
+            self._writing.release()
 
 
 class Streams:
@@ -71,6 +87,11 @@ class Streams:
         """Give a test its output back; the process's own stays kept for JSON until it has ended."""
         if self.for_json is not None and "stdout" not in self._outlets:
             sys.stdout, self.for_json = self.for_json, None
+
+    def silence(self) -> None:
+        """Drop what is printed from now on: whatever still runs must not write below the last words."""
+        for outlet in self._outlets.values():
+            outlet.silence(_HANGING)
 
     def flush(self) -> str:
         """Write what is buffered; returns why not everything could be printed, unless the reader has left."""
