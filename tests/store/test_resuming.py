@@ -117,6 +117,16 @@ async def test_a_removed_case_is_dropped(tmp_path: Path) -> None:
     assert ids(report) == ids(Store(tmp_path).report(report.id)) == ["b", "c"]
 
 
+async def test_cases_that_a_resumed_run_leaves_out_are_noted(tmp_path: Path) -> None:
+    await cut_run(tmp_path, cases(), at=PER_TRIAL + 1)
+    fewer, _ = await resumed(tmp_path, cases("a", "b"))
+    [note] = [note for note in fewer.notes if "left out" in note]
+    assert note.startswith("begun with 3 cases and resumed with 2: 1 case is left out.")
+    whole, _ = await resumed(tmp_path, cases(), resume=fewer.id)
+    assert statuses(whole) == ["passed"] * 3
+    assert not [note for note in whole.notes if "left out" in note]
+
+
 async def test_an_added_case_is_played_in_its_place(tmp_path: Path) -> None:
     await cut_run(tmp_path, cases("b", "d"), at=PER_TRIAL + 1)
     report, model = await resumed(tmp_path, cases("a", "b", "c", "d"))

@@ -95,7 +95,8 @@ async def resume_run(
         places = positions(done, plan, cases.digests)
         run = await writer.do(lambda connection: store.resume(before, plan, places, connection))
         failpoint("resume.read")
-        notes = [*changed_cases(done.items(), cases.digests), *_other_shards(store, before)]
+        notes = [*changed_cases(done.items(), cases.digests), *_left_out(before, plan)]
+        notes += _other_shards(store, before)
         allowed: Collection[object] = options["allow_tools"]
         return StoredRun(store, writer, run, journal, cases, known, cut, notes, allowed)
     except BaseException:
@@ -125,6 +126,19 @@ def _check_shards(run: Run) -> None:
             else "--resume"
         )
         raise BadInput(f"run {run.id!r} {shared}; resume it with {how}.")
+
+
+def _left_out(run: Run, plan: Plan) -> list[str]:
+    """A note that a run is resumed with fewer cases, so that it can end without the others."""
+    left_out = run.plan.cases - plan.cases
+    if left_out <= 0:
+        return []
+    others = "1 case is" if left_out == 1 else f"{left_out} cases are"
+    note = (
+        f"begun with {run.plan.cases} cases and resumed with {plan.cases}: {others} left out. To run "
+        f"all of them, resume run {run.id!r} by its id, with all its cases."
+    )
+    return [note]
 
 
 def _other_shards(store: Store, run: Run) -> list[str]:
