@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 import zlib
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -421,3 +422,18 @@ def test_a_trial_that_is_written_again_is_found_by_its_key(tmp_path: Path) -> No
         plan = connection.execute(f"explain query plan {_lookup(2)}", ("a", 1, "b", 1, "r"))
         [search] = [step for *_, step in plan if step.startswith("SEARCH trials")]
     assert "(run_id=? AND case_id=? AND trial=?)" in search, "each commit would read the whole run"
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("kind", ["table", "index"])
+def test_a_store_that_lacks_a_part_of_it_is_not_sound(tmp_path, kind):
+    database = Store(tmp_path).database
+    database.open().close()
+    database.about()
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as connection:
+        query = "select name from sqlite_master where type = ? and sql is not null"
+        names = [name for (name,) in connection.execute(query, (kind,)) if name != "runs"]
+        connection.execute(f"drop {kind} {names[0]}")
+        connection.commit()
+    with pytest.raises(StoreFailed, match=f"is damaged: it lacks .*{names[0]}"):
+        database.about()

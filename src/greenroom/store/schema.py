@@ -13,6 +13,7 @@ not made in advance; docs/decisions/0025-store-schema.md says which ones are exp
 """
 
 import sqlite3
+from contextlib import closing
 from os import urandom
 
 VERSION = 4
@@ -236,6 +237,18 @@ def _from_format_1(connection: sqlite3.Connection) -> None:
 
 STEPS = {0: (2, _create), 1: (2, _from_format_1), 2: (3, _add_conversations), 3: (4, _add_shards)}
 """The migration from each earlier format, and the format it leads to; 0 is an empty file."""
+
+
+def names(connection: sqlite3.Connection) -> set[str]:
+    """The names of all tables, indexes and triggers."""
+    return {name for (name,) in connection.execute("select name from sqlite_master")}
+
+
+def missing(connection: sqlite3.Connection) -> list[str]:
+    """What a store of the current format should have, and this one lacks."""
+    with closing(sqlite3.connect(":memory:")) as whole:
+        upgrade(whole, 0)
+        return sorted(names(whole) - names(connection))
 
 
 def upgrade(connection: sqlite3.Connection, version: int) -> None:

@@ -18,7 +18,7 @@ from greenroom.store.journal import Journal
 from greenroom.store.lock import is_held, locked
 from greenroom.store.orphan_blobs import remove_unmentioned
 from greenroom.store.runs import journal_name
-from greenroom.store.schema import VERSION, read_earlier, upgrade
+from greenroom.store.schema import VERSION, missing, read_earlier, upgrade
 
 JOURNALS: Holdable = "journals"
 _DATABASE = "runs.db"
@@ -178,8 +178,10 @@ class SqliteDatabase:
         with self.connected() as connection:
             [runs] = connection.execute("select count(*) from runs").fetchone()
             [safe] = connection.execute("pragma quick_check").fetchone()
-        if safe != "ok":
-            raise StoreFailed(f"{self.path} is damaged: {safe}. Restore an older copy of it.")
+            lost = missing(connection) if _version(connection) == VERSION else []
+        if safe != "ok" or lost:
+            why = safe if safe != "ok" else f"it lacks {', '.join(lost)}"
+            raise StoreFailed(f"{self.path} is damaged: {why}. Restore an older copy of it.")
         return [("engine", f"SQLite {sqlite3.sqlite_version}"), ("runs", str(runs))]
 
     def environment(self) -> dict[str, str]:
