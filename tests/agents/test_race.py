@@ -10,16 +10,18 @@ from greenroom import (
     Agent,
     Case,
     Ledger,
+    Lines,
     Scripted,
     Stop,
     UserAgents,
     call,
     evaluate,
+    loop,
     simulate,
     step,
     tool,
 )
-from greenroom.agents import Flow, compile_flow, fallback, race
+from greenroom.agents import Flow, Remote, compile_flow, fallback, race, remote
 from greenroom.cases import in_turn
 from greenroom.errors import BadAgent
 from greenroom.ledger import (
@@ -29,6 +31,8 @@ from greenroom.ledger import (
     NodeEnded,
     NodeStarted,
     ToolCalled,
+    messages,
+    said,
     state,
 )
 from rehearsals import end_of
@@ -113,6 +117,29 @@ async def test_one_that_waits_is_not_ahead() -> None:
     assert output(ledger) == "slow"
     assert end_of(ledger).reason == "completed"
     assert ledger.index_of().pending == []  # the question of the one that lost waits for nobody
+
+
+@pytest.mark.parametrize(
+    "asks", [loop(after(1, "asks"), awaits_input=True), remote("asks", "http://far.internal")]
+)
+async def test_what_a_loser_would_have_said_is_not_said(asks: Flow) -> None:
+    mocks = {"asks": {"input_required": "Which order?"}} if isinstance(asks, Remote) else {}
+    ledger = await played(race(asks, after(9, "slow")), mocks=mocks)
+    opened = [e for e in ledger if e.kind == "yield_opened"]
+    assert len(opened) == 1
+    assert said(ledger) == ["slow"]
+    assert [m.text for m in messages(ledger)] == ["begin", "slow"]
+
+
+async def test_a_question_that_reaches_the_user_is_said_after_every_branch_has_stopped() -> None:
+    flow = loop(after(1, "asks"), awaits_input=True) | after(9, "slow")
+    whole = await played(flow, user=Lines("stop"), mocks={})
+    heard = next(e for e in whole if e.kind == "agent_said")
+    slow = next(e for e in whole.of(NodeEnded) if e.output == "slow")
+    assert slow.seq < heard.seq
+    for k in range(1, len(whole)):
+        again = await played(flow, Ledger.loads(Ledger(whole[:k]).dumps()), user=Lines("stop"))
+        assert said(again) == said(whole), k
 
 
 async def test_if_all_wait_the_user_is_asked_everything_and_the_first_to_go_on_wins() -> None:

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from msgspec import Struct
 
+from greenroom.ledger.attachments import Attachment
 from greenroom.ledger.events import YieldType
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
@@ -60,6 +61,8 @@ class Yield(Struct, frozen=True):
     invocation: str = ""
     check: Callable[[Json, bool], Json] | None = None
     """Turns an answer into what the tool declared, strictly or not; ValueError if it cannot."""
+    attachments: tuple[Attachment, ...] = ()
+    """What is attached to the prompt."""
 
     @property
     def awaiting_input(self) -> bool:

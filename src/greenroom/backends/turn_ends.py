@@ -1,8 +1,10 @@
 """How an agent's turn ends or waits, in the ledger and for the caller; shared by all backends that record it."""
 
+from collections.abc import Iterable
+
 from greenroom.backends.backend import Failed, Finished, TurnOver, Yield
 from greenroom.errors import AgentFailed, GreenroomError
-from greenroom.ledger.events import InvocationEnded, YieldOpened, agent_words
+from greenroom.ledger.events import AgentSaid, InvocationEnded, YieldOpened, agent_words
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.plain import Json
@@ -19,6 +21,17 @@ def end_turn(
     outcome = "finished" if finished else "turn_over"
     world.record(InvocationEnded(path=root, outcome=outcome, output=output))
     return Finished(output) if finished else TurnOver(output)
+
+
+def say_questions(world: World, index: VoiceIndex, waits: Iterable[Yield]) -> None:
+    """Record the messages with which the agent waits for its user.
+
+    This is done when nothing else can go on: until then, another branch may stop the one that asks, and
+    then its user never hears the question.
+    """
+    for wait in waits:
+        if wait.type == "message" and (path := index.yields[wait.id].path) not in index.spoken:
+            world.record(AgentSaid(path=path, text=wait.prompt, attachments=wait.attachments))
 
 
 def fail_turn(world: World, root: str, error: Exception) -> Failed:

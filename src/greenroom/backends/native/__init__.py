@@ -17,7 +17,7 @@ from greenroom.backends.native.kinds import KINDS
 from greenroom.backends.native.listeners import Door, ToUser
 from greenroom.backends.native.walk import GraphWalk, Paused
 from greenroom.backends.tool_facts import by_name, own_facts
-from greenroom.backends.turn_ends import end_turn, fail_turn, recorded_end
+from greenroom.backends.turn_ends import end_turn, fail_turn, recorded_end, say_questions
 from greenroom.errors import Refusal
 from greenroom.ledger.events import InvocationStarted
 from greenroom.ledger.ledger import Ledger
@@ -123,5 +123,6 @@ class NativeBackend:
         except Exception as error:  # noqa: BLE001 - a failed agent is an outcome, not a crash
             return fail_turn(world, root, error)
         if isinstance(walked, Paused):
+            say_questions(world, index, walked.yields)
             return Waiting(walked.yields)
         return end_turn(world, index, root, walked.output, finished=self.graph.awaits_input)

@@ -15,7 +15,7 @@ from greenroom.backends.native.agent_node import open_yield
 from greenroom.backends.native.approval_answers import check_approved
 from greenroom.backends.native.walk import GraphWalk, Paused, Walked
 from greenroom.errors import AgentFailed, BadAgent
-from greenroom.ledger.events import AgentSaid, Noted, Remembered, ToolFailed
+from greenroom.ledger.events import Noted, Remembered, ToolFailed
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.query import MISSING, split_place
@@ -64,8 +64,6 @@ def asked_back(value: Json) -> str | None:
 
 
 def _question(walk: GraphWalk, path: str, key: str, question: str) -> Yield:
-    if path not in walk.index.spoken:
-        walk.world.record(AgentSaid(path=path, text=question))
     wanted = Yield(key, "message", prompt=question, invocation=walk.root)
     open_yield(walk.world, wanted, path)
     return wanted

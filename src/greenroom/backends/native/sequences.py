@@ -18,11 +18,11 @@ from greenroom.backends.native.listeners import AS_THEY_COME, Door, Feed, Listen
 from greenroom.backends.native.steps import call_step
 from greenroom.backends.native.walk import Done, GraphWalk, Paused, Walked
 from greenroom.errors import AgentFailed, BadAgent, GreenroomError, LoopLimit
+from greenroom.ledger.attachments import text_and_attachments
 from greenroom.ledger.changes import Change
 from greenroom.ledger.events import (
     Decided,
     Noted,
-    agent_words,
 )
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, plain
@@ -185,10 +185,8 @@ def await_message(walk: GraphWalk, here: str, output: Json) -> Yield | None:
     key = walk.world.new_id(here)
     if key in walk.index.answers:
         return None
-    said = agent_words(here, output)
-    if here not in walk.index.spoken:
-        walk.world.record(said)
-    wanted = Yield(key, "message", prompt=said.text, invocation=walk.root)
+    text, attached = text_and_attachments(output)
+    wanted = Yield(key, "message", prompt=text, attachments=attached, invocation=walk.root)
     open_yield(walk.world, wanted, here)
     return wanted
 

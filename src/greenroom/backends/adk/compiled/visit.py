@@ -20,6 +20,7 @@ from greenroom.backends.adk.versions import Context
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.kinds import KINDS
 from greenroom.backends.native.walk import GraphWalk
+from greenroom.backends.turn_ends import say_questions
 from greenroom.ledger import events as ours
 from greenroom.world.live import LiveWorld
 
@@ -84,6 +85,7 @@ class Visit:
 
     def asks(self, wait: Yield) -> Event:
         """The event that tells google-adk to wait for the user's answer."""
+        say_questions(self.world, self.index, (wait,))
         args = dict(wait.args) if wait.args is not None else {"message": wait.prompt}
         call = types.FunctionCall(id=wait.id, name=wait.tool or NEXT_MESSAGE, args=args)
         content = types.Content(role="model", parts=[types.Part(function_call=call)])
