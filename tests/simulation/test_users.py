@@ -478,6 +478,13 @@ async def test_a_tool_that_only_code_could_bring_is_judged_when_the_trial_is_ove
     assert "answers tool 'elsewhere', but the trial showed" in end.error
 
 
+async def test_only_tools_are_listed_when_one_is_unknown_and_not_waits_for_messages() -> None:
+    flow = step(lambda: "Hello.", name="greets") >> chat("Which order?", "Bye.")
+    user = UserAgents(loop=Lines("Seven."), tools={"elsewhere": "Yes"})
+    end = end_of(await played(flow, user=user, mocks={}))
+    assert "but the trial showed []" in end.error
+
+
 async def test_a_tool_that_never_waits_cannot_be_answered() -> None:
     @tool
     def look() -> str:

@@ -168,7 +168,8 @@ def _seen(ledger: Ledger) -> Iterator[str]:
     for event in ledger.of(ToolCalled, ToolBlocked, voice=None):
         yield event.tool
     for wait in ledger.of(YieldOpened, voice=None):
-        yield wait.tool
+        if wait.tool:  # a wait for a message has none
+            yield wait.tool
 
 
 def _unknown(
