@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # A gate that holds says nothing; one that does not says everything.
 quietly = @out=$$($(1) 2>&1) || { printf '%s\n' "$$out"; exit 1; }
 
-.PHONY: demo test pytest test-all bench torture coverage docs gates lint types browser postgres wheel
+.PHONY: demo test pytest test-all heavy thorough second-versions ray inspect local-model bench torture coverage docs gates lint types browser postgres wheel
 
 demo: .venv/.base
 	@$(BIN)/greenroom demo
@@ -29,14 +29,26 @@ test: lint browser
 pytest: .venv/.dev
 	@$(BIN)/pytest -q -n 3 --dist worksteal || { test $$? = 1 && $(BIN)/python scripts/tests_alone.py; }
 
-test-all: test postgres
-	@$(BIN)/pytest -q -m "heavy or deep" --hypothesis-profile=deep
-	@$(BIN)/pytest -q -n 2 --dist worksteal -m "hypothesis and not heavy and not deep" --hypothesis-profile=thorough
+# Every part is a target of its own; `make -k test-all` goes on after one that fails.
+test-all: test heavy thorough second-versions ray inspect local-model coverage
+
+heavy: .venv/.dev browser postgres
+	@$(BIN)/pytest -q -n 2 --dist worksteal -m "(heavy or deep) and not torture" --hypothesis-profile=deep
+
+thorough: .venv/.dev
+	@$(BIN)/pytest -q -n 2 --dist worksteal -m "hypothesis and not heavy and not deep and not torture" --hypothesis-profile=thorough
+
+second-versions:
 	@scripts/second_versions.sh
+
+ray:
 	@scripts/ray.sh
+
+inspect:
 	@scripts/inspect.sh
+
+local-model:
 	@scripts/local_model.sh
-	@$(MAKE) --no-print-directory coverage
 
 torture: .venv/.dev
 	@$(BIN)/pytest -q -m torture
