@@ -76,7 +76,7 @@ def agent_group() -> None:
 )
 @click.option("--case", default="", metavar="CASE#TRIAL", help="Which trial (default: the first).")
 @options.stored
-@options.verbose
+@options.verbose_errors
 def agent_graph(**given: Any) -> int:
     """Print AGENT's graph as a Mermaid flowchart, for Markdown pages and viewers.
 
@@ -107,7 +107,7 @@ def agent_graph(**given: Any) -> int:
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 for warnings too.")
 @options.as_json
-@options.verbose
+@options.verbose_errors
 def agent_check(agent: str, **given: Any) -> int:
     """Check AGENT's contracts: what its nodes read, write and cost, without asking a model.
 
@@ -153,7 +153,7 @@ def _amount(name: str, help: str) -> Any:
 @click.option("--model", default="", metavar="NAME", help="Use this model in place of its own.")
 @options.stored
 @options.as_json
-@options.verbose
+@options.verbose_errors
 def agent_cost(**given: Any) -> int:
     """Estimate what AGENT costs, per node and in total, without asking a model.
 
@@ -206,14 +206,12 @@ def node() -> int:
     "explain", epilog=examples("greenroom explain ToolRefused", "greenroom explain badfile")
 )
 @click.argument("error", required=False, default="")
-@options.verbose
-def explain_error(error: str, verbose: bool) -> int:
+@options.verbose_errors
+def explain_error(error: str) -> int:
     """Say what ERROR means and what to do about it; without a name, list all errors."""
-    from greenroom.apps.cli.exits import telling
     from greenroom.apps.cli.explain import explain
 
-    with telling(verbose):
-        return explain(error)
+    return explain(error)
 
 
 @main.command(

@@ -44,7 +44,7 @@ def _forecast(
         against = {"baseline": baseline, "confirm": order.confirm}
 
     async def found() -> Forecast:
-        known = await loaded(agent, order.verbose)
+        known = await loaded(agent)
         return await forecast(
             known,
             cases,

@@ -16,7 +16,6 @@ from greenroom.apps.cli.exits import (
     put_out,
     put_out_data,
     put_out_json,
-    telling,
 )
 from greenroom.apps.cli.report_output import open_store
 from greenroom.cases import (
@@ -53,17 +52,16 @@ _HEADERS = ("id", "name", "turns", "tags")
 
 def create(name: str, description: str, output: str, force: bool) -> int:
     """Write an empty set."""
-    with telling(verbose=False):
-        path = Path(output or f"{name}.evalset.json")
-        if name.endswith(SUFFIXES):  # the file is given in place of its name
-            path = Path(output or name)
-            name = stem_of(Path(name))
-        if trouble := id_trouble(name):
-            raise BadInput(f"{trouble}. Give the set a plain name, such as 'refunds', or its file.")
-        with changing(path):
-            if path.exists() and not force:
-                raise BadFile(f"{path} already exists; give another --output, or --force.")
-            write_evalset(EvalSet(name, name=name, description=description), path)
+    path = Path(output or f"{name}.evalset.json")
+    if name.endswith(SUFFIXES):  # the file is given in place of its name
+        path = Path(output or name)
+        name = stem_of(Path(name))
+    if trouble := id_trouble(name):
+        raise BadInput(f"{trouble}. Give the set a plain name, such as 'refunds', or its file.")
+    with changing(path):
+        if path.exists() and not force:
+            raise BadFile(f"{path} already exists; give another --output, or --force.")
+        write_evalset(EvalSet(name, name=name, description=description), path)
     put_out(f"created {path}")
     return PASSED
 
@@ -78,27 +76,26 @@ def add(
     store: str,
 ) -> int:
     """Add a case to a file, in the file's own shape."""
-    with telling(verbose=False):
+    evalset = _opened(file)
+    run, of_run, trial = from_run
+    asked = None
+    if not (run or from_session or from_template):
+        asked = ask_for_case(evalset, case_id)  # before the file is locked: answers take time
+    with changing(Path(file)):
         evalset = _opened(file)
-        run, of_run, trial = from_run
-        asked = None
-        if not (run or from_session or from_template):
-            asked = ask_for_case(evalset, case_id)  # before the file is locked: answers take time
-        with changing(Path(file)):
-            evalset = _opened(file)
-            if asked is not None:
-                case = asked
-            elif run:
-                place = open_store(store)
-                ledger = place.ledger(place.run(run).id, Key(of_run, trial))
-                wanted = case_id or free_id(of_run, evalset)
-                case = _harvested(ledger, wanted, f"run {run}, case {of_run}", expect=not no_expect)
-            elif from_session:
-                case = _recorded(from_session, case_id, evalset, expect=not no_expect)
-            else:
-                assert from_template is not None
-                case = new_case(from_template, case_id or free_id(from_template, evalset))
-            add_cases(Path(file), case)
+        if asked is not None:
+            case = asked
+        elif run:
+            place = open_store(store)
+            ledger = place.ledger(place.run(run).id, Key(of_run, trial))
+            wanted = case_id or free_id(of_run, evalset)
+            case = _harvested(ledger, wanted, f"run {run}, case {of_run}", expect=not no_expect)
+        elif from_session:
+            case = _recorded(from_session, case_id, evalset, expect=not no_expect)
+        else:
+            assert from_template is not None
+            case = new_case(from_template, case_id or free_id(from_template, evalset))
+        add_cases(Path(file), case)
     put_out(f"added {case.id!r} to {file}, which now has {number_of(len(evalset) + 1, 'case')}")
     return PASSED
 
@@ -210,11 +207,10 @@ def _json(question: str, default: str, kind: type = object) -> Any:
 
 def remove(file: str, ids: tuple[str, ...]) -> int:
     """Remove cases from a file; an unknown id is an error, and changes nothing."""
-    with telling(verbose=False):
-        _opened(file)  # before its folder is locked: there may be none
-        with changing(Path(file)):
-            evalset = _opened(file).without(*ids)
-            write_evalset(evalset, file, shape=evalset.shape or None)
+    _opened(file)  # before its folder is locked: there may be none
+    with changing(Path(file)):
+        evalset = _opened(file).without(*ids)
+        write_evalset(evalset, file, shape=evalset.shape or None)
     put_out(
         f"removed {', '.join(map(repr, ids))} from {file}, which now has {number_of(len(evalset), 'case')}"
     )
@@ -223,10 +219,9 @@ def remove(file: str, ids: tuple[str, ...]) -> int:
 
 def merge_files(files: tuple[str, ...], output: str, deduplicate: bool, keep: str | None) -> int:
     """Merge several files into one file of Greenroom's own shape."""
-    with telling(verbose=False):
-        sets = [read_evalset(file) for file in files]
-        merged = merge(*sets, deduplicate=keep or deduplicate)  # pyright: ignore[reportArgumentType]
-        write_evalset(merged, output)
+    sets = [read_evalset(file) for file in files]
+    merged = merge(*sets, deduplicate=keep or deduplicate)  # pyright: ignore[reportArgumentType]
+    write_evalset(merged, output)
     dropped = merged.metadata["duplicates_dropped"]
     also = f"; {dropped} duplicates dropped" if dropped else ""
     put_out(f"merged {len(sets)} sets into {output}: {number_of(len(merged), 'case')}{also}")
@@ -235,17 +230,16 @@ def merge_files(files: tuple[str, ...], output: str, deduplicate: bool, keep: st
 
 def convert(source: str, target: str, shape: str, read_as: str, lossy: bool) -> int:
     """Write a file in another shape; anything lost is listed, and refused unless `lossy`."""
-    with telling(verbose=False):
-        evalset = read_evalset(source, shape=read_as or None)
-        as_text = partial(evalset_text, evalset, Path(target), shape=shape or None)
-        try:
-            as_text()
-        except BadFile as error:
-            as_text(lossy=True)  # raises again what is wrong besides
-            if not lossy:
-                raise Stopped(f"{error} Or convert with --lossy.", BAD_INPUT) from error
-            aside(f"lossy: {str(error).partition('. Keep that')[0]}")
-        write_evalset(evalset, target, shape=shape or None, lossy=lossy)
+    evalset = read_evalset(source, shape=read_as or None)
+    as_text = partial(evalset_text, evalset, Path(target), shape=shape or None)
+    try:
+        as_text()
+    except BadFile as error:
+        as_text(lossy=True)  # raises again what is wrong besides
+        if not lossy:
+            raise Stopped(f"{error} Or convert with --lossy.", BAD_INPUT) from error
+        aside(f"lossy: {str(error).partition('. Keep that')[0]}")
+    write_evalset(evalset, target, shape=shape or None, lossy=lossy)
     put_out(f"{source} ({evalset.shape}) → {target}: {number_of(len(evalset), 'case')}")
     return PASSED
 
@@ -256,8 +250,7 @@ def schema(output: str) -> int:
     if not output:
         put_out_json(text)
         return PASSED
-    with telling(verbose=False):
-        save_text(text, Path(output))
+    save_text(text, Path(output))
     put_out(f"wrote {output}")
     return PASSED
 
@@ -267,12 +260,11 @@ def schema(output: str) -> int:
 
 def list_cases(file: str, filters: Sequence[str], verbose: bool, as_json: bool) -> int:
     """Print a line for each case, and how many there are."""
-    with telling(verbose=False):
-        found = gather(file, configs=False).evalset
-        total = len(found)
-        if filters:
-            found = found.filter(*filters)
-            aside(f"filtered to {len(found)}/{total}")
+    found = gather(file, configs=False).evalset
+    total = len(found)
+    if filters:
+        found = found.filter(*filters)
+        aside(f"filtered to {len(found)}/{total}")
     if as_json:
         put_out_data([_summary(case) for case in found])
         return PASSED

@@ -24,7 +24,6 @@ from greenroom.apps.cli.exits import (
     Stopped,
     put_out,
     put_out_json,
-    telling,
 )
 from greenroom.apps.cli.progress import Watching
 from greenroom.apps.cli.request import Chosen, Order, chosen
@@ -44,33 +43,32 @@ from greenroom.suite.options import MAX_TRIALS
 
 def run(order: Order) -> int:
     """Carry out an order; returns the exit code."""
-    with telling(order.verbose):
-        plan = order.plan()
-        if order.save_failures:
-            report_output.check_reachable(Path(order.save_failures))
-        baseline = report_output.read_baseline(order.baselines, order.store)
-        cases = chosen(order, order.aside)
-        if order.save_failures:
-            check_failures_fit(order, cases)
-        # Refuse a tag with too few cases to show a change, before anything runs.
-        for tag in order.gate_tags:
-            count = sum(tag in map(str, case.tags) for case in cases.evalset)
-            if count < FEWEST_IN_TAG:
-                raise BadInput(
-                    f"--gate-tag {tag}: {number_of(count, 'case')} with this tag; fewer than "
-                    f"{FEWEST_IN_TAG} are too few to show a change."
-                )
-        if order.suggest_mocks:
-            return _suggest_mocks(order, cases)
-        if order.dry_run:
-            from greenroom.apps.cli.dry_run import show_forecasts  # loaded where it is used
+    plan = order.plan()
+    if order.save_failures:
+        report_output.check_reachable(Path(order.save_failures))
+    baseline = report_output.read_baseline(order.baselines, order.store)
+    cases = chosen(order, order.aside)
+    if order.save_failures:
+        check_failures_fit(order, cases)
+    # Refuse a tag with too few cases to show a change, before anything runs.
+    for tag in order.gate_tags:
+        count = sum(tag in map(str, case.tags) for case in cases.evalset)
+        if count < FEWEST_IN_TAG:
+            raise BadInput(
+                f"--gate-tag {tag}: {number_of(count, 'case')} with this tag; fewer than "
+                f"{FEWEST_IN_TAG} are too few to show a change."
+            )
+    if order.suggest_mocks:
+        return _suggest_mocks(order, cases)
+    if order.dry_run:
+        from greenroom.apps.cli.dry_run import show_forecasts  # loaded where it is used
 
-            return show_forecasts(order, cases.evalset, baseline)
-        rehearsal = _Rehearsal(order, cases, plan, baseline)
-        rehearsal.run()
-        unwritten = rehearsal.conclude()
-        end(rehearsal.decisions, unwritten)
-        return PASSED
+        return show_forecasts(order, cases.evalset, baseline)
+    rehearsal = _Rehearsal(order, cases, plan, baseline)
+    rehearsal.run()
+    unwritten = rehearsal.conclude()
+    end(rehearsal.decisions, unwritten)
+    return PASSED
 
 
 def _suggest_mocks(order: Order, cases: Chosen) -> int:
@@ -159,7 +157,6 @@ class _Rehearsal:
                 agent,
                 self._cases.evalset,
                 watching,
-                verbose=order.verbose,
                 names_unmocked=order.talks,
                 on_overdue=on_overdue,
                 resume_hint=lambda: self._resume_hint(agent),

@@ -40,7 +40,7 @@ def labels_group() -> None:
 )
 @click.option("-o", "--output", type=FILE, required=True, metavar="FOLDER", help="A new folder.")
 @options.stored
-@options.verbose
+@options.verbose_errors
 def labels_draw(**given: Any) -> int:
     """Draw random trials of RUNS into a folder, to grade them there or on the page of `greenroom web`.
 
@@ -55,7 +55,7 @@ def labels_draw(**given: Any) -> int:
 @labels_group.command("grade", epilog=examples("greenroom labels grade labels/polite --rater ana"))
 @click.argument("folder", type=FILE)
 @click.option("--rater", required=True, metavar="NAME", help="Who you are.")
-@options.verbose
+@options.verbose_errors
 def labels_grade(**given: Any) -> int:
     """Grade the conversations in FOLDER one after the other; no verdict and no agent is shown.
 
@@ -75,7 +75,7 @@ def labels_grade(**given: Any) -> int:
 )
 @click.argument("folder", type=FILE)
 @options.as_json
-@options.verbose
+@options.verbose_errors
 def labels_agreement(**given: Any) -> int:
     """Say how far the people who graded FOLDER agree with each other and with the judge.
 
@@ -97,7 +97,7 @@ def labels_agreement(**given: Any) -> int:
 @click.argument("runs", nargs=-1, required=True)
 @options.stored
 @options.as_json
-@options.verbose
+@options.verbose_errors
 def labels_calibrate(**given: Any) -> int:
     """Estimate the pass rate that people would give RUNS, from how often the judge agrees with FOLDER's grades.
 

@@ -16,7 +16,6 @@ from greenroom.apps.cli.exits import (
     aside,
     put_out,
     put_out_json,
-    telling,
 )
 from greenroom.apps.cli.report_output import (
     Showing,
@@ -53,21 +52,18 @@ def compare_reports(
     store: str,
 ) -> int:
     """Compare every report or run with the baseline, or with the first of them; returns the exit code."""
-    with telling(verbose=False):
-        base, others = (baselines, reports) if baselines else (reports[:1], reports[1:])
-        before = read_baseline(base, store)
-        if not others or before is None:
-            raise click.UsageError(
-                "there is nothing to compare; give a second report or --baseline."
-            )
-        found = {name: gate.decide(read_report(name, store), before) for name in others}
-        _show(found, shown_as)
-        if output:
-            is_markdown = Path(output).suffix == ".md"
-            text = _markdown(found) if is_markdown else json_text(_data(found)) + "\n"
-            aside(f"wrote {write_whole(text, Path(output), 'the comparison')}")
-        end(found)
-        return PASSED
+    base, others = (baselines, reports) if baselines else (reports[:1], reports[1:])
+    before = read_baseline(base, store)
+    if not others or before is None:
+        raise click.UsageError("there is nothing to compare; give a second report or --baseline.")
+    found = {name: gate.decide(read_report(name, store), before) for name in others}
+    _show(found, shown_as)
+    if output:
+        is_markdown = Path(output).suffix == ".md"
+        text = _markdown(found) if is_markdown else json_text(_data(found)) + "\n"
+        aside(f"wrote {write_whole(text, Path(output), 'the comparison')}")
+    end(found)
+    return PASSED
 
 
 def _show(found: Compared, shown_as: Format) -> None:
@@ -107,16 +103,15 @@ def merge_reports(
     reports: Sequence[str], baselines: Sequence[str], gate: Gate, store: str, showing: Showing
 ) -> int:
     """Show and write the reports as one, and apply the quality gate to the whole."""
-    with telling(showing.verbose):
-        plan = showing.plan()
-        before = read_baseline(baselines, store)
-        whole = together([read_report(name, store) for name in reports], reports)
-        decision = gate.decide(whole, before)
-        showing.show(whole)
-        showing.aside(f"merged {number_of(len(reports), 'report')}")
-        write_report(whole, plan, before, decision, showing.aside)
-        if decision.missed:
-            raise Stopped("\n".join(one.why for one in decision.missed), decision.exit_code)
+    plan = showing.plan()
+    before = read_baseline(baselines, store)
+    whole = together([read_report(name, store) for name in reports], reports)
+    decision = gate.decide(whole, before)
+    showing.show(whole)
+    showing.aside(f"merged {number_of(len(reports), 'report')}")
+    write_report(whole, plan, before, decision, showing.aside)
+    if decision.missed:
+        raise Stopped("\n".join(one.why for one in decision.missed), decision.exit_code)
     return PASSED
 
 
@@ -128,19 +123,18 @@ def rescore_run(
     run: str, cases: str, config: str, store: str, no_cache: bool, showing: Showing
 ) -> int:
     """Measure a run again, and show the report and which verdicts flip."""
-    with telling(showing.verbose):
-        plan, report = showing.plan(), open_store(store).report(run)
-        given = gather(cases, configs=not config).evalset if cases else None
-        cache = None if no_cache else AnswerCache()
-        found = to_the_end(lambda: rescore(report, config=config or None, cases=given, cache=cache))
-        if showing.as_json:
-            flips = [structs.asdict(flip) for flip in found.flips]
-            data = {"report": report_data(found.report), "flips": flips}
-            put_out_json(json_text(redactor().value(data)))
-        else:
-            showing.show(found.report)
-            _show_flips(found)
-        write_report(found.report, plan)
+    plan, report = showing.plan(), open_store(store).report(run)
+    given = gather(cases, configs=not config).evalset if cases else None
+    cache = None if no_cache else AnswerCache()
+    found = to_the_end(lambda: rescore(report, config=config or None, cases=given, cache=cache))
+    if showing.as_json:
+        flips = [structs.asdict(flip) for flip in found.flips]
+        data = {"report": report_data(found.report), "flips": flips}
+        put_out_json(json_text(redactor().value(data)))
+    else:
+        showing.show(found.report)
+        _show_flips(found)
+    write_report(found.report, plan)
     broke = _unmeasured(found.report)
     if broke:
         raise Stopped(f"could not be measured again: {', '.join(broke)}", RUN_ERRORS)

@@ -123,7 +123,7 @@ def runs_delete(**given: Any) -> int:
 @options.declared("middleware")
 @options.stored
 @options.as_json
-@options.verbose
+@options.verbose_errors
 def runs_replay(**given: Any) -> int:
     """Run a trial of RUN again from its ledger with the agent as it is now; no model is asked.
 
@@ -214,7 +214,7 @@ def runs_diff(**given: Any) -> int:
 @options.tools
 @options.stored
 @options.as_json
-@options.verbose
+@options.verbose_errors
 def runs_shrink(**given: Any) -> int:
     """Find the shortest conversation and the fewest mocks with which a failed trial of RUN still fails.
 

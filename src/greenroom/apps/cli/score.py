@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from greenroom.apps.cli.event_loop import to_the_end
-from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Stopped, telling
+from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Stopped
 from greenroom.apps.cli.metric_names import metrics_named
 from greenroom.apps.cli.report_output import Showing, read_baseline, write_report
 from greenroom.cases.evalset import EvalSet
@@ -36,32 +36,31 @@ def score_files(asked: ScoreRequest, gate: Gate, showing: Showing) -> int:
 
     A file that cannot be read does not keep the others from being measured; it leads to exit code 3.
     """
-    with telling(showing.verbose):
-        plan = showing.plan()
-        metrics = metrics_named(asked.metrics)
-        before = read_baseline(asked.baselines, asked.store)
-        found, flaws = read_files(asked.files, asked.reader)
-        if flaws and not found:
-            raise Stopped(describe_flaws(flaws), BAD_INPUT)
-        cache = None if asked.no_cache else AnswerCache()
-        report = to_the_end(
-            lambda: score_traces(
-                found,
-                metrics=metrics,
-                config=asked.config or None,
-                cases=cases_in(asked.cases, configs=not asked.config),
-                cache=cache,
-            )
+    plan = showing.plan()
+    metrics = metrics_named(asked.metrics)
+    before = read_baseline(asked.baselines, asked.store)
+    found, flaws = read_files(asked.files, asked.reader)
+    if flaws and not found:
+        raise Stopped(describe_flaws(flaws), BAD_INPUT)
+    cache = None if asked.no_cache else AnswerCache()
+    report = to_the_end(
+        lambda: score_traces(
+            found,
+            metrics=metrics,
+            config=asked.config or None,
+            cases=cases_in(asked.cases, configs=not asked.config),
+            cache=cache,
         )
-        decision = gate.decide(report, before)
-        showing.show(report)
-        showing.aside(f"scored {number_of(len(found), 'recorded conversation')}")
-        write_report(report, plan, before, decision, showing.aside)
-        reasons = [one.why for one in decision.missed]
-        if flaws:
-            raise Stopped("\n".join([describe_flaws(flaws), *reasons]), BAD_INPUT)
-        if reasons:
-            raise Stopped("\n".join(reasons), decision.exit_code)
+    )
+    decision = gate.decide(report, before)
+    showing.show(report)
+    showing.aside(f"scored {number_of(len(found), 'recorded conversation')}")
+    write_report(report, plan, before, decision, showing.aside)
+    reasons = [one.why for one in decision.missed]
+    if flaws:
+        raise Stopped("\n".join([describe_flaws(flaws), *reasons]), BAD_INPUT)
+    if reasons:
+        raise Stopped("\n".join(reasons), decision.exit_code)
     return PASSED
 
 

@@ -67,7 +67,7 @@ Exit codes, the first that applies:
     help="How many turns may be in progress at the same time.",
 )
 @options.import_network
-@options.verbose
+@options.verbose_errors
 def serve_command(**given: Any) -> int:
     """Serve AGENT to other agents over the A2A protocol. It acts: models are asked and tools run for real.
 

@@ -68,7 +68,7 @@ _user_model = click.option(
     metavar="FILE",
     help="Add the conversation as a case to this eval-set file, if it completed.",
 )
-@options.verbose
+@options.verbose_errors
 @options.as_json
 def simulate_run(**given: Any) -> int:
     """Run one conversation between AGENT and a simulated user.
@@ -103,7 +103,7 @@ def simulate_run(**given: Any) -> int:
     metavar="FILE",
     help="Write the conversations that completed to this eval-set file.",
 )
-@options.verbose
+@options.verbose_errors
 @options.as_json
 def simulate_batch(concurrency: int | None, parallel: bool, **given: Any) -> int:
     """Run every conversation of SCENARIOS, a file of scenarios or cases, with AGENT."""

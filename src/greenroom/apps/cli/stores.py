@@ -1,7 +1,7 @@
 """`greenroom store`: what its commands do."""
 
 from greenroom.apps.cli import report_output
-from greenroom.apps.cli.exits import PASSED, aside, put_out, put_out_data, telling
+from greenroom.apps.cli.exits import PASSED, aside, put_out, put_out_data
 from greenroom.errors import NotFound
 from greenroom.store.database import Database
 from greenroom.store.store import Store
@@ -9,15 +9,13 @@ from greenroom.store.store import Store
 
 def make_store(blobs: str, store: str) -> int:
     """Create a store, or upgrade it if there is one."""
-    with telling(verbose=False):
-        _upgrade(report_output.open_store(store).database, blobs)
+    _upgrade(report_output.open_store(store).database, blobs)
     return PASSED
 
 
 def migrate_store(store: str) -> int:
     """Upgrade a store."""
-    with telling(verbose=False):
-        _upgrade(_existing(store).database, "")
+    _upgrade(_existing(store).database, "")
     return PASSED
 
 
@@ -40,13 +38,12 @@ def _upgrade(database: Database, blobs: str) -> None:
 
 def check_store(store: str, as_json: bool) -> int:
     """Print the state of a store."""
-    with telling(verbose=False):
-        place = _existing(store)
-        facts = [("store", place.address), *place.database.about()]
-        if as_json:
-            put_out_data(dict(facts))
-        else:
-            width = max(len(name) for name, _ in facts)
-            for name, fact in facts:
-                put_out(f"{name:<{width}}  {fact}")
+    place = _existing(store)
+    facts = [("store", place.address), *place.database.about()]
+    if as_json:
+        put_out_data(dict(facts))
+    else:
+        width = max(len(name) for name, _ in facts)
+        for name, fact in facts:
+            put_out(f"{name:<{width}}  {fact}")
     return PASSED

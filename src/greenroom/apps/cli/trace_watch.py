@@ -16,7 +16,7 @@ from typing import Self
 
 import click
 
-from greenroom.apps.cli.exits import BAD_INPUT, GATE_MISSED, PASSED, Stopped, put_out, telling
+from greenroom.apps.cli.exits import BAD_INPUT, GATE_MISSED, PASSED, Stopped, put_out
 from greenroom.apps.cli.metric_names import metrics_named
 from greenroom.apps.cli.report_output import read_report
 from greenroom.apps.cli.traces import names_in
@@ -52,34 +52,32 @@ class WatchRequest:
     settle: float
     once: bool
     reader: str
-    verbose: bool
 
 
 def watch_traces(asked: WatchRequest) -> int:
     """Score what comes in until Ctrl-C; with `once`, only what is already there."""
-    with telling(asked.verbose):
-        state = Path(asked.state)
-        folder = _folder(asked, state)
-        names = names_in(asked.names)
-        watch = TraceWatch(
-            folder=folder,
-            state=state,
-            metrics=metrics_named(asked.metrics),
-            baseline=read_report(asked.baseline, "") if asked.baseline else None,
-            share=share_of(asked.sample),
-            budget=asked.budget,
-            patience=asked.patience,
-            settle=0.0 if asked.once else asked.settle,
-            reader=asked.reader,
-            before_counting=partial(_tell, failures=asked.failures, names=names),
-        )
-        if not watch.metrics:
-            raise BadInput("there is nothing to measure with; give --metrics.")
-        server = Receiver.at(asked.otlp, folder) if asked.otlp else None
-        with server or nullcontext():
-            if server is not None:
-                put_out(f"receiving OTLP at http://{server.place}/v1/traces")
-            return _loop(watch, asked)
+    state = Path(asked.state)
+    folder = _folder(asked, state)
+    names = names_in(asked.names)
+    watch = TraceWatch(
+        folder=folder,
+        state=state,
+        metrics=metrics_named(asked.metrics),
+        baseline=read_report(asked.baseline, "") if asked.baseline else None,
+        share=share_of(asked.sample),
+        budget=asked.budget,
+        patience=asked.patience,
+        settle=0.0 if asked.once else asked.settle,
+        reader=asked.reader,
+        before_counting=partial(_tell, failures=asked.failures, names=names),
+    )
+    if not watch.metrics:
+        raise BadInput("there is nothing to measure with; give --metrics.")
+    server = Receiver.at(asked.otlp, folder) if asked.otlp else None
+    with server or nullcontext():
+        if server is not None:
+            put_out(f"receiving OTLP at http://{server.place}/v1/traces")
+        return _loop(watch, asked)
 
 
 def _folder(asked: WatchRequest, state: Path) -> Path:

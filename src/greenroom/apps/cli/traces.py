@@ -12,7 +12,6 @@ from greenroom.apps.cli.exits import (
     aside,
     put_out,
     put_out_data,
-    telling,
 )
 from greenroom.apps.cli.score import read_files
 from greenroom.cases.case import Case
@@ -32,26 +31,25 @@ _UNSAFE = re.compile(r"[^\w.-]+")
 
 
 def import_traces(
-    files: Sequence[str], output: str, reader: str, quiet: bool, as_json: bool, verbose: bool
+    files: Sequence[str], output: str, reader: str, quiet: bool, as_json: bool
 ) -> int:
     """Write a ledger for each conversation in the files."""
-    with telling(verbose):
-        found, flaws = read_files(files, reader)
-        folder = Path(output)
-        names = ledger_names(found)
-        rows: list[Json] = []
-        for one in found:
-            path = folder / names[id(one)]
-            one.ledger.save(path)
-            rows.append(_row(one, path))
-            if not quiet and not as_json:
-                put_out(_line(one, path))
-        if as_json:
-            put_out_data({"conversations": rows, "unread": [str(one) for one in flaws]})
-        elif found:
-            put_out(f"wrote {number_of(len(found), 'ledger')} to {folder}")
-        if flaws:
-            raise Stopped(describe_flaws(flaws), BAD_INPUT)
+    found, flaws = read_files(files, reader)
+    folder = Path(output)
+    names = ledger_names(found)
+    rows: list[Json] = []
+    for one in found:
+        path = folder / names[id(one)]
+        one.ledger.save(path)
+        rows.append(_row(one, path))
+        if not quiet and not as_json:
+            put_out(_line(one, path))
+    if as_json:
+        put_out_data({"conversations": rows, "unread": [str(one) for one in flaws]})
+    elif found:
+        put_out(f"wrote {number_of(len(found), 'ledger')} to {folder}")
+    if flaws:
+        raise Stopped(describe_flaws(flaws), BAD_INPUT)
     return PASSED
 
 
@@ -97,42 +95,40 @@ def write_cases(
     names: str,
     keep_pii: bool,
     reader: str,
-    verbose: bool,
 ) -> int:
     """Add a case for each conversation to an eval set."""
-    with telling(verbose):
-        found, flaws = read_files(files, reader)
-        for name in chosen:
-            if not any(one.conversation == name for one in found):
-                known = ", ".join(repr(one.conversation) for one in found[:5]) or "none"
-                more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-                raise NotFound(
-                    f"there is no conversation {name!r} in the files; they have {known}{more}."
-                )
-        wanted = [one for one in found if not chosen or one.conversation in chosen]
-        if not wanted:
-            raise Stopped(describe_flaws(flaws), BAD_INPUT)
-        stand_ins = None if keep_pii else StandIns(names_in(names))
-        place = Path(into)
-        made = list[Case]()
-        with changing(place):
-            taken = list(evalset_at(place).ids)
-            for one in wanted:
-                try:
-                    case = case_of(one, taken, stand_ins, kind=kind, expect=not no_expect)
-                except BadInput as error:  # the other conversations still become cases
-                    flaws.append(Flaw(place=one.conversation, why=str(error), source=one.source))
-                    continue
-                made.append(case)
-                taken.append(case.id)
-            if made:
-                add_cases(place, *made)
+    found, flaws = read_files(files, reader)
+    for name in chosen:
+        if not any(one.conversation == name for one in found):
+            known = ", ".join(repr(one.conversation) for one in found[:5]) or "none"
+            more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+            raise NotFound(
+                f"there is no conversation {name!r} in the files; they have {known}{more}."
+            )
+    wanted = [one for one in found if not chosen or one.conversation in chosen]
+    if not wanted:
+        raise Stopped(describe_flaws(flaws), BAD_INPUT)
+    stand_ins = None if keep_pii else StandIns(names_in(names))
+    place = Path(into)
+    made = list[Case]()
+    with changing(place):
+        taken = list(evalset_at(place).ids)
+        for one in wanted:
+            try:
+                case = case_of(one, taken, stand_ins, kind=kind, expect=not no_expect)
+            except BadInput as error:  # the other conversations still become cases
+                flaws.append(Flaw(place=one.conversation, why=str(error), source=one.source))
+                continue
+            made.append(case)
+            taken.append(case.id)
         if made:
-            aside(f"added {number_of(len(made), 'case')} to {place}")
-            if stand_ins is not None:
-                aside(f"replaced: {stand_ins}; names in free text only if --redact lists them")
-        if flaws:
-            raise Stopped(describe_flaws(flaws), BAD_INPUT)
+            add_cases(place, *made)
+    if made:
+        aside(f"added {number_of(len(made), 'case')} to {place}")
+        if stand_ins is not None:
+            aside(f"replaced: {stand_ins}; names in free text only if --redact lists them")
+    if flaws:
+        raise Stopped(describe_flaws(flaws), BAD_INPUT)
     return PASSED
 
 

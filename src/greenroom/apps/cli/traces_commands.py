@@ -35,7 +35,7 @@ def traces_group() -> None:
 @options.trace_reader
 @options.quiet
 @options.as_json
-@options.verbose
+@options.verbose_errors
 def traces_import(**given: Any) -> int:
     """Read FILES, or folders of them, and write a ledger for each conversation.
 
@@ -75,7 +75,7 @@ def traces_import(**given: Any) -> int:
 @_names
 @click.option("--keep-pii", is_flag=True, help="Keep personal data as it is.")
 @options.trace_reader
-@options.verbose
+@options.verbose_errors
 def traces_to_case(**given: Any) -> int:
     """Turn the conversations in FILES into cases.
 
@@ -161,7 +161,7 @@ def traces_to_case(**given: Any) -> int:
 )
 @click.option("--once", is_flag=True, help="Score what is there and exit, with 1 after an alarm.")
 @options.trace_reader
-@options.verbose
+@options.verbose_errors
 def traces_watch(**given: Any) -> int:
     """Score production conversations as they come in, and say when something gets worse.
 

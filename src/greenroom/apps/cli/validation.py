@@ -11,7 +11,6 @@ from greenroom.apps.cli.exits import (
     Stopped,
     put_out,
     put_out_data,
-    telling,
 )
 from greenroom.backends.registry import backend_for
 from greenroom.cases import Problem, fix
@@ -26,11 +25,10 @@ def validate(files: Sequence[str], mend: bool, agent: str, as_json: bool) -> int
     """Check files, fix them first if asked; exit code 3 while one of them has a problem."""
     found: dict[str, list[Problem]] = {}
     repairs: dict[str, list[Problem]] = {}
-    with telling(verbose=False):
-        backend = backend_for(to_the_end(lambda: loaded(agent, False))) if agent else None
-        for file in files:
-            repairs[file] = _mended(Path(file)) if mend else []
-            found[file] = problems_in(file, agent=backend)
+    backend = backend_for(to_the_end(lambda: loaded(agent))) if agent else None
+    for file in files:
+        repairs[file] = _mended(Path(file)) if mend else []
+        found[file] = problems_in(file, agent=backend)
     if as_json:
         put_out_data([_data(file, found[file], repairs[file]) for file in files])
     else:

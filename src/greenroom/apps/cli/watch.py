@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from time import strftime
 
 from greenroom.apps.cli.event_loop import to_the_end
-from greenroom.apps.cli.exits import PASSED, Interrupted, Stopped, telling
+from greenroom.apps.cli.exits import PASSED, Interrupted, Stopped
 from greenroom.apps.cli.request import Order
 from greenroom.cases import case_data, read_evalset
 from greenroom.errors import BadInput, MissingExtra, NotFound
@@ -43,7 +43,7 @@ _NOT_OURS = ("__pycache__", "node_modules", "venv")
 
 def watch(order: Order, interval: float, notifies: bool) -> int:
     """Run the cases, wait for a change and run them again, until interrupted."""
-    with telling(order.verbose), TemporaryDirectory(prefix="greenroom-watch-") as folder:
+    with TemporaryDirectory(prefix="greenroom-watch-") as folder:
         watching = Watch(order, Path(folder) / "report.json", notifies)
         changes = _changes(places_of(order), interval)
         try:
