@@ -34,7 +34,7 @@ from greenroom.suite.inputs.references import load_value
 from greenroom.suite.inputs.sources import as_model_given
 
 
-def print_graph(agent: str | None, data: bool, cost: bool, run: str, case: str, store: str) -> int:
+def print_graph(agent: str | None, data: bool, cost: bool, run: str, case: str, store: str) -> None:
     """Print the graph of an agent, or of a trial as it was then."""
     found = to_the_end(lambda: loaded(agent)) if agent else None
     place = open_store(store) if run else None
@@ -42,7 +42,6 @@ def print_graph(agent: str | None, data: bool, cost: bool, run: str, case: str, 
     snapshot = backend_for(found).snapshot if trial is None else _snapshot(trial, found)
     costs = _costs(found, place, run) if cost else None
     put_out(mermaid(redactor().value(snapshot), data=data, costs=costs, trial=trial))
-    return PASSED
 
 
 def _snapshot(trial: Ledger, agent: object) -> Json:
@@ -103,7 +102,7 @@ def show_cost(
     store: str,
     as_json: bool,
     **given: Any,
-) -> int:
+) -> None:
     """Print the estimate, next to what the named runs really used."""
     other = as_model_given(model)
     found = to_the_end(lambda: loaded(agent))
@@ -121,7 +120,6 @@ def show_cost(
         )
     known = estimate(backend.graph if isinstance(backend, NativeBackend) else found, traffic)
     _show_cost(known, ledgers_of(beside, store) if beside else None, as_json)
-    return PASSED
 
 
 def _show_cost(known: Estimate, others: Iterator[Ledger] | None, as_json: bool) -> None:
@@ -137,14 +135,13 @@ def _show_cost(known: Estimate, others: Iterator[Ledger] | None, as_json: bool) 
         put_out(f"\n{compared}")
 
 
-def show_coverage(runs: Sequence[str], store: str, as_json: bool) -> int:
+def show_coverage(runs: Sequence[str], store: str, as_json: bool) -> None:
     """Print what runs have exercised of their agents."""
     found = coverage(ledgers_of(runs, store))
     if as_json:
         put_out_data(found.data())
     else:
         put_out(str(found))
-    return PASSED
 
 
 def ledgers_of(runs: Sequence[str], store: str) -> Iterator[Ledger]:

@@ -75,7 +75,7 @@ def talk(
     return PASSED
 
 
-def list_conversations(store: str, as_json: bool) -> int:
+def list_conversations(store: str, as_json: bool) -> None:
     """Print the conversations of a store, the latest first."""
     kept = as_store(store)
     found = [] if kept is None else Conversations(kept.database).list()
@@ -83,7 +83,7 @@ def list_conversations(store: str, as_json: bool) -> int:
         fields = ("id", "app", "user", "begun", "updated", "is_open")
         rows = [{name: getattr(facts, name) for name in fields} for facts in found]
         put_out_data(rows)
-        return PASSED
+        return
     for facts in found:
         begun = strftime("%Y-%m-%d %H:%M", localtime(facts.begun))
         whose = f"  {facts.user}" if facts.user else ""
@@ -92,7 +92,6 @@ def list_conversations(store: str, as_json: bool) -> int:
         )
     if not found:
         aside("no conversations yet. `greenroom perform agent.py` begins one.")
-    return PASSED
 
 
 class Chat:

@@ -10,7 +10,6 @@ import click
 
 from greenroom.apps.cli.exits import (
     BAD_INPUT,
-    PASSED,
     Stopped,
     aside,
     put_out,
@@ -50,7 +49,7 @@ _WIDEST = 48
 _HEADERS = ("id", "name", "turns", "tags")
 
 
-def create(name: str, description: str, output: str, force: bool) -> int:
+def create(name: str, description: str, output: str, force: bool) -> None:
     """Write an empty set."""
     path = Path(output or f"{name}.evalset.json")
     if name.endswith(SUFFIXES):  # the file is given in place of its name
@@ -63,7 +62,6 @@ def create(name: str, description: str, output: str, force: bool) -> int:
             raise BadFile(f"{path} already exists; give another --output, or --force.")
         write_evalset(EvalSet(name, name=name, description=description), path)
     put_out(f"created {path}")
-    return PASSED
 
 
 def add(
@@ -74,7 +72,7 @@ def add(
     case_id: str,
     from_run: tuple[str, str, int],
     store: str,
-) -> int:
+) -> None:
     """Add a case to a file, in the file's own shape."""
     evalset = _opened(file)
     run, of_run, trial = from_run
@@ -97,7 +95,6 @@ def add(
             case = new_case(from_template, case_id or free_id(from_template, evalset))
         add_cases(Path(file), case)
     put_out(f"added {case.id!r} to {file}, which now has {number_of(len(evalset) + 1, 'case')}")
-    return PASSED
 
 
 def _opened(file: str) -> EvalSet:
@@ -205,7 +202,7 @@ def _json(question: str, default: str, kind: type = object) -> Any:
 # Other changes
 
 
-def remove(file: str, ids: tuple[str, ...]) -> int:
+def remove(file: str, ids: tuple[str, ...]) -> None:
     """Remove cases from a file; an unknown id is an error, and changes nothing."""
     _opened(file)  # before its folder is locked: there may be none
     with changing(Path(file)):
@@ -214,10 +211,9 @@ def remove(file: str, ids: tuple[str, ...]) -> int:
     put_out(
         f"removed {', '.join(map(repr, ids))} from {file}, which now has {number_of(len(evalset), 'case')}"
     )
-    return PASSED
 
 
-def merge_files(files: tuple[str, ...], output: str, deduplicate: bool, keep: str | None) -> int:
+def merge_files(files: tuple[str, ...], output: str, deduplicate: bool, keep: str | None) -> None:
     """Merge several files into one file of Greenroom's own shape."""
     sets = [read_evalset(file) for file in files]
     merged = merge(*sets, deduplicate=keep or deduplicate)  # pyright: ignore[reportArgumentType]
@@ -225,10 +221,9 @@ def merge_files(files: tuple[str, ...], output: str, deduplicate: bool, keep: st
     dropped = merged.metadata["duplicates_dropped"]
     also = f"; {dropped} duplicates dropped" if dropped else ""
     put_out(f"merged {len(sets)} sets into {output}: {number_of(len(merged), 'case')}{also}")
-    return PASSED
 
 
-def convert(source: str, target: str, shape: str, read_as: str, lossy: bool) -> int:
+def convert(source: str, target: str, shape: str, read_as: str, lossy: bool) -> None:
     """Write a file in another shape; anything lost is listed, and refused unless `lossy`."""
     evalset = read_evalset(source, shape=read_as or None)
     as_text = partial(evalset_text, evalset, Path(target), shape=shape or None)
@@ -241,24 +236,22 @@ def convert(source: str, target: str, shape: str, read_as: str, lossy: bool) -> 
         aside(f"lossy: {str(error).partition('. Keep that')[0]}")
     write_evalset(evalset, target, shape=shape or None, lossy=lossy)
     put_out(f"{source} ({evalset.shape}) → {target}: {number_of(len(evalset), 'case')}")
-    return PASSED
 
 
-def schema(output: str) -> int:
+def schema(output: str) -> None:
     """Print or write the schema of our own files."""
     text = json.dumps(evalset_schema(), indent=2) + "\n"
     if not output:
         put_out_json(text)
-        return PASSED
+        return
     save_text(text, Path(output))
     put_out(f"wrote {output}")
-    return PASSED
 
 
 # List
 
 
-def list_cases(file: str, filters: Sequence[str], verbose: bool, as_json: bool) -> int:
+def list_cases(file: str, filters: Sequence[str], verbose: bool, as_json: bool) -> None:
     """Print a line for each case, and how many there are."""
     found = gather(file, configs=False).evalset
     total = len(found)
@@ -267,12 +260,11 @@ def list_cases(file: str, filters: Sequence[str], verbose: bool, as_json: bool) 
         aside(f"filtered to {len(found)}/{total}")
     if as_json:
         put_out_data([_summary(case) for case in found])
-        return PASSED
+        return
     lines = _table([_row(case) for case in found])
     if verbose:
         lines = [lines[0], *_with_details(lines[1:], found.cases)]
     put_out("\n".join([*lines, number_of(len(found), "case")]))
-    return PASSED
 
 
 def _row(case: Case) -> tuple[str, ...]:

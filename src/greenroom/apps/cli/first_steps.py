@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from greenroom.apps.cli.event_loop import run_cases
-from greenroom.apps.cli.exits import PASSED, RUN_ERRORS, Stopped, put_out
+from greenroom.apps.cli.exits import RUN_ERRORS, Stopped, put_out
 from greenroom.apps.cli.progress import Watching
 from greenroom.apps.demo import AS_DESIGNED, SOURCE
 from greenroom.errors import BadFile
@@ -27,7 +27,7 @@ Where to look next
   README.md and docs/                   how to rehearse your own agent"""
 
 
-def show_demo() -> int:
+def show_demo() -> None:
     """Rehearse the clinic, explain the results, and check that they are as designed."""
     terminal = Terminal()
     terminal.say(_BEFORE_DEMO)
@@ -41,13 +41,11 @@ def show_demo() -> int:
     ended = {result.case_id: result.status for result in report}
     if ended != AS_DESIGNED:
         raise Stopped(f"the demo ended as {ended}, but should end as {AS_DESIGNED}", RUN_ERRORS)
-    return PASSED
 
 
-def print_source() -> int:
+def print_source() -> None:
     """Print the file with the demo's agent and cases."""
     click.echo(SOURCE.read_text(encoding="utf-8"), nl=False)
-    return PASSED
 
 
 # The starter project
@@ -77,7 +75,7 @@ _LOCAL = """\
 """
 
 
-def write_project(folder: str) -> int:
+def write_project(folder: str) -> None:
     """Write the starter's files; existing ones are left alone, and named."""
     home = Path(folder)
     for source, target in _FILES.items():
@@ -91,7 +89,6 @@ def write_project(folder: str) -> int:
             f"\nrequirements.txt installs Greenroom from {place}, which CI does not have: change that "
             f"line before you push."
         )
-    return PASSED
 
 
 def _requirements() -> str:

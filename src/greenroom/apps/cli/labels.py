@@ -6,7 +6,7 @@ from dataclasses import replace
 import click
 import msgspec
 
-from greenroom.apps.cli.exits import PASSED, aside, put_out, put_out_data
+from greenroom.apps.cli.exits import aside, put_out, put_out_data
 from greenroom.apps.cli.report_output import open_store
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
@@ -34,7 +34,7 @@ def draw(
     seed: int,
     output: str,
     store: str,
-) -> int:
+) -> None:
     """Write a new label set."""
     trials = _trials(open_store(store), runs, metric)
     found = draw_labels(output, trials, question=question, metric=metric, count=count, seed=seed)
@@ -43,7 +43,6 @@ def draw(
         f"grade them: greenroom labels grade {found.folder} --rater NAME, or on the page of "
         f"greenroom web --labels {found.folder.parent}"
     )
-    return PASSED
 
 
 def _trials(store: Store, runs: Sequence[str], metric: str) -> Iterator[Drawn]:
@@ -56,7 +55,7 @@ def _trials(store: Store, runs: Sequence[str], metric: str) -> Iterator[Drawn]:
             yield Drawn(run.id, result, judges.get(result.case_id, {}))
 
 
-def grade(folder: str, rater: str) -> int:
+def grade(folder: str, rater: str) -> None:
     """Show conversations and take grades until all are graded, or the person leaves."""
     labels, rater = LabelSet(folder), rater_name(rater)
     words = "  ".join(f"{n} {answer}" for n, answer in enumerate(ANSWERS, 1))
@@ -71,7 +70,6 @@ def grade(folder: str, rater: str) -> int:
             break
     left_over = len(labels.left(rater))
     aside(f"{number_of(left_over, 'trial')} left" if left_over else "all are graded")
-    return PASSED
 
 
 def _take(labels: LabelSet, rater: str, item: str, typed: str) -> bool:
@@ -89,23 +87,22 @@ def _take(labels: LabelSet, rater: str, item: str, typed: str) -> bool:
     return True
 
 
-def show_agreement(folder: str, as_json: bool) -> int:
+def show_agreement(folder: str, as_json: bool) -> None:
     """Print how far each pair of raters agrees."""
     labels = LabelSet(folder)
     found, alpha = labels.agreements(), labels.alpha()
     if as_json:
         put_out_data(_data(labels))
-        return PASSED
+        return
     for (one, other), agreed in found.items():
         put_out(f"{one} and {other} {agreed}")
     if len(labels.said()) > 2 and alpha is not None:
         put_out(f"all people together: Krippendorff's alpha {alpha:.2f}")
     if not found:
         aside("no one has graded yet")
-    return PASSED
 
 
-def calibrate(folder: str, runs: Sequence[str], store: str, as_json: bool) -> int:
+def calibrate(folder: str, runs: Sequence[str], store: str, as_json: bool) -> None:
     """Print the pass rate of each run by the judge, and the estimate of what people would say."""
     labels, place = LabelSet(folder), open_store(store)
     found: list[Json] = []
@@ -129,7 +126,6 @@ def calibrate(folder: str, runs: Sequence[str], store: str, as_json: bool) -> in
         put_out_data(found)
     elif not labels.settings.metric:
         aside("it is unknown whether these runs used the metrics that people were compared with")
-    return PASSED
 
 
 def _calibrated(run: str, known: Calibration, judge: Interval, people: Interval) -> dict[str, Json]:

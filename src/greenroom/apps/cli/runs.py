@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from greenroom.apps.cli import report_output
-from greenroom.apps.cli.exits import GATE_MISSED, PASSED, Stopped, aside, put_out_data
+from greenroom.apps.cli.exits import GATE_MISSED, Stopped, aside, put_out_data
 from greenroom.apps.cli.report_output import Showing
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
@@ -38,7 +38,7 @@ _AGE = re.compile(r"(\d{1,6})([hdw])")
 # List
 
 
-def list_runs(limit: int | None, every: bool, store: str, as_json: bool) -> int:
+def list_runs(limit: int | None, every: bool, store: str, as_json: bool) -> None:
     """Print a line for each run."""
     place = report_output.open_store(store)
     shown = limit or (None if every or as_json else _SHOWN)
@@ -54,7 +54,6 @@ def list_runs(limit: int | None, every: bool, store: str, as_json: bool) -> int:
             aside(f"these are the latest {shown}; --all lists every run")
     else:
         aside(f"no runs in {place.address}")
-    return PASSED
 
 
 def _data(run: Run) -> dict[str, Json]:
@@ -169,7 +168,7 @@ def _counts(run: Run) -> Summary:
 # Show
 
 
-def show_run(run: str, store: str, showing: Showing) -> int:
+def show_run(run: str, store: str, showing: Showing) -> None:
     """Print the report of a run, and write it where it is asked for."""
     # Redacted here, once for both the terminal and the files.
     place = report_output.open_store(store)
@@ -179,7 +178,6 @@ def show_run(run: str, store: str, showing: Showing) -> int:
         Terminal().say(styled("run ", "dim"), report.id)
         Terminal().say(*_origin(place.run(report.id)))
     report_output.write_report(report, plan)
-    return PASSED
 
 
 def _origin(run: Run) -> Iterable[str | Text]:
@@ -198,7 +196,7 @@ def _origin(run: Run) -> Iterable[str | Text]:
 
 def delete_runs(
     runs: Sequence[str], older_than: str, keep: int | None, yes: bool, store: str
-) -> int:
+) -> None:
     """Delete runs, after asking."""
     place = report_output.open_store(store)
     named = {run.id: run for run in map(place.run, runs)}
@@ -207,12 +205,11 @@ def delete_runs(
         besides = f", except the latest {keep} of each set" if keep else ""
         age = f" are older than {older_than}" if older_than else " are left to delete"
         aside(f"no runs in {place.address}{age}{besides}")
-        return PASSED
+        return
     if not yes:
         _ask(found)
     place.delete(*(run.id for run in found))
     aside(f"deleted {_how_many(found)}")
-    return PASSED
 
 
 def _beyond(known: Iterable[Run], keep: int) -> list[Run]:

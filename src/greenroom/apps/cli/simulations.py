@@ -14,7 +14,6 @@ from greenroom.apps.cli.evalsets import free_id
 from greenroom.apps.cli.event_loop import loaded, to_the_end
 from greenroom.apps.cli.exits import (
     GATE_MISSED,
-    PASSED,
     RUN_ERRORS,
     Stopped,
     aside,
@@ -84,7 +83,7 @@ def run_one(
     save_as_eval: str,
     as_json: bool,
     **setup: Any,
-) -> int:
+) -> None:
     """One conversation, described on the command line."""
     wanted = [goal.strip() for goal in goals.split(",") if goal.strip()]
     user = SimulatedUser(persona, plan=plan, goals=wanted)
@@ -101,7 +100,7 @@ def run_one(
         aside(f"wrote {path}")
     if save_as_eval:
         _save_case(one, Path(save_as_eval))
-    return _exit_code(batch)
+    _end(batch)
 
 
 def run_many(
@@ -112,7 +111,7 @@ def run_many(
     save_successful: str,
     as_json: bool,
     **setup: Any,
-) -> int:
+) -> None:
     """All conversations of a file."""
     evalset = gather(scenarios, configs=False).evalset
     check_not_empty(evalset, scenarios)
@@ -131,10 +130,11 @@ def run_many(
         _write_all(batch, Path(output))
     if save_successful:
         _save_successful(batch, evalset, Path(save_successful))
-    return _exit_code(batch)
+    _end(batch)
 
 
-def _exit_code(batch: Batch) -> int:
+def _end(batch: Batch) -> None:
+    """Raise if a conversation did not complete."""
     if batch.faults:
         raise Stopped("; ".join(batch.faults), RUN_ERRORS)
     if batch.errors:
@@ -142,7 +142,6 @@ def _exit_code(batch: Batch) -> int:
     cut = [one for one in batch.simulations if not one.completed]
     if cut:
         raise Stopped(f"{len(cut)} of {_count(batch)} stopped at a limit", GATE_MISSED)
-    return PASSED
 
 
 def _count(batch: Batch) -> str:

@@ -7,13 +7,11 @@ from pathlib import Path
 
 from greenroom.apps.cli.exits import (
     BAD_INPUT,
-    PASSED,
     Stopped,
     aside,
     put_out,
     put_out_data,
 )
-from greenroom.apps.cli.score import read_files
 from greenroom.cases.case import Case
 from greenroom.cases.files.additions import add_cases
 from greenroom.cases.files.changes import changing
@@ -24,7 +22,7 @@ from greenroom.ledger.text_files import text_of
 from greenroom.results.words import number_of
 from greenroom.suite.recorded.trace_cases import case_of, evalset_at
 from greenroom.traces.personal import StandIns
-from greenroom.traces.readers import describe_flaws
+from greenroom.traces.readers import conversations, describe_flaws
 from greenroom.traces.records import Flaw, Imported
 
 _UNSAFE = re.compile(r"[^\w.-]+")
@@ -32,7 +30,7 @@ _UNSAFE = re.compile(r"[^\w.-]+")
 
 def import_traces(
     files: Sequence[str], output: str, reader: str, quiet: bool, as_json: bool
-) -> int:
+) -> None:
     """Write a ledger for each conversation in the files."""
     found, flaws = read_files(files, reader)
     folder = Path(output)
@@ -50,7 +48,6 @@ def import_traces(
         put_out(f"wrote {number_of(len(found), 'ledger')} to {folder}")
     if flaws:
         raise Stopped(describe_flaws(flaws), BAD_INPUT)
-    return PASSED
 
 
 def _row(one: Imported, path: Path) -> dict[str, Json]:
@@ -95,7 +92,7 @@ def write_cases(
     names: str,
     keep_pii: bool,
     reader: str,
-) -> int:
+) -> None:
     """Add a case for each conversation to an eval set."""
     found, flaws = read_files(files, reader)
     for name in chosen:
@@ -129,7 +126,18 @@ def write_cases(
             aside(f"replaced: {stand_ins}; names in free text only if --redact lists them")
     if flaws:
         raise Stopped(describe_flaws(flaws), BAD_INPUT)
-    return PASSED
+
+
+def read_files(files: Sequence[str], reader: str) -> tuple[list[Imported], list[Flaw]]:
+    """The conversations in files and folders, and what could not be read."""
+    found: list[Imported] = []
+    flaws: list[Flaw] = []
+    for one in conversations(files, reader):
+        if isinstance(one, Flaw):
+            flaws.append(one)
+        else:
+            found.append(one)
+    return found, flaws
 
 
 def names_in(file: str) -> list[str]:

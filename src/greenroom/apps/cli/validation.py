@@ -7,7 +7,6 @@ from pathlib import Path
 from greenroom.apps.cli.event_loop import loaded, to_the_end
 from greenroom.apps.cli.exits import (
     BAD_INPUT,
-    PASSED,
     Stopped,
     put_out,
     put_out_data,
@@ -21,7 +20,7 @@ from greenroom.ledger.plain import Json, is_object
 from greenroom.suite.checks.validation import problems_in
 
 
-def validate(files: Sequence[str], mend: bool, agent: str, as_json: bool) -> int:
+def validate(files: Sequence[str], mend: bool, agent: str, as_json: bool) -> None:
     """Check files, fix them first if asked; exit code 3 while one of them has a problem."""
     found: dict[str, list[Problem]] = {}
     repairs: dict[str, list[Problem]] = {}
@@ -37,7 +36,6 @@ def validate(files: Sequence[str], mend: bool, agent: str, as_json: bool) -> int
     bad = [file for file in files if not all(problem.hint for problem in found[file])]
     if bad:
         raise Stopped(f"{', '.join(bad)} {'is' if len(bad) == 1 else 'are'} not valid", BAD_INPUT)
-    return PASSED
 
 
 def _mended(file: Path) -> list[Problem]:

@@ -1,6 +1,7 @@
-"""`greenroom eval compare`, `merge` and `rescore`: recorded results, judged without running an agent."""
+"""`greenroom eval compare`, `merge`, `rescore` and `score`: what was recorded, judged without running an agent."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -10,13 +11,14 @@ from msgspec import structs
 from greenroom.apps.cli.conclusion import end
 from greenroom.apps.cli.event_loop import to_the_end
 from greenroom.apps.cli.exits import (
-    PASSED,
+    BAD_INPUT,
     RUN_ERRORS,
     Stopped,
     aside,
     put_out,
     put_out_json,
 )
+from greenroom.apps.cli.metric_names import metrics_named
 from greenroom.apps.cli.report_output import (
     Showing,
     open_store,
@@ -24,10 +26,11 @@ from greenroom.apps.cli.report_output import (
     read_report,
     write_report,
 )
+from greenroom.apps.cli.traces import read_files
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.markdown import render_comparison
 from greenroom.reports.terminal import Terminal, styled
-from greenroom.results import Gate, Report
+from greenroom.results import Gate
 from greenroom.results.data import gate_data, report_data
 from greenroom.results.files import json_text, write_whole
 from greenroom.results.gate import Decision
@@ -35,7 +38,9 @@ from greenroom.results.redaction import redacted_decision
 from greenroom.results.shards import together
 from greenroom.results.words import number_of
 from greenroom.suite.inputs.sources import gather
-from greenroom.suite.recorded.rescores import Rescored, rescore
+from greenroom.suite.recorded.rescores import rescore
+from greenroom.suite.recorded.trace_scores import score_traces
+from greenroom.traces.readers import describe_flaws
 from greenroom.world.answers import AnswerCache
 
 Format = Literal["text", "markdown", "json"]
@@ -50,34 +55,28 @@ def compare_reports(
     shown_as: Format,
     output: str,
     store: str,
-) -> int:
-    """Compare every report or run with the baseline, or with the first of them; returns the exit code."""
+) -> None:
+    """Compare every report or run with the baseline, or with the first of them."""
     base, others = (baselines, reports) if baselines else (reports[:1], reports[1:])
     before = read_baseline(base, store)
     if not others or before is None:
         raise click.UsageError("there is nothing to compare; give a second report or --baseline.")
     found = {name: gate.decide(read_report(name, store), before) for name in others}
-    _show(found, shown_as)
+    if shown_as == "json":
+        put_out_json(json_text(_data(found)))
+    elif shown_as == "markdown":
+        put_out(_markdown(found))
+    else:
+        terminal = Terminal()
+        for name, decision in found.items():
+            if len(found) > 1:
+                terminal.say(styled(name, "bold"))
+            terminal.say_lines(str(decision.comparison))
     if output:
         is_markdown = Path(output).suffix == ".md"
         text = _markdown(found) if is_markdown else json_text(_data(found)) + "\n"
         aside(f"wrote {write_whole(text, Path(output), 'the comparison')}")
     end(found)
-    return PASSED
-
-
-def _show(found: Compared, shown_as: Format) -> None:
-    if shown_as == "json":
-        put_out_json(json_text(_data(found)))
-        return
-    if shown_as == "markdown":
-        put_out(_markdown(found))
-        return
-    terminal = Terminal()
-    for name, decision in found.items():
-        if len(found) > 1:
-            terminal.say(styled(name, "bold"))
-        terminal.say_lines(str(decision.comparison))
 
 
 def _markdown(found: Compared) -> str:
@@ -101,7 +100,7 @@ def _data(found: Compared) -> object:
 
 def merge_reports(
     reports: Sequence[str], baselines: Sequence[str], gate: Gate, store: str, showing: Showing
-) -> int:
+) -> None:
     """Show and write the reports as one, and apply the quality gate to the whole."""
     plan = showing.plan()
     before = read_baseline(baselines, store)
@@ -110,9 +109,7 @@ def merge_reports(
     showing.show(whole)
     showing.aside(f"merged {number_of(len(reports), 'report')}")
     write_report(whole, plan, before, decision, showing.aside)
-    if decision.missed:
-        raise Stopped("\n".join(one.why for one in decision.missed), decision.exit_code)
-    return PASSED
+    end({"": decision})
 
 
 # An error in one of these phases means that a measurement broke.
@@ -121,7 +118,7 @@ _MEASURING = ("metric", "user_agent")
 
 def rescore_run(
     run: str, cases: str, config: str, store: str, no_cache: bool, showing: Showing
-) -> int:
+) -> None:
     """Measure a run again, and show the report and which verdicts flip."""
     plan, report = showing.plan(), open_store(store).report(run)
     given = gather(cases, configs=not config).evalset if cases else None
@@ -133,33 +130,65 @@ def rescore_run(
         put_out_json(json_text(redactor().value(data)))
     else:
         showing.show(found.report)
-        _show_flips(found)
+        terminal = Terminal()
+        if not found.flips:
+            terminal.say_lines(str(found))
+        for flip in found.flips:
+            style = "green" if flip.now == "passed" else "bold red"
+            terminal.say(styled("flipped: ", style), redactor().text(str(flip)))
     write_report(found.report, plan)
-    broke = _unmeasured(found.report)
+    broke = [
+        result.label
+        for result in found.report
+        if result.status == "error"
+        and result.ended != "error"  # its conversation came to an end
+        and result.error
+        and result.error.phase in _MEASURING
+    ]
     if broke:
         raise Stopped(f"could not be measured again: {', '.join(broke)}", RUN_ERRORS)
     if not found.report.summary.evaluated:
         why = "no trial of this run can be measured: each of them broke or was left out."
         raise Stopped(why, RUN_ERRORS)
-    return PASSED
 
 
-def _unmeasured(report: Report) -> list[str]:
-    """The cases on which there is no verdict, although their conversation came to an end."""
-    return [
-        result.label
-        for result in report
-        if result.status == "error"
-        and result.ended != "error"
-        and result.error
-        and result.error.phase in _MEASURING
-    ]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreRequest:
+    """What to measure, and with which metrics."""
+
+    files: Sequence[str]
+    metrics: Sequence[str] = ()
+    cases: str = ""
+    config: str = ""
+    reader: str = ""
+    baselines: Sequence[str] = ()
+    store: str = ""
+    no_cache: bool = False
 
 
-def _show_flips(found: Rescored) -> None:
-    terminal = Terminal()
-    if not found.flips:
-        terminal.say_lines(str(found))
-    for flip in found.flips:
-        style = "green" if flip.now == "passed" else "bold red"
-        terminal.say(styled("flipped: ", style), redactor().text(str(flip)))
+def score_files(asked: ScoreRequest, gate: Gate, showing: Showing) -> None:
+    """Measure what is in the files, and apply the quality gate.
+
+    A file that cannot be read does not keep the others from being measured; it leads to exit code 3.
+    """
+    plan = showing.plan()
+    metrics = metrics_named(asked.metrics)
+    before = read_baseline(asked.baselines, asked.store)
+    found, flaws = read_files(asked.files, asked.reader)
+    if flaws and not found:
+        raise Stopped(describe_flaws(flaws), BAD_INPUT)
+    configs = not asked.config
+    report = to_the_end(
+        lambda: score_traces(
+            found,
+            metrics=metrics,
+            config=asked.config or None,
+            cases=gather(asked.cases, configs=configs).evalset if asked.cases else None,
+            cache=None if asked.no_cache else AnswerCache(),
+        )
+    )
+    decision = gate.decide(report, before)
+    showing.show(report)
+    showing.aside(f"scored {number_of(len(found), 'recorded conversation')}")
+    write_report(report, plan, before, decision, showing.aside)
+    end({"": decision}, [describe_flaws(flaws)] if flaws else ())
