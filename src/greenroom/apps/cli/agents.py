@@ -119,11 +119,7 @@ def show_cost(
             f"runs. Rehearse it, then give --from RUN."
         )
     known = estimate(backend.graph if isinstance(backend, NativeBackend) else found, traffic)
-    _show_cost(known, ledgers_of(beside, store) if beside else None, as_json)
-
-
-def _show_cost(known: Estimate, others: Iterator[Ledger] | None, as_json: bool) -> None:
-    compared = None if others is None else known.beside(others)
+    compared = known.beside(ledgers_of(beside, store)) if beside else None
     if as_json:
         data = known.data()
         if compared is not None:

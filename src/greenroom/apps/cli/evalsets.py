@@ -37,7 +37,7 @@ from greenroom.cases.suffixes import SUFFIXES
 from greenroom.errors import BadCase, BadFile, BadInput
 from greenroom.ledger import Ledger, call
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.plain import Json, is_object
+from greenroom.ledger.plain import is_object
 from greenroom.ledger.questions import started
 from greenroom.ledger.safe_text import harmless
 from greenroom.reports.words import printable, shortened
@@ -259,53 +259,36 @@ def list_cases(file: str, filters: Sequence[str], verbose: bool, as_json: bool) 
         found = found.filter(*filters)
         aside(f"filtered to {len(found)}/{total}")
     if as_json:
-        put_out_data([_summary(case) for case in found])
+        put_out_data(
+            [
+                {
+                    "id": case.id,
+                    "name": case.name,
+                    "description": case.description,
+                    "turns": len(case.script),
+                    "simulated_user": case.user is not None,
+                    "tags": list(case.tags),
+                }
+                for case in found
+            ]
+        )
         return
-    lines = _table([_row(case) for case in found])
-    if verbose:
-        lines = [lines[0], *_with_details(lines[1:], found.cases)]
+    # Plain columns, because a prettier table of ten thousand rows would take seconds.
+    rows = [_HEADERS, *map(_row, found)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    for number, case in enumerate(found if verbose else (), start=1):
+        said = (f"user: {turn.says}" for turn in case.script if turn.says)
+        for text in filter(None, (case.description, *said)):
+            lines[number] += f"\n{harmless(text)}".replace("\n", "\n    ")
     put_out("\n".join([*lines, number_of(len(found), "case")]))
 
 
 def _row(case: Case) -> tuple[str, ...]:
     # A simulated user who follows the script takes as many turns as they like.
     turns = f"{len(case.script)}{'+' if case.user is not None else ''}"
-    return (case.id, case.name, turns, ", ".join(map(str, case.tags)))
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Plain columns, because a prettier table of ten thousand rows would take seconds."""
-    shown = [_HEADERS, *(tuple(_cell(text) for text in row) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    return [
-        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-        for row in shown
-    ]
-
-
-def _cell(text: str) -> str:
-    return shortened(harmless(text).replace("\n", " "), _WIDEST)
-
-
-def _with_details(lines: Sequence[str], cases: Sequence[Case]) -> list[str]:
-    found: list[str] = []
-    for line, case in zip(lines, cases, strict=True):
-        found.append(line)
-        found += [f"    {_indented(case.description)}"] if case.description else []
-        found += [f"    user: {_indented(turn.says)}" for turn in case.script if turn.says]
-    return found
-
-
-def _indented(text: str) -> str:
-    return harmless(text).replace("\n", "\n    ")
-
-
-def _summary(case: Case) -> dict[str, Json]:
-    return {
-        "id": case.id,
-        "name": case.name,
-        "description": case.description,
-        "turns": len(case.script),
-        "simulated_user": case.user is not None,
-        "tags": list(case.tags),
-    }
+    cells = (case.id, case.name, turns, ", ".join(map(str, case.tags)))
+    return tuple(shortened(harmless(text).replace("\n", " "), _WIDEST) for text in cells)
