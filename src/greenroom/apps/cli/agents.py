@@ -77,21 +77,18 @@ def check_agent(agent: str, schema: str, given: str, strict: bool, as_json: bool
             f"Rehearse it with `greenroom eval run`."
         )
     fields = load_value(schema) if schema else None
+    try:
+        state = json.loads(given) if given else None
+    except ValueError as error:
+        raise BadInput(f"--given is not JSON: {error}.") from error
     with CalledApart("a contract check", "while the agent was checked"):
-        contracts = check(found, schema=fields, given=_state(given))
+        contracts = check(found, schema=fields, given=state)
     if as_json:
         put_out_data(contracts.data())
     else:
         put_out(str(contracts))
     failed = contracts.errors or (strict and contracts.warnings)
     return GATE_MISSED if failed else PASSED
-
-
-def _state(text: str) -> object:
-    try:
-        return json.loads(text) if text else None
-    except ValueError as error:
-        raise BadInput(f"--given is not JSON: {error}.") from error
 
 
 def show_cost(
@@ -111,7 +108,13 @@ def show_cost(
         backend = with_model(backend, other)
     if learnt:
         ledgers = list(ledgers_of(learnt, store))
-        _note_others(backend.digest, ledgers)
+        # Say so if the runs are of another agent, or of an earlier version of it.
+        begun = [first for ledger in ledgers if (first := started(ledger)) is not None]
+        if others := sum(first.digest != backend.digest for first in begun):
+            aside(
+                f"{others} of {len(ledgers)} runs are of another agent, or of an earlier version of this "
+                f"one; nodes with the same ids are assumed to be the same"
+            )
         traffic = Traffic.seen(ledgers, **given)
     elif not isinstance(backend, NativeBackend):
         raise BadInput(
@@ -149,14 +152,3 @@ def ledgers_of(runs: Sequence[str], store: str) -> Iterator[Ledger]:
         if not found:
             raise BadInput(f"run {name!r} has recorded no conversation to learn from.")
         yield from found
-
-
-def _note_others(digest: str, ledgers: Sequence[Ledger]) -> None:
-    """Say so if the runs are of another agent, or of an earlier version of it."""
-    first = [begun for ledger in ledgers if (begun := started(ledger)) is not None]
-    others = sum(begun.digest != digest for begun in first)
-    if others:
-        aside(
-            f"{others} of {len(ledgers)} runs are of another agent, or of an earlier version of this "
-            f"one; nodes with the same ids are assumed to be the same"
-        )

@@ -20,7 +20,7 @@ from greenroom.results.labels import (
     rater_name,
 )
 from greenroom.results.statistics.calibration import Calibration, judged_tallies
-from greenroom.results.statistics.intervals import Interval, of_cases
+from greenroom.results.statistics.intervals import of_cases
 from greenroom.results.words import number_of
 from greenroom.store import Store
 from greenroom.suite.recorded.judges import run_judges, trial_judges
@@ -116,7 +116,16 @@ def calibrate(folder: str, runs: Sequence[str], store: str, as_json: bool) -> No
         by_judge, by_people = of_cases(tallies), known.corrected(tallies)
         if by_judge is None or by_people is None:
             raise BadInput(f"run {run.id!r} has fewer than two cases with a verdict.")
-        found.append({**_calibrated(run.id, known, by_judge, by_people), "left_out": left})
+        row: dict[str, Json] = {
+            "run": run.id,
+            "by_judge": msgspec.to_builtins(by_judge),
+            "by_people": msgspec.to_builtins(by_people),
+            "judge_right_of_passed": list(known.passed),
+            "judge_right_of_failed": list(known.failed),
+            "people_divided": known.divided,
+            "left_out": left,
+        }
+        found.append(row)
         if not as_json:
             put_out(f"run {run.id}: {by_judge} pass by the judge, {by_people} by people")
             put_out(f"the judge {known}")
@@ -126,17 +135,6 @@ def calibrate(folder: str, runs: Sequence[str], store: str, as_json: bool) -> No
         put_out_data(found)
     elif not labels.settings.metric:
         aside("it is unknown whether these runs used the metrics that people were compared with")
-
-
-def _calibrated(run: str, known: Calibration, judge: Interval, people: Interval) -> dict[str, Json]:
-    return {
-        "run": run,
-        "by_judge": msgspec.to_builtins(judge),
-        "by_people": msgspec.to_builtins(people),
-        "judge_right_of_passed": list(known.passed),
-        "judge_right_of_failed": list(known.failed),
-        "people_divided": known.divided,
-    }
 
 
 def _data(labels: LabelSet) -> Json:

@@ -39,31 +39,24 @@ def import_traces(
     for one in found:
         path = folder / names[id(one)]
         one.ledger.save(path)
-        rows.append(_row(one, path))
+        row: dict[str, Json] = {
+            "conversation": one.conversation,
+            "ledger": str(path),
+            "format": one.format,
+            "turns": turns(one.ledger),
+            "unseen": list(unseen(one.ledger)),
+            "verdicts": one.verdicts,
+        }
+        rows.append(row)
         if not quiet and not as_json:
-            put_out(_line(one, path))
+            lacks, count = ", ".join(unseen(one.ledger)), number_of(turns(one.ledger), "turn")
+            put_out(f"{path}  {one.format}, {count}; not recorded: {lacks}")
     if as_json:
         put_out_data({"conversations": rows, "unread": [str(one) for one in flaws]})
     elif found:
         put_out(f"wrote {number_of(len(found), 'ledger')} to {folder}")
     if flaws:
         raise Stopped(describe_flaws(flaws), BAD_INPUT)
-
-
-def _row(one: Imported, path: Path) -> dict[str, Json]:
-    return {
-        "conversation": one.conversation,
-        "ledger": str(path),
-        "format": one.format,
-        "turns": turns(one.ledger),
-        "unseen": list(unseen(one.ledger)),
-        "verdicts": one.verdicts,
-    }
-
-
-def _line(one: Imported, path: Path) -> str:
-    lacks = ", ".join(unseen(one.ledger))
-    return f"{path}  {one.format}, {number_of(turns(one.ledger), 'turn')}; not recorded: {lacks}"
 
 
 def ledger_names(found: Sequence[Imported]) -> dict[int, str]:
