@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from greenroom.results.files import report_parts, report_text
+from greenroom.results.files import report_parts
 from greenroom.results.gate import Decision
 from greenroom.results.report import REPORT_FILE, Report
 
@@ -21,8 +21,7 @@ class JsonReport:
 
     def text(self, report: Report, decision: Decision | None = None) -> str:
         """The report as it is written to a file."""
-        options: dict[str, Any] = {"failures_only": self.failures_only, "indent": self.indent}
-        return report_text(report, decision=decision, **options)
+        return "".join(self.parts(report, decision=decision))
 
     def parts(
         self,
@@ -32,8 +31,9 @@ class JsonReport:
         decision: Decision | None = None,
     ) -> Iterator[str]:
         """The JSON text in parts, so that a large report is never held as a whole."""
-        options: dict[str, Any] = {"failures_only": self.failures_only, "indent": self.indent}
-        return report_parts(report, decision=decision, **options)
+        return report_parts(
+            report, failures_only=self.failures_only, indent=self.indent, decision=decision
+        )
 
     def render(
         self,

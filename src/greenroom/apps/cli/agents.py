@@ -15,7 +15,6 @@ from greenroom.apps.cli.exits import (
     aside,
     put_out,
     put_out_data,
-    telling,
 )
 from greenroom.apps.cli.report_output import open_store
 from greenroom.apps.cli.trials import trial_ledger
@@ -35,18 +34,14 @@ from greenroom.suite.inputs.references import load_value
 from greenroom.suite.inputs.sources import as_model_given
 
 
-def print_graph(
-    agent: str | None, data: bool, cost: bool, run: str, case: str, store: str, verbose: bool
-) -> int:
+def print_graph(agent: str | None, data: bool, cost: bool, run: str, case: str, store: str) -> None:
     """Print the graph of an agent, or of a trial as it was then."""
-    with telling(verbose):
-        found = to_the_end(lambda: loaded(agent, verbose)) if agent else None
-        place = open_store(store) if run else None
-        trial = None if place is None else trial_ledger(place, place.run(run).id, case)
-        snapshot = backend_for(found).snapshot if trial is None else _snapshot(trial, found)
-        costs = _costs(found, place, run) if cost else None
-        put_out(mermaid(redactor().value(snapshot), data=data, costs=costs, trial=trial))
-    return PASSED
+    found = to_the_end(lambda: loaded(agent)) if agent else None
+    place = open_store(store) if run else None
+    trial = None if place is None else trial_ledger(place, place.run(run).id, case)
+    snapshot = backend_for(found).snapshot if trial is None else _snapshot(trial, found)
+    costs = _costs(found, place, run) if cost else None
+    put_out(mermaid(redactor().value(snapshot), data=data, costs=costs, trial=trial))
 
 
 def _snapshot(trial: Ledger, agent: object) -> Json:
@@ -73,33 +68,27 @@ def _costs(agent: object, store: Store | None, run: str) -> Estimate:
     return estimate(flow, Traffic.seen(kept))
 
 
-def check_agent(
-    agent: str, schema: str, given: str, strict: bool, as_json: bool, verbose: bool
-) -> int:
+def check_agent(agent: str, schema: str, given: str, strict: bool, as_json: bool) -> int:
     """Print every issue; returns 1 if there are errors, or warnings with `--strict`."""
-    with telling(verbose):
-        found = to_the_end(lambda: loaded(agent, verbose))
-        if isinstance(backend_for(found), FunctionBackend):
-            raise BadInput(
-                f"{agent} is a plain function: what it reads, writes and costs is known only from its runs. "
-                f"Rehearse it with `greenroom eval run`."
-            )
-        fields = load_value(schema) if schema else None
-        with CalledApart("a contract check", "while the agent was checked"):
-            contracts = check(found, schema=fields, given=_state(given))
-        if as_json:
-            put_out_data(contracts.data())
-        else:
-            put_out(str(contracts))
-    failed = contracts.errors or (strict and contracts.warnings)
-    return GATE_MISSED if failed else PASSED
-
-
-def _state(text: str) -> object:
+    found = to_the_end(lambda: loaded(agent))
+    if isinstance(backend_for(found), FunctionBackend):
+        raise BadInput(
+            f"{agent} is a plain function: what it reads, writes and costs is known only from its runs. "
+            f"Rehearse it with `greenroom eval run`."
+        )
+    fields = load_value(schema) if schema else None
     try:
-        return json.loads(text) if text else None
+        state = json.loads(given) if given else None
     except ValueError as error:
         raise BadInput(f"--given is not JSON: {error}.") from error
+    with CalledApart("a contract check", "while the agent was checked"):
+        contracts = check(found, schema=fields, given=state)
+    if as_json:
+        put_out_data(contracts.data())
+    else:
+        put_out(str(contracts))
+    failed = contracts.errors or (strict and contracts.warnings)
+    return GATE_MISSED if failed else PASSED
 
 
 def show_cost(
@@ -109,32 +98,31 @@ def show_cost(
     model: str,
     store: str,
     as_json: bool,
-    verbose: bool,
     **given: Any,
-) -> int:
+) -> None:
     """Print the estimate, next to what the named runs really used."""
-    with telling(verbose):
-        other = as_model_given(model)
-        found = to_the_end(lambda: loaded(agent, verbose))
-        backend, traffic = backend_for(found), Traffic(**given)
-        if other is not None:
-            backend = with_model(backend, other)
-        if learnt:
-            ledgers = list(ledgers_of(learnt, store))
-            _note_others(backend.digest, ledgers)
-            traffic = Traffic.seen(ledgers, **given)
-        elif not isinstance(backend, NativeBackend):
-            raise BadInput(
-                f"{agent} is not a flow of Agent and step: its model calls are known only from its "
-                f"runs. Rehearse it, then give --from RUN."
+    other = as_model_given(model)
+    found = to_the_end(lambda: loaded(agent))
+    backend, traffic = backend_for(found), Traffic(**given)
+    if other is not None:
+        backend = with_model(backend, other)
+    if learnt:
+        ledgers = list(ledgers_of(learnt, store))
+        # Say so if the runs are of another agent, or of an earlier version of it.
+        begun = [first for ledger in ledgers if (first := started(ledger)) is not None]
+        if others := sum(first.digest != backend.digest for first in begun):
+            aside(
+                f"{others} of {len(ledgers)} runs are of another agent, or of an earlier version of this "
+                f"one; nodes with the same ids are assumed to be the same"
             )
-        known = estimate(backend.graph if isinstance(backend, NativeBackend) else found, traffic)
-        _show_cost(known, ledgers_of(beside, store) if beside else None, as_json)
-    return PASSED
-
-
-def _show_cost(known: Estimate, others: Iterator[Ledger] | None, as_json: bool) -> None:
-    compared = None if others is None else known.beside(others)
+        traffic = Traffic.seen(ledgers, **given)
+    elif not isinstance(backend, NativeBackend):
+        raise BadInput(
+            f"{agent} is not a flow of Agent and step: its model calls are known only from its "
+            f"runs. Rehearse it, then give --from RUN."
+        )
+    known = estimate(backend.graph if isinstance(backend, NativeBackend) else found, traffic)
+    compared = known.beside(ledgers_of(beside, store)) if beside else None
     if as_json:
         data = known.data()
         if compared is not None:
@@ -146,15 +134,13 @@ def _show_cost(known: Estimate, others: Iterator[Ledger] | None, as_json: bool) 
         put_out(f"\n{compared}")
 
 
-def show_coverage(runs: Sequence[str], store: str, as_json: bool) -> int:
+def show_coverage(runs: Sequence[str], store: str, as_json: bool) -> None:
     """Print what runs have exercised of their agents."""
-    with telling(verbose=False):
-        found = coverage(ledgers_of(runs, store))
-        if as_json:
-            put_out_data(found.data())
-        else:
-            put_out(str(found))
-    return PASSED
+    found = coverage(ledgers_of(runs, store))
+    if as_json:
+        put_out_data(found.data())
+    else:
+        put_out(str(found))
 
 
 def ledgers_of(runs: Sequence[str], store: str) -> Iterator[Ledger]:
@@ -166,14 +152,3 @@ def ledgers_of(runs: Sequence[str], store: str) -> Iterator[Ledger]:
         if not found:
             raise BadInput(f"run {name!r} has recorded no conversation to learn from.")
         yield from found
-
-
-def _note_others(digest: str, ledgers: Sequence[Ledger]) -> None:
-    """Say so if the runs are of another agent, or of an earlier version of it."""
-    first = [begun for ledger in ledgers if (begun := started(ledger)) is not None]
-    others = sum(begun.digest != digest for begun in first)
-    if others:
-        aside(
-            f"{others} of {len(ledgers)} runs are of another agent, or of an earlier version of this "
-            f"one; nodes with the same ids are assumed to be the same"
-        )

@@ -17,7 +17,6 @@ from greenroom.apps.cli.exits import (
     put_out,
     put_out_data,
     put_out_json,
-    telling,
 )
 from greenroom.apps.cli.live_agent import LiveAgent
 from greenroom.apps.cli.perform_commands import perform_command
@@ -52,8 +51,8 @@ def talk(
     """Talk until the user leaves, or say one message; `given` are the options of `LiveAgent`."""
     live = LiveAgent(**given)
     # The command that continues it, up to its id.
-    again = retyped(perform_command, {**given, "verbose": False, "user": user, "app": app})
-    with telling(live.verbose), asyncio.Runner() as runner:
+    again = retyped(perform_command, {**given, "user": user, "app": app})
+    with asyncio.Runner() as runner:
         if not live.agent:
             raise BadInput("name the agent: greenroom perform agent.py")
         kept = as_store(live.store)
@@ -76,25 +75,23 @@ def talk(
     return PASSED
 
 
-def list_conversations(store: str, as_json: bool, verbose: bool) -> int:
+def list_conversations(store: str, as_json: bool) -> None:
     """Print the conversations of a store, the latest first."""
-    with telling(verbose):
-        kept = as_store(store)
-        found = [] if kept is None else Conversations(kept.database).list()
-        if as_json:
-            fields = ("id", "app", "user", "begun", "updated", "is_open")
-            rows = [{name: getattr(facts, name) for name in fields} for facts in found]
-            put_out_data(rows)
-            return PASSED
-        for facts in found:
-            begun = strftime("%Y-%m-%d %H:%M", localtime(facts.begun))
-            whose = f"  {facts.user}" if facts.user else ""
-            put_out(
-                f"{facts.id}  {begun}  {facts.app}{whose}{'  in progress' if facts.is_open else ''}"
-            )
-        if not found:
-            aside("no conversations yet. `greenroom perform agent.py` begins one.")
-    return PASSED
+    kept = as_store(store)
+    found = [] if kept is None else Conversations(kept.database).list()
+    if as_json:
+        fields = ("id", "app", "user", "begun", "updated", "is_open")
+        rows = [{name: getattr(facts, name) for name in fields} for facts in found]
+        put_out_data(rows)
+        return
+    for facts in found:
+        begun = strftime("%Y-%m-%d %H:%M", localtime(facts.begun))
+        whose = f"  {facts.user}" if facts.user else ""
+        put_out(
+            f"{facts.id}  {begun}  {facts.app}{whose}{'  in progress' if facts.is_open else ''}"
+        )
+    if not found:
+        aside("no conversations yet. `greenroom perform agent.py` begins one.")
 
 
 class Chat:

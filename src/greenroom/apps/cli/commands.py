@@ -76,8 +76,8 @@ def agent_group() -> None:
 )
 @click.option("--case", default="", metavar="CASE#TRIAL", help="Which trial (default: the first).")
 @options.stored
-@options.verbose
-def agent_graph(**given: Any) -> int:
+@options.verbose_errors
+def agent_graph(**given: Any) -> None:
     """Print AGENT's graph as a Mermaid flowchart, for Markdown pages and viewers.
 
     With --run, the graph is drawn as it was recorded: the trial's path is thick, and each node shows its
@@ -89,7 +89,7 @@ def agent_graph(**given: Any) -> int:
         raise click.UsageError("--case is a trial of a run; give --run too.")
     from greenroom.apps.cli.agents import print_graph
 
-    return print_graph(**given)
+    print_graph(**given)
 
 
 @agent_group.command(
@@ -107,7 +107,7 @@ def agent_graph(**given: Any) -> int:
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 for warnings too.")
 @options.as_json
-@options.verbose
+@options.verbose_errors
 def agent_check(agent: str, **given: Any) -> int:
     """Check AGENT's contracts: what its nodes read, write and cost, without asking a model.
 
@@ -153,8 +153,8 @@ def _amount(name: str, help: str) -> Any:
 @click.option("--model", default="", metavar="NAME", help="Use this model in place of its own.")
 @options.stored
 @options.as_json
-@options.verbose
-def agent_cost(**given: Any) -> int:
+@options.verbose_errors
+def agent_cost(**given: Any) -> None:
     """Estimate what AGENT costs, per node and in total, without asking a model.
 
     Unknown values, such as a price, are named and never counted as 0. If no run shows which way routes,
@@ -162,14 +162,14 @@ def agent_cost(**given: Any) -> int:
     """
     from greenroom.apps.cli.agents import show_cost
 
-    return show_cost(**given)
+    show_cost(**given)
 
 
 @main.command(epilog=examples("greenroom demo", "greenroom demo --source > clinic.py"))
 @click.option(
     "--source", is_flag=True, help="Print the source of the demo instead, to read or to copy."
 )
-def demo(source: bool) -> int:
+def demo(source: bool) -> None:
     """Watch a rehearsal: three patients call a clinic's triage agent.
 
     All models are scripted, so it needs no key and no network. One case fails on purpose, to show
@@ -177,12 +177,12 @@ def demo(source: bool) -> int:
     """
     from greenroom.apps.cli.first_steps import print_source, show_demo
 
-    return print_source() if source else show_demo()
+    print_source() if source else show_demo()
 
 
 @main.command(epilog=examples("greenroom init", "greenroom init my_project"))
 @click.argument("folder", required=False, default=".", type=FILE)
-def init(folder: str) -> int:
+def init(folder: str) -> None:
     """Write a starter project into FOLDER, or here.
 
     An agent that runs without a key, an eval set for it, a pytest file and a CI workflow; all cases
@@ -190,30 +190,27 @@ def init(folder: str) -> int:
     """
     from greenroom.apps.cli.first_steps import write_project
 
-    return write_project(folder)
+    write_project(folder)
 
 
 @main.command("node", hidden=True)
-def node() -> int:
+def node() -> None:
     """Call the functions of an agent that runs in another process, over standard input and output."""
     from greenroom.simulation.node import main as serve
 
     serve()
-    return 0
 
 
 @main.command(
     "explain", epilog=examples("greenroom explain ToolRefused", "greenroom explain badfile")
 )
 @click.argument("error", required=False, default="")
-@options.verbose
-def explain_error(error: str, verbose: bool) -> int:
+@options.verbose_errors
+def explain_error(error: str) -> None:
     """Say what ERROR means and what to do about it; without a name, list all errors."""
-    from greenroom.apps.cli.exits import telling
     from greenroom.apps.cli.explain import explain
 
-    with telling(verbose):
-        return explain(error)
+    explain(error)
 
 
 @main.command(
@@ -224,7 +221,7 @@ def explain_error(error: str, verbose: bool) -> int:
     )
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> int:
+def completion(shell: str) -> None:
     """Print the script that completes commands, options and files in a shell."""
     from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
@@ -232,4 +229,3 @@ def completion(shell: str) -> int:
     made = kinds[shell](click.Group(), {}, "greenroom", "_GREENROOM_COMPLETE")
     # click's `source()` for bash first runs bash to check its version, but bash may not be installed here.
     click.echo(made.source_template % made.source_vars())
-    return 0

@@ -1,18 +1,17 @@
 """`greenroom eval run --dry-run`: what a run would cost, without running anything."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from greenroom.apps.cli import report_output
 from greenroom.apps.cli.event_loop import loaded, to_the_end
-from greenroom.apps.cli.exits import PASSED, put_out, put_out_data
+from greenroom.apps.cli.exits import put_out, put_out_data
 from greenroom.apps.cli.request import Order
 from greenroom.cases import EvalSet
 from greenroom.results import Report
 from greenroom.suite.forecasts import Forecast, forecast, sum_of
 
 
-def show_forecasts(order: Order, cases: EvalSet, baseline: Report | None) -> int:
+def show_forecasts(order: Order, cases: EvalSet, baseline: Report | None) -> None:
     """Print what each agent's run would cost; no model is asked, and nothing is written."""
     earlier = [report_output.read_report(name, order.store) for name in order.learnt]
     found = {agent: _forecast(order, agent, cases, baseline, earlier) for agent in order.agents}
@@ -20,7 +19,7 @@ def show_forecasts(order: Order, cases: EvalSet, baseline: Report | None) -> int
     if order.as_json:
         data = [{**one.data(), "agent": agent} for agent, one in found.items()]
         put_out_data({"forecasts": data, "notes": enough})
-        return PASSED
+        return
     for agent, one in found.items():
         if order.quiet:
             put_out(f"{agent}: {one.whole.cells()[0]} calls, {one.whole.cost}")
@@ -28,7 +27,6 @@ def show_forecasts(order: Order, cases: EvalSet, baseline: Report | None) -> int
         put_out(f"{agent}: {one}" if len(found) > 1 else str(one))
     for line in enough:
         put_out(line)
-    return PASSED
 
 
 def _forecast(
@@ -38,13 +36,10 @@ def _forecast(
     baseline: Report | None,
     earlier: Sequence[Report],
 ) -> Forecast:
-    settings: Mapping[str, Any] = order.settings()
-    against: dict[str, Any] = {}
-    if baseline is not None and agent == order.agent:
-        against = {"baseline": baseline, "confirm": order.confirm}
+    settings = order.settings()
 
     async def found() -> Forecast:
-        known = await loaded(agent, order.verbose)
+        known = await loaded(agent)
         return await forecast(
             known,
             cases,
@@ -52,13 +47,13 @@ def _forecast(
             budget=order.money(()),
             workers=order.workers_for(agent),
             **settings,
-            **against,
+            **order.against(agent, baseline),
         )
 
     return to_the_end(found)
 
 
-def _budget(order: Order, forecasts: Any) -> list[str]:
+def _budget(order: Order, forecasts: Iterable[Forecast]) -> list[str]:
     """Whether the budget would be enough."""
     if order.budget is None:
         return []

@@ -125,7 +125,7 @@ _kept_where = options.together(
 @options.as_json
 @click.option("--first", multiple=True, hidden=True)
 @click.option("--leave-report", type=FILE, default="", hidden=True)
-def eval_run(**given: object) -> int:
+def eval_run(**given: object) -> None:
     """Rehearse AGENT on CASES and report the results.
 
     AGENT is a path with an optional name in it: agent.py, agent.py:my_agent, a folder, or a dotted
@@ -140,7 +140,7 @@ def eval_run(**given: object) -> int:
     from greenroom.apps.cli.evaluation import run
     from greenroom.apps.cli.request import Order
 
-    return run(Order.of(_one_place(given)))
+    run(Order.of(_one_place(given)))
 
 
 _TWO_STORES = "--store and --no-store contradict each other"
@@ -229,7 +229,7 @@ def _one_place(given: dict[str, Any]) -> dict[str, object]:
 @click.option(
     "--notify", is_flag=True, help="Notify the desktop, or ring the bell, when a run ends."
 )
-def eval_watch(**given: Any) -> int:
+def eval_watch(**given: Any) -> None:
     """Run the cases again whenever the agent, the cases or the config change.
 
     Each run is a new process, and begins with the cases that failed or changed. The last verdict
@@ -239,7 +239,7 @@ def eval_watch(**given: Any) -> int:
     from greenroom.apps.cli.watch import watch
 
     interval, notify = given.pop("interval"), given.pop("notify")
-    return watch(Order.of(_one_place(given)), interval, notify)
+    watch(Order.of(_one_place(given)), interval, notify)
 
 
 _MUTANT_CODES = """\b

@@ -20,11 +20,11 @@ def evalset_group() -> None:
 @click.option("-d", "--description", default="", metavar="TEXT", help="What the set is about.")
 @options.output(help="The file to write (default: NAME.evalset.json).")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
-def create(**given: Any) -> int:
+def create(**given: Any) -> None:
     """Write an empty eval set called NAME, which may be a file: refunds.yaml."""
     from greenroom.apps.cli import evalsets
 
-    return evalsets.create(**given)
+    evalsets.create(**given)
 
 
 @evalset_group.command(
@@ -60,7 +60,7 @@ def create(**given: Any) -> int:
 )
 @click.option("-i", "--interactive", is_flag=True, help="Answer questions about the case.")
 @click.option("--id", "case_id", default="", metavar="ID", help="The id of the new case.")
-def add(**given: Any) -> int:
+def add(**given: Any) -> None:
     """Add a case to the eval set in FILE."""
     from_run, case, trial = given.pop("from_run"), given.pop("case"), given.pop("trial")
     ways = [given["from_session"], from_run, given["from_template"], given.pop("interactive")]
@@ -72,7 +72,7 @@ def add(**given: Any) -> int:
         raise click.UsageError("--from-run RUN and --case ID go together.")
     from greenroom.apps.cli import evalsets
 
-    return evalsets.add(**given, from_run=(from_run, case, trial))
+    evalsets.add(**given, from_run=(from_run, case, trial))
 
 
 @evalset_group.command(
@@ -80,11 +80,11 @@ def add(**given: Any) -> int:
 )
 @click.argument("file", type=FILE)
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
-def remove(file: str, ids: tuple[str, ...]) -> int:
+def remove(file: str, ids: tuple[str, ...]) -> None:
     """Remove the cases with these IDs from the eval set in FILE."""
     from greenroom.apps.cli import evalsets
 
-    return evalsets.remove(file, ids)
+    evalsets.remove(file, ids)
 
 
 @evalset_group.command(
@@ -100,11 +100,11 @@ def remove(file: str, ids: tuple[str, ...]) -> int:
     "-v", "--verbose", is_flag=True, help="Also show descriptions and what the user says."
 )
 @options.as_json
-def list_cases(**given: Any) -> int:
+def list_cases(**given: Any) -> None:
     """List the cases of an eval-set FILE, of a folder of them, or of a glob."""
     from greenroom.apps.cli import evalsets
 
-    return evalsets.list_cases(**given)
+    evalsets.list_cases(**given)
 
 
 @evalset_group.command(
@@ -126,7 +126,7 @@ def list_cases(**given: Any) -> int:
     help="Check tools and their arguments too: they must be those of this agent.",
 )
 @options.as_json
-def validate(**given: Any) -> int:
+def validate(**given: Any) -> None:
     """Report everything that is wrong with eval-set FILES, with line and place.
 
     Exit code 3 unless all files are valid, or were fixed. A hint points at something that may still work
@@ -134,7 +134,7 @@ def validate(**given: Any) -> int:
     """
     from greenroom.apps.cli.validation import validate
 
-    return validate(**given)
+    validate(**given)
 
 
 @evalset_group.command(
@@ -149,11 +149,11 @@ def validate(**given: Any) -> int:
     type=click.Choice(["first", "last"]),
     help="If cases with the same id differ, keep this one.",
 )
-def merge(**given: Any) -> int:
+def merge(**given: Any) -> None:
     """Merge the cases of several FILES into one file."""
     from greenroom.apps.cli import evalsets
 
-    return evalsets.merge_files(**given)
+    evalsets.merge_files(**given)
 
 
 @evalset_group.command(
@@ -176,7 +176,7 @@ def merge(**given: Any) -> int:
     help="The shape of SOURCE, if it is not recognised.",
 )
 @click.option("--lossy", is_flag=True, help="Leave out what the shape cannot hold, and list it.")
-def convert(**given: Any) -> int:
+def convert(**given: Any) -> None:
     """Write the eval set in SOURCE to TARGET, in the shape of another tool.
 
     Shapes: greenroom, agentflow, adk, adk-flat, adk-named, queries, sessions, fluent, scenarios, and
@@ -185,15 +185,15 @@ def convert(**given: Any) -> int:
     """
     from greenroom.apps.cli import evalsets
 
-    return evalsets.convert(**given)
+    evalsets.convert(**given)
 
 
 @evalset_group.command(
     "schema", epilog=examples("greenroom eval-set schema -o evalset.schema.json")
 )
 @options.output()
-def schema(output: str) -> int:
+def schema(output: str) -> None:
     """Print the JSON schema of eval-set files, for editors that check while you type."""
     from greenroom.apps.cli import evalsets
 
-    return evalsets.schema(output)
+    evalsets.schema(output)

@@ -10,13 +10,11 @@ import click
 
 from greenroom.apps.cli.exits import (
     BAD_INPUT,
-    PASSED,
     Stopped,
     aside,
     put_out,
     put_out_data,
     put_out_json,
-    telling,
 )
 from greenroom.apps.cli.report_output import open_store
 from greenroom.cases import (
@@ -39,7 +37,7 @@ from greenroom.cases.suffixes import SUFFIXES
 from greenroom.errors import BadCase, BadFile, BadInput
 from greenroom.ledger import Ledger, call
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.plain import Json, is_object
+from greenroom.ledger.plain import is_object
 from greenroom.ledger.questions import started
 from greenroom.ledger.safe_text import harmless
 from greenroom.reports.words import printable, shortened
@@ -51,21 +49,19 @@ _WIDEST = 48
 _HEADERS = ("id", "name", "turns", "tags")
 
 
-def create(name: str, description: str, output: str, force: bool) -> int:
+def create(name: str, description: str, output: str, force: bool) -> None:
     """Write an empty set."""
-    with telling(verbose=False):
-        path = Path(output or f"{name}.evalset.json")
-        if name.endswith(SUFFIXES):  # the file is given in place of its name
-            path = Path(output or name)
-            name = stem_of(Path(name))
-        if trouble := id_trouble(name):
-            raise BadInput(f"{trouble}. Give the set a plain name, such as 'refunds', or its file.")
-        with changing(path):
-            if path.exists() and not force:
-                raise BadFile(f"{path} already exists; give another --output, or --force.")
-            write_evalset(EvalSet(name, name=name, description=description), path)
+    path = Path(output or f"{name}.evalset.json")
+    if name.endswith(SUFFIXES):  # the file is given in place of its name
+        path = Path(output or name)
+        name = stem_of(Path(name))
+    if trouble := id_trouble(name):
+        raise BadInput(f"{trouble}. Give the set a plain name, such as 'refunds', or its file.")
+    with changing(path):
+        if path.exists() and not force:
+            raise BadFile(f"{path} already exists; give another --output, or --force.")
+        write_evalset(EvalSet(name, name=name, description=description), path)
     put_out(f"created {path}")
-    return PASSED
 
 
 def add(
@@ -76,31 +72,29 @@ def add(
     case_id: str,
     from_run: tuple[str, str, int],
     store: str,
-) -> int:
+) -> None:
     """Add a case to a file, in the file's own shape."""
-    with telling(verbose=False):
+    evalset = _opened(file)
+    run, of_run, trial = from_run
+    asked = None
+    if not (run or from_session or from_template):
+        asked = ask_for_case(evalset, case_id)  # before the file is locked: answers take time
+    with changing(Path(file)):
         evalset = _opened(file)
-        run, of_run, trial = from_run
-        asked = None
-        if not (run or from_session or from_template):
-            asked = ask_for_case(evalset, case_id)  # before the file is locked: answers take time
-        with changing(Path(file)):
-            evalset = _opened(file)
-            if asked is not None:
-                case = asked
-            elif run:
-                place = open_store(store)
-                ledger = place.ledger(place.run(run).id, Key(of_run, trial))
-                wanted = case_id or free_id(of_run, evalset)
-                case = _harvested(ledger, wanted, f"run {run}, case {of_run}", expect=not no_expect)
-            elif from_session:
-                case = _recorded(from_session, case_id, evalset, expect=not no_expect)
-            else:
-                assert from_template is not None
-                case = new_case(from_template, case_id or free_id(from_template, evalset))
-            add_cases(Path(file), case)
+        if asked is not None:
+            case = asked
+        elif run:
+            place = open_store(store)
+            ledger = place.ledger(place.run(run).id, Key(of_run, trial))
+            wanted = case_id or free_id(of_run, evalset)
+            case = _harvested(ledger, wanted, f"run {run}, case {of_run}", expect=not no_expect)
+        elif from_session:
+            case = _recorded(from_session, case_id, evalset, expect=not no_expect)
+        else:
+            assert from_template is not None
+            case = new_case(from_template, case_id or free_id(from_template, evalset))
+        add_cases(Path(file), case)
     put_out(f"added {case.id!r} to {file}, which now has {number_of(len(evalset) + 1, 'case')}")
-    return PASSED
 
 
 def _opened(file: str) -> EvalSet:
@@ -208,120 +202,93 @@ def _json(question: str, default: str, kind: type = object) -> Any:
 # Other changes
 
 
-def remove(file: str, ids: tuple[str, ...]) -> int:
+def remove(file: str, ids: tuple[str, ...]) -> None:
     """Remove cases from a file; an unknown id is an error, and changes nothing."""
-    with telling(verbose=False):
-        _opened(file)  # before its folder is locked: there may be none
-        with changing(Path(file)):
-            evalset = _opened(file).without(*ids)
-            write_evalset(evalset, file, shape=evalset.shape or None)
+    _opened(file)  # before its folder is locked: there may be none
+    with changing(Path(file)):
+        evalset = _opened(file).without(*ids)
+        write_evalset(evalset, file, shape=evalset.shape or None)
     put_out(
         f"removed {', '.join(map(repr, ids))} from {file}, which now has {number_of(len(evalset), 'case')}"
     )
-    return PASSED
 
 
-def merge_files(files: tuple[str, ...], output: str, deduplicate: bool, keep: str | None) -> int:
+def merge_files(files: tuple[str, ...], output: str, deduplicate: bool, keep: str | None) -> None:
     """Merge several files into one file of Greenroom's own shape."""
-    with telling(verbose=False):
-        sets = [read_evalset(file) for file in files]
-        merged = merge(*sets, deduplicate=keep or deduplicate)  # pyright: ignore[reportArgumentType]
-        write_evalset(merged, output)
+    sets = [read_evalset(file) for file in files]
+    merged = merge(*sets, deduplicate=keep or deduplicate)  # pyright: ignore[reportArgumentType]
+    write_evalset(merged, output)
     dropped = merged.metadata["duplicates_dropped"]
     also = f"; {dropped} duplicates dropped" if dropped else ""
     put_out(f"merged {len(sets)} sets into {output}: {number_of(len(merged), 'case')}{also}")
-    return PASSED
 
 
-def convert(source: str, target: str, shape: str, read_as: str, lossy: bool) -> int:
+def convert(source: str, target: str, shape: str, read_as: str, lossy: bool) -> None:
     """Write a file in another shape; anything lost is listed, and refused unless `lossy`."""
-    with telling(verbose=False):
-        evalset = read_evalset(source, shape=read_as or None)
-        as_text = partial(evalset_text, evalset, Path(target), shape=shape or None)
-        try:
-            as_text()
-        except BadFile as error:
-            as_text(lossy=True)  # raises again what is wrong besides
-            if not lossy:
-                raise Stopped(f"{error} Or convert with --lossy.", BAD_INPUT) from error
-            aside(f"lossy: {str(error).partition('. Keep that')[0]}")
-        write_evalset(evalset, target, shape=shape or None, lossy=lossy)
+    evalset = read_evalset(source, shape=read_as or None)
+    as_text = partial(evalset_text, evalset, Path(target), shape=shape or None)
+    try:
+        as_text()
+    except BadFile as error:
+        as_text(lossy=True)  # raises again what is wrong besides
+        if not lossy:
+            raise Stopped(f"{error} Or convert with --lossy.", BAD_INPUT) from error
+        aside(f"lossy: {str(error).partition('. Keep that')[0]}")
+    write_evalset(evalset, target, shape=shape or None, lossy=lossy)
     put_out(f"{source} ({evalset.shape}) → {target}: {number_of(len(evalset), 'case')}")
-    return PASSED
 
 
-def schema(output: str) -> int:
+def schema(output: str) -> None:
     """Print or write the schema of our own files."""
     text = json.dumps(evalset_schema(), indent=2) + "\n"
     if not output:
         put_out_json(text)
-        return PASSED
-    with telling(verbose=False):
-        save_text(text, Path(output))
+        return
+    save_text(text, Path(output))
     put_out(f"wrote {output}")
-    return PASSED
 
 
 # List
 
 
-def list_cases(file: str, filters: Sequence[str], verbose: bool, as_json: bool) -> int:
+def list_cases(file: str, filters: Sequence[str], verbose: bool, as_json: bool) -> None:
     """Print a line for each case, and how many there are."""
-    with telling(verbose=False):
-        found = gather(file, configs=False).evalset
-        total = len(found)
-        if filters:
-            found = found.filter(*filters)
-            aside(f"filtered to {len(found)}/{total}")
+    found = gather(file, configs=False).evalset
+    total = len(found)
+    if filters:
+        found = found.filter(*filters)
+        aside(f"filtered to {len(found)}/{total}")
     if as_json:
-        put_out_data([_summary(case) for case in found])
-        return PASSED
-    lines = _table([_row(case) for case in found])
-    if verbose:
-        lines = [lines[0], *_with_details(lines[1:], found.cases)]
+        put_out_data(
+            [
+                {
+                    "id": case.id,
+                    "name": case.name,
+                    "description": case.description,
+                    "turns": len(case.script),
+                    "simulated_user": case.user is not None,
+                    "tags": list(case.tags),
+                }
+                for case in found
+            ]
+        )
+        return
+    # Plain columns, because a prettier table of ten thousand rows would take seconds.
+    rows = [_HEADERS, *map(_row, found)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    for number, case in enumerate(found if verbose else (), start=1):
+        said = (f"user: {turn.says}" for turn in case.script if turn.says)
+        for text in filter(None, (case.description, *said)):
+            lines[number] += f"\n{harmless(text)}".replace("\n", "\n    ")
     put_out("\n".join([*lines, number_of(len(found), "case")]))
-    return PASSED
 
 
 def _row(case: Case) -> tuple[str, ...]:
     # A simulated user who follows the script takes as many turns as they like.
     turns = f"{len(case.script)}{'+' if case.user is not None else ''}"
-    return (case.id, case.name, turns, ", ".join(map(str, case.tags)))
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Plain columns, because a prettier table of ten thousand rows would take seconds."""
-    shown = [_HEADERS, *(tuple(_cell(text) for text in row) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    return [
-        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-        for row in shown
-    ]
-
-
-def _cell(text: str) -> str:
-    return shortened(harmless(text).replace("\n", " "), _WIDEST)
-
-
-def _with_details(lines: Sequence[str], cases: Sequence[Case]) -> list[str]:
-    found: list[str] = []
-    for line, case in zip(lines, cases, strict=True):
-        found.append(line)
-        found += [f"    {_indented(case.description)}"] if case.description else []
-        found += [f"    user: {_indented(turn.says)}" for turn in case.script if turn.says]
-    return found
-
-
-def _indented(text: str) -> str:
-    return harmless(text).replace("\n", "\n    ")
-
-
-def _summary(case: Case) -> dict[str, Json]:
-    return {
-        "id": case.id,
-        "name": case.name,
-        "description": case.description,
-        "turns": len(case.script),
-        "simulated_user": case.user is not None,
-        "tags": list(case.tags),
-    }
+    cells = (case.id, case.name, turns, ", ".join(map(str, case.tags)))
+    return tuple(shortened(harmless(text).replace("\n", " "), _WIDEST) for text in cells)

@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from time import time
-from typing import Any
 
 from greenroom.apps.cli import report_output
 from greenroom.apps.cli.conclusion import (
@@ -19,12 +18,10 @@ from greenroom.apps.cli.conclusion import (
 from greenroom.apps.cli.event_loop import check_agent, run_cases, tools_to_mock
 from greenroom.apps.cli.exits import (
     BAD_INPUT,
-    PASSED,
     Interrupted,
     Stopped,
     put_out,
     put_out_json,
-    telling,
 )
 from greenroom.apps.cli.progress import Watching
 from greenroom.apps.cli.request import Chosen, Order, chosen
@@ -42,38 +39,37 @@ from greenroom.suite.mock_suggestions import mocks_block, suggested_mock
 from greenroom.suite.options import MAX_TRIALS
 
 
-def run(order: Order) -> int:
-    """Carry out an order; returns the exit code."""
-    with telling(order.verbose):
-        plan = order.plan()
-        if order.save_failures:
-            report_output.check_reachable(Path(order.save_failures))
-        baseline = report_output.read_baseline(order.baselines, order.store)
-        cases = chosen(order, order.aside)
-        if order.save_failures:
-            check_failures_fit(order, cases)
-        # Refuse a tag with too few cases to show a change, before anything runs.
-        for tag in order.gate_tags:
-            count = sum(tag in map(str, case.tags) for case in cases.evalset)
-            if count < FEWEST_IN_TAG:
-                raise BadInput(
-                    f"--gate-tag {tag}: {number_of(count, 'case')} with this tag; fewer than "
-                    f"{FEWEST_IN_TAG} are too few to show a change."
-                )
-        if order.suggest_mocks:
-            return _suggest_mocks(order, cases)
-        if order.dry_run:
-            from greenroom.apps.cli.dry_run import show_forecasts  # loaded where it is used
+def run(order: Order) -> None:
+    """Carry out an order."""
+    plan = order.plan()
+    if order.save_failures:
+        report_output.check_reachable(Path(order.save_failures))
+    baseline = report_output.read_baseline(order.baselines, order.store)
+    cases = chosen(order, order.aside)
+    if order.save_failures:
+        check_failures_fit(order, cases)
+    # Refuse a tag with too few cases to show a change, before anything runs.
+    for tag in order.gate_tags:
+        count = sum(tag in map(str, case.tags) for case in cases.evalset)
+        if count < FEWEST_IN_TAG:
+            raise BadInput(
+                f"--gate-tag {tag}: {number_of(count, 'case')} with this tag; fewer than "
+                f"{FEWEST_IN_TAG} are too few to show a change."
+            )
+    if order.suggest_mocks:
+        _suggest_mocks(order, cases)
+    elif order.dry_run:
+        from greenroom.apps.cli.dry_run import show_forecasts  # loaded where it is used
 
-            return show_forecasts(order, cases.evalset, baseline)
+        show_forecasts(order, cases.evalset, baseline)
+    else:
         rehearsal = _Rehearsal(order, cases, plan, baseline)
         rehearsal.run()
         unwritten = rehearsal.conclude()
         end(rehearsal.decisions, unwritten)
-        return PASSED
 
 
-def _suggest_mocks(order: Order, cases: Chosen) -> int:
+def _suggest_mocks(order: Order, cases: Chosen) -> None:
     """Print mocks to begin with instead of running anything."""
     found = tools_to_mock(order.agent, cases.evalset, order.settings())
     if order.as_json:
@@ -83,7 +79,6 @@ def _suggest_mocks(order: Order, cases: Chosen) -> int:
         put_out(mocks_block(found))
     else:
         order.aside("every tool has a mock, or the agent's tools are not known before it runs")
-    return PASSED
 
 
 class _Rehearsal:
@@ -113,17 +108,13 @@ class _Rehearsal:
         store = self._order.keeping
         if store is not None and (page := served_at(store.place)):
             self._order.aside(f"follow it: {page}/runs")
-        self._check_variants()
+        # Refuse an agent that cannot run these cases now, not after the others have run for an hour.
+        for agent in self._order.agents[1:]:
+            workers = self._order.workers_for(agent)
+            check_agent(agent, self._cases.evalset, workers=workers, **self._settings)
         for number, agent in enumerate(self._order.agents, start=1):
             if self._stop is None and self._broken is None:
                 self._run(agent, number)
-
-    def _check_variants(self) -> None:
-        """Refuse an agent that cannot run these cases now, not after the others have run for an hour."""
-        order = self._order
-        for agent in order.agents[1:]:
-            workers = order.workers_for(agent)
-            check_agent(agent, self._cases.evalset, workers=workers, **self._settings)
 
     def _run(self, agent: str, number: int) -> None:
         order = self._order
@@ -149,7 +140,10 @@ class _Rehearsal:
             watching.stop()
             self._stop = Interrupted(code)
             self._take(agent, self._so_far(watching))
-            self._tell_end()
+            try:
+                self.conclude()  # the process ends after this
+            except Stopped as stopped:
+                stopped.show()
 
         budget = order.money(self.reports.values())
         if budget is not None:
@@ -159,14 +153,13 @@ class _Rehearsal:
                 agent,
                 self._cases.evalset,
                 watching,
-                verbose=order.verbose,
                 names_unmocked=order.talks,
                 on_overdue=on_overdue,
                 resume_hint=lambda: self._resume_hint(agent),
                 budget=budget,
                 workers=order.workers_for(agent),
                 **self._settings,
-                **self._against(agent),
+                **order.against(agent, self._baseline),
             )
         except Interrupted as stop:
             self._stop = stop
@@ -179,12 +172,6 @@ class _Rehearsal:
         if order.resume is not None and not watching.done:
             order.aside("nothing was left to run")
         return report
-
-    def _against(self, agent: str) -> dict[str, Any]:
-        """What an agent is compared with: the baseline belongs to the first agent."""
-        if self._baseline is None or agent != self._order.agent:
-            return {}
-        return {"baseline": self._baseline, "confirm": self._order.confirm}
 
     def _resume_hint(self, agent: str) -> str:
         """How to resume the run in progress, for a user who does not wait for its report."""
@@ -269,17 +256,13 @@ class _Rehearsal:
             message = "\n".join([*unwritten, self._ending(self._stop)])
             raise Stopped(message, self._stop.exit_code)
         if self._broken is not None:
-            raise Stopped("\n".join([*unwritten, *self._mending(self._broken)]), BAD_INPUT)
+            # What must be fixed, and how to resume afterwards, even if the store cannot be read.
+            agent, report = list(self.reports.items())[-1]
+            resume = f"to resume: {order.resume_command(agent, report.id)}"
+            raise Stopped("\n".join([*unwritten, str(self._broken), resume]), BAD_INPUT)
         for hint in self._hints():
             order.aside(hint)
         return unwritten
-
-    def _tell_end(self) -> None:
-        """Conclude a run that does not stop when asked; the process ends after this."""
-        try:
-            self.conclude()
-        except Stopped as stopped:
-            stopped.show()
 
     def _ending(self, stop: Interrupted) -> str:
         if not self.reports:
@@ -289,11 +272,6 @@ class _Rehearsal:
         kind = "cases" if self._total == len(self._cases) else "trials"
         how_far = f"{stop} after {done} of {self._total * len(self._order.agents)} {kind}"
         return "\n".join([how_far, *self._hints()])
-
-    def _mending(self, broken: StoreFailed) -> list[str]:
-        """What must be fixed, and how to resume afterwards, even if the store cannot be read."""
-        agent, report = list(self.reports.items())[-1]
-        return [str(broken), f"to resume: {self._order.resume_command(agent, report.id)}"]
 
     def _hints(self) -> list[str]:
         """How to resume what is not finished."""

@@ -25,6 +25,7 @@ from greenroom.apps.cli.exits import (
     Interrupted,
     aside,
     harmless,
+    is_verbose,
 )
 from greenroom.apps.cli.progress import Watching
 from greenroom.apps.cli.streams import STREAMS
@@ -65,7 +66,6 @@ def run_cases(
     cases: EvalSet,
     watching: Watching,
     *,
-    verbose: bool = False,
     names_unmocked: bool = False,
     on_overdue: Callable[[int], None] = lambda _: None,
     resume_hint: Callable[[], str] = lambda: "",
@@ -81,7 +81,7 @@ def run_cases(
 
     async def evaluated() -> Report:
         with _cancelled_by(cancel):
-            found = await loaded(agent, verbose) if isinstance(agent, str) else agent
+            found = await loaded(agent) if isinstance(agent, str) else agent
         if isinstance(agent, str):
             GIVEN_AS.set(agent)
         if names_unmocked:
@@ -121,10 +121,10 @@ def _cancelled_by(cancel: Cancel) -> Generator[None]:
         cancel.leave(cut)
 
 
-async def loaded(reference: str, verbose: bool) -> Any:
-    """The agent that a reference names; with `verbose`, or if it is a framework's, why its backend was chosen."""
+async def loaded(reference: str) -> Any:
+    """The agent that a reference names; with -v, or if it is a framework's, why its backend was chosen."""
     agent = await load_agent(reference)
-    if verbose or not isinstance(agent, Flow):
+    if is_verbose() or not isinstance(agent, Flow):
         aside(f"{reference}: {explained(agent)}")
     return agent
 
@@ -140,7 +140,7 @@ def check_agent(reference: str, cases: EvalSet, **options: Any) -> None:
 
 def tools_to_mock(agent: str, cases: EvalSet, options: Mapping[str, object]) -> list[ToolFacts]:
     """The tools that lack a mock in some case."""
-    found = to_the_end(lambda: loaded(agent, False))
+    found = to_the_end(lambda: loaded(agent))
     return unmocked_tools(found, mocked_everywhere(cases, _known(options)))
 
 

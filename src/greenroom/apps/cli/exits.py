@@ -26,6 +26,7 @@ INTERRUPTED = 130
 TERMINATED = 143
 ENDINGS = {HUNG_UP: "hung up", INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 """What is printed when a signal stopped a command."""
+_VERBOSE = "greenroom.verbose"
 
 
 class Stopped(click.ClickException):
@@ -49,8 +50,11 @@ class Interrupted(Exception):
         self.report = report
 
 
-class CommandGroup(click.Group):
-    """A group that ends with Greenroom's exit codes, whatever was raised."""
+class RootGroup(click.Group):
+    """The root of the command line: it offers the commands of other parts and of installed packages too.
+
+    Whatever was raised, it ends with Greenroom's exit codes.
+    """
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command and exit; a command returns its code, or raises."""
@@ -72,10 +76,6 @@ class CommandGroup(click.Group):
             code = max(code, BAD_INPUT)
         STREAMS.release()
         sys.exit(code)
-
-
-class RootGroup(CommandGroup):
-    """The root of the command line, with the commands that other parts and installed packages offer."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Our own commands, and those of others."""
@@ -114,9 +114,29 @@ class RootGroup(CommandGroup):
         raise click.UsageError(message, ctx)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; what it raises becomes a message and an exit code."""
-        with telling(verbose=False):
+        """Run a command; what it raises becomes a message and an exit code. With -v the traceback is printed too."""
+        try:
             return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Abort, click.exceptions.Exit):
+            raise
+        except Interrupted as stop:
+            raise Stopped(str(stop), stop.exit_code) from None
+        except Exception as error:
+            if is_verbose():
+                aside(traceback.format_exc())
+            raise _stopped(error) from error
+
+
+def note_verbose(context: click.Context, _: click.Parameter, given: bool) -> bool:
+    """Remember that the command was given -v: the callback of that option."""
+    context.meta[_VERBOSE] = given
+    return given
+
+
+def is_verbose() -> bool:
+    """Whether the command that runs was given -v."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.meta.get(_VERBOSE, False)
 
 
 @contextmanager
@@ -155,42 +175,24 @@ def _before_empty(args: list[str]) -> str | None:
     return None
 
 
-@contextmanager
-def telling(verbose: bool) -> Generator[None]:
-    """Turn what a command raises into a message and an exit code; with -v also print the traceback."""
-    try:
-        yield
-    except (click.ClickException, click.exceptions.Abort, click.exceptions.Exit):
-        raise
-    except Interrupted as stop:
-        raise Stopped(str(stop), stop.exit_code) from None
-    except (BadInput, StoreFailed) as error:
-        # A store that fails after trials have run is named in the report.
-        hint = _hint(verbose) if isinstance(error, ImportFailed) else ""
-        raise _stopped(f"{_with_pointer(error)}{hint}", BAD_INPUT, verbose) from error
-    except GreenroomError as error:
-        raise _stopped(_with_pointer(error), RUN_ERRORS, verbose) from error
-    except OSError as error:
-        # What author's code raises is named as such before it comes here: this is a file or folder of the command.
-        if error.filename is None:
-            raise _stopped(f"{_named(error)}{_hint(verbose)}", RUN_ERRORS, verbose) from error
-        message = f"{str(error.filename)!r} cannot be read or written: {error.strerror}. Name another place."
-        raise _stopped(message, BAD_INPUT, verbose) from error
-    except Exception as error:
-        raise _stopped(f"{_named(error)}{_hint(verbose)}", RUN_ERRORS, verbose) from error
+def _stopped(error: Exception) -> Stopped:
+    """What an error means for the command that met it."""
+    hint = "" if is_verbose() else "\nRun it again with -v to see the traceback."
+    match error:
+        case GreenroomError():
+            from greenroom.apps.cli.explain import explained_name
 
-
-def _with_pointer(error: GreenroomError) -> str:
-    """The error's message, and the command that explains this kind of error."""
-    from greenroom.apps.cli.explain import explained_name
-
-    return f"{error}\nMore: greenroom explain {explained_name(error)}"
-
-
-def _stopped(message: str, code: int, verbose: bool) -> Stopped:
-    if verbose:
-        click.echo(harmless(traceback.format_exc()), err=True)
-    return Stopped(message, code)
+            # A store that fails after trials have run is named in the report.
+            code = BAD_INPUT if isinstance(error, BadInput | StoreFailed) else RUN_ERRORS
+            more = f"\nMore: greenroom explain {explained_name(error)}"
+            return Stopped(f"{error}{more}{hint * isinstance(error, ImportFailed)}", code)
+        case OSError() if error.filename is not None:
+            # What author's code raises is named as such before it comes here: this is a file or folder of the command.
+            name = str(error.filename)
+            message = f"{name!r} cannot be read or written: {error.strerror}. Name another place."
+            return Stopped(message, BAD_INPUT)
+        case _:
+            return Stopped(f"{type(error).__name__}: {error}".removesuffix(": ") + hint, RUN_ERRORS)
 
 
 def harmless(text: str) -> str:
@@ -229,11 +231,3 @@ def put_out_json(text: str | Iterable[str]) -> None:
 def aside(text: str) -> None:
     """Print on stderr what is not part of the output that was asked for."""
     click.echo(harmless(text), err=True)
-
-
-def _named(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".removesuffix(": ")
-
-
-def _hint(verbose: bool) -> str:
-    return "" if verbose else "\nRun it again with -v to see the traceback."

@@ -25,13 +25,13 @@ def explained_name(error: BaseException) -> str:
     return next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in ERRORS), "")
 
 
-def explain(name: str) -> int:
+def explain(name: str) -> None:
     """Print what an error means, or without a name the first sentence about each."""
     if not name:
         wide = max(map(len, ERRORS))
         for known, kind in ERRORS.items():
             click.echo(f"{known:<{wide}}  {inspect.cleandoc(kind.__doc__ or '').splitlines()[0]}")
-        return 0
+        return
     by_small_letters = {known.lower(): known for known in ERRORS}
     known = by_small_letters.get(name.lower())
     if known is None:
@@ -42,4 +42,3 @@ def explain(name: str) -> int:
         hint = f"Did you mean {listed}? " if found else ""
         raise NotFound(f"no error is called {name!r}. {hint}`greenroom explain` lists them all.")
     click.echo(f"{known}\n\n{inspect.cleandoc(ERRORS[known].__doc__ or '')}")
-    return 0

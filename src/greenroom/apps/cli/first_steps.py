@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from greenroom.apps.cli.event_loop import run_cases
-from greenroom.apps.cli.exits import PASSED, RUN_ERRORS, Stopped, put_out, telling
+from greenroom.apps.cli.exits import RUN_ERRORS, Stopped, put_out
 from greenroom.apps.cli.progress import Watching
 from greenroom.apps.demo import AS_DESIGNED, SOURCE
 from greenroom.errors import BadFile
@@ -27,28 +27,25 @@ Where to look next
   README.md and docs/                   how to rehearse your own agent"""
 
 
-def show_demo() -> int:
+def show_demo() -> None:
     """Rehearse the clinic, explain the results, and check that they are as designed."""
     terminal = Terminal()
-    with telling(verbose=False):
-        terminal.say(_BEFORE_DEMO)
-        from greenroom.apps.demo.clinic import agent, chest_pain, headache, routine_appointment
-        from greenroom.cases import EvalSet
+    terminal.say(_BEFORE_DEMO)
+    from greenroom.apps.demo.clinic import agent, chest_pain, headache, routine_appointment
+    from greenroom.cases import EvalSet
 
-        cases = EvalSet("clinic", [chest_pain, headache, routine_appointment])
-        report = run_cases(agent, cases, Watching(terminal, len(cases)), store=False)
-        ConsoleReport(terminal).show(report)
+    cases = EvalSet("clinic", [chest_pain, headache, routine_appointment])
+    report = run_cases(agent, cases, Watching(terminal, len(cases)), store=False)
+    ConsoleReport(terminal).show(report)
     click.echo(_AFTER_DEMO)
     ended = {result.case_id: result.status for result in report}
     if ended != AS_DESIGNED:
         raise Stopped(f"the demo ended as {ended}, but should end as {AS_DESIGNED}", RUN_ERRORS)
-    return PASSED
 
 
-def print_source() -> int:
+def print_source() -> None:
     """Print the file with the demo's agent and cases."""
     click.echo(SOURCE.read_text(encoding="utf-8"), nl=False)
-    return PASSED
 
 
 # The starter project
@@ -78,14 +75,13 @@ _LOCAL = """\
 """
 
 
-def write_project(folder: str) -> int:
+def write_project(folder: str) -> None:
     """Write the starter's files; existing ones are left alone, and named."""
     home = Path(folder)
-    with telling(verbose=False):
-        for source, target in _FILES.items():
-            text = (_STARTER / source).read_text(encoding="utf-8")
-            put_out(_write(text, home / target))
-        put_out(_write(_requirements(), home / "requirements.txt"))
+    for source, target in _FILES.items():
+        text = (_STARTER / source).read_text(encoding="utf-8")
+        put_out(_write(text, home / target))
+    put_out(_write(_requirements(), home / "requirements.txt"))
     where = "" if home == Path() else f", in {home}"
     put_out(_AFTER_INIT.format(where=where))
     if place := local_path():
@@ -93,7 +89,6 @@ def write_project(folder: str) -> int:
             f"\nrequirements.txt installs Greenroom from {place}, which CI does not have: change that "
             f"line before you push."
         )
-    return PASSED
 
 
 def _requirements() -> str:

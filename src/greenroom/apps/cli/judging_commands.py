@@ -49,21 +49,21 @@ def eval_compare(
     fail_on: tuple[str, ...],
     as_json: bool,
     **given: Any,
-) -> int:
+) -> None:
     """Compare REPORTS with a baseline.
 
     Each of them is a file written by `eval run -f json`, or the id of a run, as `runs list` shows
     it. Without --baseline, the first report is the baseline. Exit code 1 if the pass rate, the mean of a metric or
     a case got significantly worse, 2 if cases ended in errors, 3 if nothing can be compared.
     """
-    from greenroom.apps.cli.recorded_results import compare_reports
+    from greenroom.apps.cli.judging import compare_reports
     from greenroom.results import Gate
 
     gate: Any = {"threshold": threshold, "tags": gate_tags, "max_errors": max_errors}
     gate["fail_on"] = ("regression", *fail_on)
     if as_json:
         given["shown_as"] = "json"
-    return compare_reports(gate=Gate(**gate), **given)
+    compare_reports(gate=Gate(**gate), **given)
 
 
 @click.command(
@@ -84,18 +84,18 @@ def eval_merge(
     baselines: tuple[str, ...],
     store: str,
     **given: Any,
-) -> int:
+) -> None:
     """Put the REPORTS of shards together, and judge them as one.
 
     Each is a file written by `eval run --shard N/PARTS -f json`. A trial that is in two of them is
     refused. The exit code is that of a run of all cases at once.
     """
     options.loudness(given)
-    from greenroom.apps.cli.recorded_results import merge_reports
+    from greenroom.apps.cli.judging import merge_reports
     from greenroom.apps.cli.report_output import Showing
 
     gate = gate_options.gate_of(given, baselines)
-    return merge_reports(reports, baselines, gate, store, Showing(**given))
+    merge_reports(reports, baselines, gate, store, Showing(**given))
 
 
 @click.command(
@@ -117,7 +117,7 @@ def eval_merge(
 @options.as_json
 def eval_rescore(
     run: str, cases: str, config: str, store: str, no_cache: bool, **given: Any
-) -> int:
+) -> None:
     """Measure an earlier RUN again, without the agent, and show which verdicts flip.
 
     --config gives the criteria. CASES, which may have changed since, give what each case expects and its
@@ -127,10 +127,10 @@ def eval_rescore(
     or if all of them broke.
     """
     options.loudness(given)
-    from greenroom.apps.cli.recorded_results import rescore_run
+    from greenroom.apps.cli.judging import rescore_run
     from greenroom.apps.cli.report_output import Showing
 
-    return rescore_run(run, cases, config, store, no_cache, Showing(**given))
+    rescore_run(run, cases, config, store, no_cache, Showing(**given))
 
 
 @click.command(
@@ -161,7 +161,7 @@ def eval_rescore(
 @options.verbose
 @options.quiet
 @options.as_json
-def eval_score(**given: Any) -> int:
+def eval_score(**given: Any) -> None:
     """Measure conversations that were recorded elsewhere, in FILES or folders of them.
 
     They may be traces (OTLP, Jaeger), logs of other tools, or ledgers; the format is detected. No agent
@@ -169,23 +169,22 @@ def eval_score(**given: Any) -> int:
     error (--max-errors). A file that cannot be read leads to exit code 3, after the others are measured.
     """
     options.loudness(given)
+    from greenroom.apps.cli.judging import ScoreRequest, score_files
     from greenroom.apps.cli.report_output import Showing
-    from greenroom.apps.cli.score import ScoreRequest, score_files
 
     gate = gate_options.gate_of(given, given["baselines"])
     asked = {field.name: given.pop(field.name) for field in fields(ScoreRequest)}
-    return score_files(ScoreRequest(**asked), gate, Showing(**given))
+    score_files(ScoreRequest(**asked), gate, Showing(**given))
 
 
 @click.command("clear-cache")
-def eval_clear_cache() -> int:
+def eval_clear_cache() -> None:
     """Delete the cached answers of judges, in $GREENROOM_JUDGES or .greenroom/judges."""
     from greenroom.apps.cli.exits import put_out
     from greenroom.world.answers import AnswerCache
 
     cache = AnswerCache()
     put_out(f"deleted {cache.clear()} answers from {cache.path}")
-    return 0
 
 
 JUDGING = (eval_compare, eval_merge, eval_rescore, eval_score, eval_clear_cache)

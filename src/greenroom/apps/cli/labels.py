@@ -1,17 +1,15 @@
 """`greenroom labels`: draw trials, grade them in the terminal, say how far people agree."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import click
 import msgspec
 
-from greenroom.apps.cli.exits import PASSED, aside, put_out, put_out_json, telling
+from greenroom.apps.cli.exits import aside, put_out, put_out_data
 from greenroom.apps.cli.report_output import open_store
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
-from greenroom.ledger.redaction import redactor
 from greenroom.reports.transcript import retold, transcript
 from greenroom.results.labels import (
     ANSWERS,
@@ -22,7 +20,7 @@ from greenroom.results.labels import (
     rater_name,
 )
 from greenroom.results.statistics.calibration import Calibration, judged_tallies
-from greenroom.results.statistics.intervals import Interval, of_cases
+from greenroom.results.statistics.intervals import of_cases
 from greenroom.results.words import number_of
 from greenroom.store import Store
 from greenroom.suite.recorded.judges import run_judges, trial_judges
@@ -36,20 +34,15 @@ def draw(
     seed: int,
     output: str,
     store: str,
-    verbose: bool,
-) -> int:
+) -> None:
     """Write a new label set."""
-    with telling(verbose):
-        trials = _trials(open_store(store), runs, metric)
-        found = draw_labels(
-            output, trials, question=question, metric=metric, count=count, seed=seed
-        )
-        put_out(f"{number_of(len(found.items), 'trial')} in {found.folder}")
-        aside(
-            f"grade them: greenroom labels grade {found.folder} --rater NAME, or on the page of "
-            f"greenroom web --labels {found.folder.parent}"
-        )
-    return PASSED
+    trials = _trials(open_store(store), runs, metric)
+    found = draw_labels(output, trials, question=question, metric=metric, count=count, seed=seed)
+    put_out(f"{number_of(len(found.items), 'trial')} in {found.folder}")
+    aside(
+        f"grade them: greenroom labels grade {found.folder} --rater NAME, or on the page of "
+        f"greenroom web --labels {found.folder.parent}"
+    )
 
 
 def _trials(store: Store, runs: Sequence[str], metric: str) -> Iterator[Drawn]:
@@ -62,25 +55,21 @@ def _trials(store: Store, runs: Sequence[str], metric: str) -> Iterator[Drawn]:
             yield Drawn(run.id, result, judges.get(result.case_id, {}))
 
 
-def grade(folder: str, rater: str, verbose: bool) -> int:
+def grade(folder: str, rater: str) -> None:
     """Show conversations and take grades until all are graded, or the person leaves."""
-    with telling(verbose):
-        labels, rater = LabelSet(folder), rater_name(rater)
-        words = "  ".join(f"{n} {answer}" for n, answer in enumerate(ANSWERS, 1))
-        while left := labels.left(rater):
-            done = len(labels.items) - len(left)
-            put_out(f"\n── {done + 1} of {len(labels.items)} ──")
-            ledger = labels.ledger(left[0])
-            lines = [replace(line, source="") for line in transcript(blind(ledger.redacted()))]
-            put_out("\n".join(retold(lines, whole=True)))
-            aside(
-                f"\n{labels.settings.question}\n{words}  (and a note, if you like)  u undo  q leave"
-            )
-            if not _take(labels, rater, left[0], click.prompt("", prompt_suffix="> ", err=True)):
-                break
-        left_over = len(labels.left(rater))
-        aside(f"{number_of(left_over, 'trial')} left" if left_over else "all are graded")
-    return PASSED
+    labels, rater = LabelSet(folder), rater_name(rater)
+    words = "  ".join(f"{n} {answer}" for n, answer in enumerate(ANSWERS, 1))
+    while left := labels.left(rater):
+        done = len(labels.items) - len(left)
+        put_out(f"\n── {done + 1} of {len(labels.items)} ──")
+        ledger = labels.ledger(left[0])
+        lines = [replace(line, source="") for line in transcript(blind(ledger.redacted()))]
+        put_out("\n".join(retold(lines, whole=True)))
+        aside(f"\n{labels.settings.question}\n{words}  (and a note, if you like)  u undo  q leave")
+        if not _take(labels, rater, left[0], click.prompt("", prompt_suffix="> ", err=True)):
+            break
+    left_over = len(labels.left(rater))
+    aside(f"{number_of(left_over, 'trial')} left" if left_over else "all are graded")
 
 
 def _take(labels: LabelSet, rater: str, item: str, typed: str) -> bool:
@@ -98,62 +87,54 @@ def _take(labels: LabelSet, rater: str, item: str, typed: str) -> bool:
     return True
 
 
-def show_agreement(folder: str, as_json: bool, verbose: bool) -> int:
+def show_agreement(folder: str, as_json: bool) -> None:
     """Print how far each pair of raters agrees."""
-    with telling(verbose):
-        labels = LabelSet(folder)
-        found, alpha = labels.agreements(), labels.alpha()
-        if as_json:
-            put_out_json(json.dumps(redactor().value(_data(labels)), indent=2))
-            return PASSED
-        for (one, other), agreed in found.items():
-            put_out(f"{one} and {other} {agreed}")
-        if len(labels.said()) > 2 and alpha is not None:
-            put_out(f"all people together: Krippendorff's alpha {alpha:.2f}")
-        if not found:
-            aside("no one has graded yet")
-    return PASSED
+    labels = LabelSet(folder)
+    found, alpha = labels.agreements(), labels.alpha()
+    if as_json:
+        put_out_data(_data(labels))
+        return
+    for (one, other), agreed in found.items():
+        put_out(f"{one} and {other} {agreed}")
+    if len(labels.said()) > 2 and alpha is not None:
+        put_out(f"all people together: Krippendorff's alpha {alpha:.2f}")
+    if not found:
+        aside("no one has graded yet")
 
 
-def calibrate(folder: str, runs: Sequence[str], store: str, as_json: bool, verbose: bool) -> int:
+def calibrate(folder: str, runs: Sequence[str], store: str, as_json: bool) -> None:
     """Print the pass rate of each run by the judge, and the estimate of what people would say."""
-    with telling(verbose):
-        labels, place = LabelSet(folder), open_store(store)
-        found: list[Json] = []
-        for given in runs:
-            run = place.run(given)
-            report = place.report(run.id)
-            judges = run_judges(report, run.plan) if labels.settings.metric else None
-            known = Calibration.of(labels, judges)
-            tallies = judged_tallies(report, known.metric)
-            left = len(report.results) - sum(measured for _, measured in tallies)
-            by_judge, by_people = of_cases(tallies), known.corrected(tallies)
-            if by_judge is None or by_people is None:
-                raise BadInput(f"run {run.id!r} has fewer than two cases with a verdict.")
-            found.append({**_calibrated(run.id, known, by_judge, by_people), "left_out": left})
-            if not as_json:
-                put_out(f"run {run.id}: {by_judge} pass by the judge, {by_people} by people")
-                put_out(f"the judge {known}")
-                if left:
-                    put_out(f"{number_of(left, 'trial')} without a verdict left out")
-        if as_json:
-            put_out_json(json.dumps(redactor().value(found), indent=2))
-        elif not labels.settings.metric:
-            aside(
-                "it is unknown whether these runs used the metrics that people were compared with"
-            )
-    return PASSED
-
-
-def _calibrated(run: str, known: Calibration, judge: Interval, people: Interval) -> dict[str, Json]:
-    return {
-        "run": run,
-        "by_judge": msgspec.to_builtins(judge),
-        "by_people": msgspec.to_builtins(people),
-        "judge_right_of_passed": list(known.passed),
-        "judge_right_of_failed": list(known.failed),
-        "people_divided": known.divided,
-    }
+    labels, place = LabelSet(folder), open_store(store)
+    found: list[Json] = []
+    for given in runs:
+        run = place.run(given)
+        report = place.report(run.id)
+        judges = run_judges(report, run.plan) if labels.settings.metric else None
+        known = Calibration.of(labels, judges)
+        tallies = judged_tallies(report, known.metric)
+        left = len(report.results) - sum(measured for _, measured in tallies)
+        by_judge, by_people = of_cases(tallies), known.corrected(tallies)
+        if by_judge is None or by_people is None:
+            raise BadInput(f"run {run.id!r} has fewer than two cases with a verdict.")
+        row: dict[str, Json] = {
+            "run": run.id,
+            "by_judge": msgspec.to_builtins(by_judge),
+            "by_people": msgspec.to_builtins(by_people),
+            "judge_right_of_passed": list(known.passed),
+            "judge_right_of_failed": list(known.failed),
+            "people_divided": known.divided,
+            "left_out": left,
+        }
+        found.append(row)
+        if not as_json:
+            put_out(f"run {run.id}: {by_judge} pass by the judge, {by_people} by people")
+            put_out(f"the judge {known}")
+            if left:
+                put_out(f"{number_of(left, 'trial')} without a verdict left out")
+    if as_json:
+        put_out_data(found)
+    elif not labels.settings.metric:
+        aside("it is unknown whether these runs used the metrics that people were compared with")
 
 
 def _data(labels: LabelSet) -> Json:

@@ -40,8 +40,8 @@ def labels_group() -> None:
 )
 @click.option("-o", "--output", type=FILE, required=True, metavar="FOLDER", help="A new folder.")
 @options.stored
-@options.verbose
-def labels_draw(**given: Any) -> int:
+@options.verbose_errors
+def labels_draw(**given: Any) -> None:
     """Draw random trials of RUNS into a folder, to grade them there or on the page of `greenroom web`.
 
     Their conversations are copied, without secrets, so a run may be deleted later. One trial of each case
@@ -49,21 +49,21 @@ def labels_draw(**given: Any) -> int:
     """
     from greenroom.apps.cli.labels import draw
 
-    return draw(**given)
+    draw(**given)
 
 
 @labels_group.command("grade", epilog=examples("greenroom labels grade labels/polite --rater ana"))
 @click.argument("folder", type=FILE)
 @click.option("--rater", required=True, metavar="NAME", help="Who you are.")
-@options.verbose
-def labels_grade(**given: Any) -> int:
+@options.verbose_errors
+def labels_grade(**given: Any) -> None:
     """Grade the conversations in FOLDER one after the other; no verdict and no agent is shown.
 
     Your grades are kept: leave at any time, and continue later.
     """
     from greenroom.apps.cli.labels import grade
 
-    return grade(**given)
+    grade(**given)
 
 
 @labels_group.command(
@@ -75,15 +75,15 @@ def labels_grade(**given: Any) -> int:
 )
 @click.argument("folder", type=FILE)
 @options.as_json
-@options.verbose
-def labels_agreement(**given: Any) -> int:
+@options.verbose_errors
+def labels_agreement(**given: Any) -> None:
     """Say how far the people who graded FOLDER agree with each other and with the judge.
 
     Cohen's kappa for each pair, with its 95 % interval; Krippendorff's alpha for three or more people.
     """
     from greenroom.apps.cli.labels import show_agreement
 
-    return show_agreement(**given)
+    show_agreement(**given)
 
 
 @labels_group.command(
@@ -97,8 +97,8 @@ def labels_agreement(**given: Any) -> int:
 @click.argument("runs", nargs=-1, required=True)
 @options.stored
 @options.as_json
-@options.verbose
-def labels_calibrate(**given: Any) -> int:
+@options.verbose_errors
+def labels_calibrate(**given: Any) -> None:
     """Estimate the pass rate that people would give RUNS, from how often the judge agrees with FOLDER's grades.
 
     The interval accounts for chance in the run and in the grades. A judge that has changed since the trials
@@ -106,4 +106,4 @@ def labels_calibrate(**given: Any) -> int:
     """
     from greenroom.apps.cli.labels import calibrate
 
-    return calibrate(**given)
+    calibrate(**given)

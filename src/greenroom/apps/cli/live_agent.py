@@ -22,12 +22,11 @@ class LiveAgent:
     middleware: Sequence[str]
     max_model_calls: int
     seconds: float | None
-    verbose: bool
 
     def load(self, runner: asyncio.Runner) -> tuple[Any, Any]:
         """The named agent, and the agent to run: the same one, or a copy with the given model."""
         other = as_model_given(self.model)
-        found = runner.run(loaded(self.agent, self.verbose))
+        found = runner.run(loaded(self.agent))
         return found, found if other is None else with_model(backend_for(found), other)
 
     def turn_options(self) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """`greenroom eval mutants`: whether worse versions of an agent fail its cases."""
 
-import json
-
 from greenroom.apps.cli.event_loop import Signals, loaded, to_the_end
 from greenroom.apps.cli.exits import (
     ENDINGS,
@@ -10,8 +8,7 @@ from greenroom.apps.cli.exits import (
     RUN_ERRORS,
     aside,
     put_out,
-    put_out_json,
-    telling,
+    put_out_data,
 )
 from greenroom.apps.cli.progress import Watching
 from greenroom.apps.cli.report_output import read_report
@@ -36,35 +33,34 @@ def show_mutants(
     After a signal, unfinished mutants are left out; a second signal ends the process at once.
     """
     cancel = Cancel()
-    with telling(order.verbose):
-        cases = chosen(order, order.aside).evalset
-        settings = {name: v for name, v in order.settings().items() if name not in _PER_RUN}
-        earlier = read_report(run, order.store) if run else None
-        agent = to_the_end(lambda: loaded(order.agent, order.verbose))
-        watching = Watching(Terminal(), 0 if run else len(cases), shown=order.talks)
+    cases = chosen(order, order.aside).evalset
+    settings = {name: v for name, v in order.settings().items() if name not in _PER_RUN}
+    earlier = read_report(run, order.store) if run else None
+    agent = to_the_end(lambda: loaded(order.agent))
+    watching = Watching(Terminal(), 0 if run else len(cases), shown=order.talks)
 
-        def estimated(found: MutationEstimate) -> None:
-            watching.total += found.trials
-            order.aside(f"{found}")
+    def estimated(found: MutationEstimate) -> None:
+        watching.total += found.trials
+        order.aside(f"{found}")
 
-        async def played() -> MutationScore:
-            return await mutation_score(
-                agent,
-                cases,
-                run=earlier,
-                tools=not no_tools,
-                rules=rules,
-                on_estimate=estimated,
-                budget=order.money(()),
-                on_case_complete=watching.take,
-                cancel=cancel,
-                **settings,
-            )
+    async def played() -> MutationScore:
+        return await mutation_score(
+            agent,
+            cases,
+            run=earlier,
+            tools=not no_tools,
+            rules=rules,
+            on_estimate=estimated,
+            budget=order.money(()),
+            on_case_complete=watching.take,
+            cancel=cancel,
+            **settings,
+        )
 
-        with watching, Signals(cancel, _say_how_it_ended, lambda: "", watching.stop) as signals:
-            score = on_own_loop(played)
+    with watching, Signals(cancel, _say_how_it_ended, lambda: "", watching.stop) as signals:
+        score = on_own_loop(played)
     if order.as_json:
-        put_out_json(json.dumps(redactor().value(score.data()), indent=2))
+        put_out_data(score.data())
     else:
         put_out(redactor().text(str(score)))
     if signals.code:

@@ -1,11 +1,13 @@
 """Options that several commands share, and how their help is worded."""
 
 from collections.abc import Callable
+from functools import partial
 from math import isnan
 from typing import Any, TypeVar
 
 import click
 
+from greenroom.apps.cli.exits import is_verbose, note_verbose
 from greenroom.apps.cli.streams import STREAMS
 from greenroom.suite.option_types import Flag, Option, as_number
 from greenroom.suite.options import OPTIONS
@@ -265,19 +267,24 @@ no_cache = click.option(
 
 def loudness(given: dict[str, Any]) -> None:
     """Refuse to print more and less at once."""
-    if given["quiet"] and (given["verbose"] or given["as_json"]):
-        other = "--verbose" if given["verbose"] else "--json"
+    if given["quiet"] and (is_verbose() or given["as_json"]):
+        other = "--verbose" if is_verbose() else "--json"
         raise click.UsageError(f"{other} and --quiet contradict each other; give one of them.")
 
 
-verbose = click.option(
+_verbose = partial(
+    click.option,
     "-v",
     "--verbose",
     "--print_detailed_results",
     "verbose",
     is_flag=True,
+    callback=note_verbose,
     help="Show all details, and the traceback of an error.",
 )
+verbose = _verbose()
+verbose_errors = _verbose(expose_value=False)
+"""The same for commands that show no details of their own."""
 
 
 def _only_json(context: click.Context, _: click.Parameter, given: bool) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from greenroom.apps.cli import options
+from greenroom.apps.cli.exits import PASSED
 from greenroom.apps.cli.options import FILE, examples
 
 _CODES = """\b
@@ -53,7 +54,7 @@ Exit codes, the first that applies:
     "--list", "is_list", is_flag=True, help="List the conversations of the store instead."
 )
 @options.import_network
-@options.verbose
+@options.verbose_errors
 @options.as_json
 @click.pass_context
 def perform_command(context: click.Context, **given: Any) -> int:
@@ -71,5 +72,6 @@ def perform_command(context: click.Context, **given: Any) -> int:
             f"one AGENT is expected. To say {said!r} to it, give --message TEXT."
         )
     if given.pop("is_list"):
-        return list_conversations(given["store"], given["as_json"], given["verbose"])
+        list_conversations(given["store"], given["as_json"])
+        return PASSED
     return talk(**given)

@@ -116,7 +116,7 @@ class Order(Showing):
             "min_pass_rate": self.minimum,
             "config": self.config or None,
             "mocks": mocks,
-            "model": self._model(),
+            "model": load_model(self.model) if self.model else None,
             **({"concurrency": self.concurrency} if self.concurrency else {}),
             "keep_ledgers": self.keeps_ledgers,
             # The answers of judges are cached, so that none is paid for twice.
@@ -159,6 +159,12 @@ class Order(Showing):
         """The pass rate that is asked for where nothing else is."""
         return 1.0 if self.min_pass_rate is None else self.min_pass_rate
 
+    def against(self, agent: str, baseline: Report | None) -> dict[str, Any]:
+        """The options that compare an agent with the baseline, which belongs to the first agent."""
+        if baseline is None or agent != self.agent:
+            return {}
+        return {"baseline": baseline, "confirm": self.confirm}
+
     def compared(self, baseline: Report, report: Report) -> Comparison:
         """A report compared with the baseline, by this order's definition of worse."""
         return compare(baseline, report, self.threshold, tags=self.gate_tags)
@@ -167,10 +173,6 @@ class Order(Showing):
     def keeping(self) -> Store | None:
         """Where the run is recorded, if anywhere."""
         return None if self.no_store else as_store(self.store)
-
-    def _model(self) -> object:
-        """The model that replaces the agent's own, if one was given."""
-        return load_model(self.model) if self.model else None
 
     def workers_for(self, agent: str) -> Workers | None:
         """The processes that run this agent, and where they find it and its cases."""
@@ -189,20 +191,15 @@ class Order(Showing):
     def rerun_words(self, agent: str, *cases: str) -> list[str]:
         """The command that runs other cases in the same way, and records them in the same store."""
         options = {name for name, option in OPTIONS.items() if option.per_trial}
-        repeated = self._repeated(self.typed, only={*options, "store", "no_store"})
+        repeated = retyped(eval_run, self.typed, {*options, "store", "no_store"})
         return ["greenroom", "eval", "run", agent, *cases, *repeated]
 
     def words(self, agent: str = "", **instead: object) -> list[str]:
         """The whole order as it would be typed after `eval run`; `instead` overrides values."""
         cases = [self.cases] if self.cases else []
-        return [agent or self.agent, *cases, *self._repeated({**self.typed, **instead})]
-
-    def _repeated(
-        self, typed: Mapping[str, object], only: Collection[str] | None = None
-    ) -> list[str]:
-        """The options that were given, without those that only mattered then."""
-        kept = {name: value for name, value in typed.items() if name not in _NOT_REPEATED}
-        return retyped(eval_run, kept, only)
+        given = {**self.typed, **instead}
+        kept = {name: value for name, value in given.items() if name not in _NOT_REPEATED}
+        return [agent or self.agent, *cases, *retyped(eval_run, kept)]
 
     def resume_command(self, agent: str, run_id: str = "", **instead: object) -> str:
         """The command that resumes a run of this order, or its latest one."""
@@ -249,12 +246,9 @@ def retyped(
             words.append(flag)
         else:
             each = value if parameter.multiple else (value,)
-            words += [word for one in each for word in (flag, _typed(one))]
+            for one in each:
+                words += [flag, f"{one:.12g}" if isinstance(one, float) else str(one)]
     return [*words, "--allow-import-network"] if is_import_allowed() else words
-
-
-def _typed(value: object) -> str:
-    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True, slots=True)

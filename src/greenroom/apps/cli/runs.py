@@ -1,6 +1,5 @@
 """`greenroom runs`: the runs in the store."""
 
-import json
 import re
 import sys
 from collections import Counter
@@ -13,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from greenroom.apps.cli import report_output
-from greenroom.apps.cli.exits import GATE_MISSED, PASSED, Stopped, aside, put_out_json, telling
+from greenroom.apps.cli.exits import GATE_MISSED, Stopped, aside, put_out_data
 from greenroom.apps.cli.report_output import Showing
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
@@ -39,24 +38,22 @@ _AGE = re.compile(r"(\d{1,6})([hdw])")
 # List
 
 
-def list_runs(limit: int | None, every: bool, store: str, as_json: bool) -> int:
+def list_runs(limit: int | None, every: bool, store: str, as_json: bool) -> None:
     """Print a line for each run."""
-    with telling(verbose=False):
-        place = report_output.open_store(store)
-        shown = limit or (None if every or as_json else _SHOWN)
-        found = place.runs(limit=shown and shown + 1)
-        more, found = len(found) > len(found[:shown]), found[:shown]
-        if as_json:
-            data = [_data(run) for run in found]
-            put_out_json(json.dumps(redactor().value(data), indent=2))
-        elif found:
-            terminal = Terminal()
-            terminal.print(_table(found, terminal))
-            if more and not limit:
-                aside(f"these are the latest {shown}; --all lists every run")
-        else:
-            aside(f"no runs in {place.address}")
-    return PASSED
+    place = report_output.open_store(store)
+    shown = limit or (None if every or as_json else _SHOWN)
+    found = place.runs(limit=shown and shown + 1)
+    more, found = len(found) > len(found[:shown]), found[:shown]
+    if as_json:
+        data = [_data(run) for run in found]
+        put_out_data(data)
+    elif found:
+        terminal = Terminal()
+        terminal.print(_table(found, terminal))
+        if more and not limit:
+            aside(f"these are the latest {shown}; --all lists every run")
+    else:
+        aside(f"no runs in {place.address}")
 
 
 def _data(run: Run) -> dict[str, Json]:
@@ -171,18 +168,16 @@ def _counts(run: Run) -> Summary:
 # Show
 
 
-def show_run(run: str, store: str, showing: Showing) -> int:
+def show_run(run: str, store: str, showing: Showing) -> None:
     """Print the report of a run, and write it where it is asked for."""
-    with telling(showing.verbose):
-        # Redacted here, once for both the terminal and the files.
-        place = report_output.open_store(store)
-        plan, report = showing.plan(), redacted(place.report(run))
-        showing.show(report, report_output.diff_command(report.id, store))
-        if showing.talks:
-            Terminal().say(styled("run ", "dim"), report.id)
-            Terminal().say(*_origin(place.run(report.id)))
-        report_output.write_report(report, plan)
-    return PASSED
+    # Redacted here, once for both the terminal and the files.
+    place = report_output.open_store(store)
+    plan, report = showing.plan(), redacted(place.report(run))
+    showing.show(report, report_output.diff_command(report.id, store))
+    if showing.talks:
+        Terminal().say(styled("run ", "dim"), report.id)
+        Terminal().say(*_origin(place.run(report.id)))
+    report_output.write_report(report, plan)
 
 
 def _origin(run: Run) -> Iterable[str | Text]:
@@ -201,22 +196,20 @@ def _origin(run: Run) -> Iterable[str | Text]:
 
 def delete_runs(
     runs: Sequence[str], older_than: str, keep: int | None, yes: bool, store: str
-) -> int:
+) -> None:
     """Delete runs, after asking."""
-    with telling(verbose=False):
-        place = report_output.open_store(store)
-        named = {run.id: run for run in map(place.run, runs)}
-        found = list(named.values()) or _older(_beyond(place.runs(), keep or 0), older_than)
-        if not found:
-            besides = f", except the latest {keep} of each set" if keep else ""
-            age = f" are older than {older_than}" if older_than else " are left to delete"
-            aside(f"no runs in {place.address}{age}{besides}")
-            return PASSED
-        if not yes:
-            _ask(found)
-        place.delete(*(run.id for run in found))
-        aside(f"deleted {_how_many(found)}")
-    return PASSED
+    place = report_output.open_store(store)
+    named = {run.id: run for run in map(place.run, runs)}
+    found = list(named.values()) or _older(_beyond(place.runs(), keep or 0), older_than)
+    if not found:
+        besides = f", except the latest {keep} of each set" if keep else ""
+        age = f" are older than {older_than}" if older_than else " are left to delete"
+        aside(f"no runs in {place.address}{age}{besides}")
+        return
+    if not yes:
+        _ask(found)
+    place.delete(*(run.id for run in found))
+    aside(f"deleted {_how_many(found)}")
 
 
 def _beyond(known: Iterable[Run], keep: int) -> list[Run]:

@@ -28,11 +28,11 @@ def runs_group() -> None:
 @click.option("--all", "every", is_flag=True, help="Every run, not only the latest 50.")
 @options.stored
 @options.as_json
-def runs_list(**given: Any) -> int:
+def runs_list(**given: Any) -> None:
     """List the runs, the latest first: the set, how far it got, its errors and its cost."""
     from greenroom.apps.cli.runs import list_runs
 
-    return list_runs(**given)
+    list_runs(**given)
 
 
 @runs_group.command(
@@ -48,13 +48,13 @@ def runs_list(**given: Any) -> int:
 @options.verbose
 @options.quiet
 @options.as_json
-def runs_show(run: str, store: str, **given: Any) -> int:
+def runs_show(run: str, store: str, **given: Any) -> None:
     """Show the report of RUN as `eval run` does; the beginning of its id is enough."""
     options.loudness(given)
     from greenroom.apps.cli.report_output import Showing
     from greenroom.apps.cli.runs import show_run
 
-    return show_run(run, store, Showing(**given))
+    show_run(run, store, Showing(**given))
 
 
 @runs_group.command(
@@ -66,11 +66,11 @@ def runs_show(run: str, store: str, **given: Any) -> int:
 @click.argument("runs", nargs=-1, required=True)
 @options.stored
 @options.as_json
-def runs_coverage(**given: Any) -> int:
+def runs_coverage(**given: Any) -> None:
     """Report which nodes, tools, arguments and tool failures RUNS have exercised, and which they have not."""
     from greenroom.apps.cli.agents import show_coverage
 
-    return show_coverage(**given)
+    show_coverage(**given)
 
 
 @runs_group.command(
@@ -95,13 +95,13 @@ def runs_coverage(**given: Any) -> int:
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @options.stored
-def runs_delete(**given: Any) -> int:
+def runs_delete(**given: Any) -> None:
     """Delete RUNS and everything recorded in them. Runs in progress are left alone."""
     if bool(given["runs"]) == bool(given["older_than"] or given["keep"]):
         raise click.UsageError("say which runs: their ids, or --older-than and --keep.")
     from greenroom.apps.cli.runs import delete_runs
 
-    return delete_runs(**given)
+    delete_runs(**given)
 
 
 @runs_group.command(
@@ -123,7 +123,7 @@ def runs_delete(**given: Any) -> int:
 @options.declared("middleware")
 @options.stored
 @options.as_json
-@options.verbose
+@options.verbose_errors
 def runs_replay(**given: Any) -> int:
     """Run a trial of RUN again from its ledger with the agent as it is now; no model is asked.
 
@@ -214,7 +214,7 @@ def runs_diff(**given: Any) -> int:
 @options.tools
 @options.stored
 @options.as_json
-@options.verbose
+@options.verbose_errors
 def runs_shrink(**given: Any) -> int:
     """Find the shortest conversation and the fewest mocks with which a failed trial of RUN still fails.
 

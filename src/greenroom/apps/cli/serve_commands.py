@@ -67,8 +67,8 @@ Exit codes, the first that applies:
     help="How many turns may be in progress at the same time.",
 )
 @options.import_network
-@options.verbose
-def serve_command(**given: Any) -> int:
+@options.verbose_errors
+def serve_command(**given: Any) -> None:
     """Serve AGENT to other agents over the A2A protocol. It acts: models are asked and tools run for real.
 
     Its card is at /.well-known/agent-card.json. Each conversation is kept in the store, event by event:
@@ -76,4 +76,4 @@ def serve_command(**given: Any) -> int:
     """
     from greenroom.apps.cli.server import serve
 
-    return serve(**given)
+    serve(**given)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from greenroom.agents.cards import AgentCard
-from greenroom.apps.cli.exits import PASSED, aside, put_out, telling
+from greenroom.apps.cli.exits import aside, put_out
 from greenroom.apps.cli.live_agent import LiveAgent
 from greenroom.backends.a2a import card_of
 from greenroom.backends.a2a.cards import CARD_PATH
@@ -35,10 +35,10 @@ def serve(
     card: str,
     at_once: int,
     **given: Any,
-) -> int:
+) -> None:
     """Serve until Ctrl-C or SIGTERM; `given` are the options of `LiveAgent`."""
     live = LiveAgent(**given)
-    with telling(live.verbose), asyncio.Runner() as runner:
+    with asyncio.Runner() as runner:
         with _web_packages():
             import uvicorn
 
@@ -76,7 +76,6 @@ def serve(
         config.app = Server(agents, shown, hosts=tuple(hosts)).app(started)
         with suppress(KeyboardInterrupt):
             runner.run(uvicorn.Server(config).serve(sockets=[listening]))
-    return PASSED
 
 
 @contextmanager

@@ -68,16 +68,16 @@ _user_model = click.option(
     metavar="FILE",
     help="Add the conversation as a case to this eval-set file, if it completed.",
 )
-@options.verbose
+@options.verbose_errors
 @options.as_json
-def simulate_run(**given: Any) -> int:
+def simulate_run(**given: Any) -> None:
     """Run one conversation between AGENT and a simulated user.
 
     Tools are mocked: give --mocks, or name tools that may run for real with --allow-tool.
     """
     from greenroom.apps.cli.simulations import run_one
 
-    return run_one(**given)
+    run_one(**given)
 
 
 @simulate_group.command(
@@ -103,11 +103,11 @@ def simulate_run(**given: Any) -> int:
     metavar="FILE",
     help="Write the conversations that completed to this eval-set file.",
 )
-@options.verbose
+@options.verbose_errors
 @options.as_json
-def simulate_batch(concurrency: int | None, parallel: bool, **given: Any) -> int:
+def simulate_batch(concurrency: int | None, parallel: bool, **given: Any) -> None:
     """Run every conversation of SCENARIOS, a file of scenarios or cases, with AGENT."""
     from greenroom.apps.cli.simulations import run_many
     from greenroom.suite.options import CONCURRENCY
 
-    return run_many(concurrency=options.at_once(concurrency, parallel) or CONCURRENCY, **given)
+    run_many(concurrency=options.at_once(concurrency, parallel) or CONCURRENCY, **given)

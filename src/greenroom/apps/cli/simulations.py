@@ -14,12 +14,11 @@ from greenroom.apps.cli.evalsets import free_id
 from greenroom.apps.cli.event_loop import loaded, to_the_end
 from greenroom.apps.cli.exits import (
     GATE_MISSED,
-    PASSED,
     RUN_ERRORS,
     Stopped,
     aside,
+    is_verbose,
     put_out_json,
-    telling,
 )
 from greenroom.cases import Case, EvalSet, SimulatedUser, Stop, harvest
 from greenroom.cases.files import read_evalset, write_evalset
@@ -51,7 +50,6 @@ class _Setup(Struct, frozen=True, kw_only=True):
     middleware: Sequence[str] = ()
     allow_opaque: bool = False
     concurrency: int = 1
-    verbose: bool = False
 
     def run(self, evalset: EvalSet, on_complete: Any = None) -> Batch:
         """Simulate every case."""
@@ -60,7 +58,7 @@ class _Setup(Struct, frozen=True, kw_only=True):
 
         async def simulated() -> Batch:
             return await simulate_all(
-                await loaded(self.agent, self.verbose),
+                await loaded(self.agent),
                 equipped(evalset, mocks, None),
                 user_model=user_model,
                 concurrency=self.concurrency,
@@ -84,27 +82,25 @@ def run_one(
     output: str,
     save_as_eval: str,
     as_json: bool,
-    verbose: bool,
     **setup: Any,
-) -> int:
+) -> None:
     """One conversation, described on the command line."""
-    with telling(verbose):
-        wanted = [goal.strip() for goal in goals.split(",") if goal.strip()]
-        user = SimulatedUser(persona, plan=plan, goals=wanted)
-        case = Case("simulation", prompt, user=user, stop=Stop(max_turns=max_turns))
-        batch = _Setup(agent=agent, verbose=verbose, **setup).run(EvalSet("simulation", [case]))
-        [one] = batch.simulations
-        if as_json:
-            put_out_json(json.dumps(_data(one), indent=2))
-        else:
-            _show(one, batch.notes, whole=verbose)
-        if output:
-            path = Path(output)
-            save_text(json.dumps(_data(one), indent=2, ensure_ascii=True) + "\n", path)
-            aside(f"wrote {path}")
-        if save_as_eval:
-            _save_case(one, Path(save_as_eval))
-        return _exit_code(batch)
+    wanted = [goal.strip() for goal in goals.split(",") if goal.strip()]
+    user = SimulatedUser(persona, plan=plan, goals=wanted)
+    case = Case("simulation", prompt, user=user, stop=Stop(max_turns=max_turns))
+    batch = _Setup(agent=agent, **setup).run(EvalSet("simulation", [case]))
+    [one] = batch.simulations
+    if as_json:
+        put_out_json(json.dumps(_data(one), indent=2))
+    else:
+        _show(one, batch.notes, whole=is_verbose())
+    if output:
+        path = Path(output)
+        save_text(json.dumps(_data(one), indent=2, ensure_ascii=True) + "\n", path)
+        aside(f"wrote {path}")
+    if save_as_eval:
+        _save_case(one, Path(save_as_eval))
+    _end(batch)
 
 
 def run_many(
@@ -114,32 +110,31 @@ def run_many(
     output: str,
     save_successful: str,
     as_json: bool,
-    verbose: bool,
     **setup: Any,
-) -> int:
+) -> None:
     """All conversations of a file."""
-    with telling(verbose):
-        evalset = gather(scenarios, configs=False).evalset
-        check_not_empty(evalset, scenarios)
-        if filters:
-            total, evalset = len(evalset), evalset.filter(*filters)
-            aside(f"filtered to {len(evalset)}/{total}")
-        terminal = Terminal()
-        batch = _Setup(agent=agent, verbose=verbose, **setup).run(
-            evalset, None if as_json else partial(_say_line, terminal)
-        )
-        if as_json:
-            put_out_json(json.dumps([_data(one) for one in batch.simulations], indent=2))
-        else:
-            _say_totals(terminal, batch)
-        if output:
-            _write_all(batch, Path(output))
-        if save_successful:
-            _save_successful(batch, evalset, Path(save_successful))
-        return _exit_code(batch)
+    evalset = gather(scenarios, configs=False).evalset
+    check_not_empty(evalset, scenarios)
+    if filters:
+        total, evalset = len(evalset), evalset.filter(*filters)
+        aside(f"filtered to {len(evalset)}/{total}")
+    terminal = Terminal()
+    batch = _Setup(agent=agent, **setup).run(
+        evalset, None if as_json else partial(_say_line, terminal)
+    )
+    if as_json:
+        put_out_json(json.dumps([_data(one) for one in batch.simulations], indent=2))
+    else:
+        _say_totals(terminal, batch)
+    if output:
+        _write_all(batch, Path(output))
+    if save_successful:
+        _save_successful(batch, evalset, Path(save_successful))
+    _end(batch)
 
 
-def _exit_code(batch: Batch) -> int:
+def _end(batch: Batch) -> None:
+    """Raise if a conversation did not complete."""
     if batch.faults:
         raise Stopped("; ".join(batch.faults), RUN_ERRORS)
     if batch.errors:
@@ -147,7 +142,6 @@ def _exit_code(batch: Batch) -> int:
     cut = [one for one in batch.simulations if not one.completed]
     if cut:
         raise Stopped(f"{len(cut)} of {_count(batch)} stopped at a limit", GATE_MISSED)
-    return PASSED
 
 
 def _count(batch: Batch) -> str:

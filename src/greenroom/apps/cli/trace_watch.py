@@ -16,7 +16,7 @@ from typing import Self
 
 import click
 
-from greenroom.apps.cli.exits import BAD_INPUT, GATE_MISSED, PASSED, Stopped, put_out, telling
+from greenroom.apps.cli.exits import BAD_INPUT, GATE_MISSED, Stopped, put_out
 from greenroom.apps.cli.metric_names import metrics_named
 from greenroom.apps.cli.report_output import read_report
 from greenroom.apps.cli.traces import names_in
@@ -52,34 +52,32 @@ class WatchRequest:
     settle: float
     once: bool
     reader: str
-    verbose: bool
 
 
-def watch_traces(asked: WatchRequest) -> int:
+def watch_traces(asked: WatchRequest) -> None:
     """Score what comes in until Ctrl-C; with `once`, only what is already there."""
-    with telling(asked.verbose):
-        state = Path(asked.state)
-        folder = _folder(asked, state)
-        names = names_in(asked.names)
-        watch = TraceWatch(
-            folder=folder,
-            state=state,
-            metrics=metrics_named(asked.metrics),
-            baseline=read_report(asked.baseline, "") if asked.baseline else None,
-            share=share_of(asked.sample),
-            budget=asked.budget,
-            patience=asked.patience,
-            settle=0.0 if asked.once else asked.settle,
-            reader=asked.reader,
-            before_counting=partial(_tell, failures=asked.failures, names=names),
-        )
-        if not watch.metrics:
-            raise BadInput("there is nothing to measure with; give --metrics.")
-        server = Receiver.at(asked.otlp, folder) if asked.otlp else None
-        with server or nullcontext():
-            if server is not None:
-                put_out(f"receiving OTLP at http://{server.place}/v1/traces")
-            return _loop(watch, asked)
+    state = Path(asked.state)
+    folder = _folder(asked, state)
+    names = names_in(asked.names)
+    watch = TraceWatch(
+        folder=folder,
+        state=state,
+        metrics=metrics_named(asked.metrics),
+        baseline=read_report(asked.baseline, "") if asked.baseline else None,
+        share=share_of(asked.sample),
+        budget=asked.budget,
+        patience=asked.patience,
+        settle=0.0 if asked.once else asked.settle,
+        reader=asked.reader,
+        before_counting=partial(_tell, failures=asked.failures, names=names),
+    )
+    if not watch.metrics:
+        raise BadInput("there is nothing to measure with; give --metrics.")
+    server = Receiver.at(asked.otlp, folder) if asked.otlp else None
+    with server or nullcontext():
+        if server is not None:
+            put_out(f"receiving OTLP at http://{server.place}/v1/traces")
+        _loop(watch, asked)
 
 
 def _folder(asked: WatchRequest, state: Path) -> Path:
@@ -94,7 +92,7 @@ def _folder(asked: WatchRequest, state: Path) -> Path:
     return make_private(state, "inbox")
 
 
-def _loop(watch: TraceWatch, asked: WatchRequest) -> int:
+def _loop(watch: TraceWatch, asked: WatchRequest) -> None:
     said: set[str] = set()
     while True:
         scored = asyncio.run(watch.look())
@@ -117,7 +115,7 @@ def _loop(watch: TraceWatch, asked: WatchRequest) -> int:
                 raise Stopped("not everything could be read", BAD_INPUT)
             if alarms:
                 raise Stopped("\n".join(alarms), GATE_MISSED)
-            return PASSED
+            return
         sleep(min(asked.settle, 1.0) or 0.2)
 
 

@@ -7,14 +7,11 @@ from pathlib import Path
 
 from greenroom.apps.cli.exits import (
     BAD_INPUT,
-    PASSED,
     Stopped,
     aside,
     put_out,
     put_out_data,
-    telling,
 )
-from greenroom.apps.cli.score import read_files
 from greenroom.cases.case import Case
 from greenroom.cases.files.additions import add_cases
 from greenroom.cases.files.changes import changing
@@ -25,50 +22,41 @@ from greenroom.ledger.text_files import text_of
 from greenroom.results.words import number_of
 from greenroom.suite.recorded.trace_cases import case_of, evalset_at
 from greenroom.traces.personal import StandIns
-from greenroom.traces.readers import describe_flaws
+from greenroom.traces.readers import conversations, describe_flaws
 from greenroom.traces.records import Flaw, Imported
 
 _UNSAFE = re.compile(r"[^\w.-]+")
 
 
 def import_traces(
-    files: Sequence[str], output: str, reader: str, quiet: bool, as_json: bool, verbose: bool
-) -> int:
+    files: Sequence[str], output: str, reader: str, quiet: bool, as_json: bool
+) -> None:
     """Write a ledger for each conversation in the files."""
-    with telling(verbose):
-        found, flaws = read_files(files, reader)
-        folder = Path(output)
-        names = ledger_names(found)
-        rows: list[Json] = []
-        for one in found:
-            path = folder / names[id(one)]
-            one.ledger.save(path)
-            rows.append(_row(one, path))
-            if not quiet and not as_json:
-                put_out(_line(one, path))
-        if as_json:
-            put_out_data({"conversations": rows, "unread": [str(one) for one in flaws]})
-        elif found:
-            put_out(f"wrote {number_of(len(found), 'ledger')} to {folder}")
-        if flaws:
-            raise Stopped(describe_flaws(flaws), BAD_INPUT)
-    return PASSED
-
-
-def _row(one: Imported, path: Path) -> dict[str, Json]:
-    return {
-        "conversation": one.conversation,
-        "ledger": str(path),
-        "format": one.format,
-        "turns": turns(one.ledger),
-        "unseen": list(unseen(one.ledger)),
-        "verdicts": one.verdicts,
-    }
-
-
-def _line(one: Imported, path: Path) -> str:
-    lacks = ", ".join(unseen(one.ledger))
-    return f"{path}  {one.format}, {number_of(turns(one.ledger), 'turn')}; not recorded: {lacks}"
+    found, flaws = read_files(files, reader)
+    folder = Path(output)
+    names = ledger_names(found)
+    rows: list[Json] = []
+    for one in found:
+        path = folder / names[id(one)]
+        one.ledger.save(path)
+        row: dict[str, Json] = {
+            "conversation": one.conversation,
+            "ledger": str(path),
+            "format": one.format,
+            "turns": turns(one.ledger),
+            "unseen": list(unseen(one.ledger)),
+            "verdicts": one.verdicts,
+        }
+        rows.append(row)
+        if not quiet and not as_json:
+            lacks, count = ", ".join(unseen(one.ledger)), number_of(turns(one.ledger), "turn")
+            put_out(f"{path}  {one.format}, {count}; not recorded: {lacks}")
+    if as_json:
+        put_out_data({"conversations": rows, "unread": [str(one) for one in flaws]})
+    elif found:
+        put_out(f"wrote {number_of(len(found), 'ledger')} to {folder}")
+    if flaws:
+        raise Stopped(describe_flaws(flaws), BAD_INPUT)
 
 
 def ledger_names(found: Sequence[Imported]) -> dict[int, str]:
@@ -97,43 +85,52 @@ def write_cases(
     names: str,
     keep_pii: bool,
     reader: str,
-    verbose: bool,
-) -> int:
+) -> None:
     """Add a case for each conversation to an eval set."""
-    with telling(verbose):
-        found, flaws = read_files(files, reader)
-        for name in chosen:
-            if not any(one.conversation == name for one in found):
-                known = ", ".join(repr(one.conversation) for one in found[:5]) or "none"
-                more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-                raise NotFound(
-                    f"there is no conversation {name!r} in the files; they have {known}{more}."
-                )
-        wanted = [one for one in found if not chosen or one.conversation in chosen]
-        if not wanted:
-            raise Stopped(describe_flaws(flaws), BAD_INPUT)
-        stand_ins = None if keep_pii else StandIns(names_in(names))
-        place = Path(into)
-        made = list[Case]()
-        with changing(place):
-            taken = list(evalset_at(place).ids)
-            for one in wanted:
-                try:
-                    case = case_of(one, taken, stand_ins, kind=kind, expect=not no_expect)
-                except BadInput as error:  # the other conversations still become cases
-                    flaws.append(Flaw(place=one.conversation, why=str(error), source=one.source))
-                    continue
-                made.append(case)
-                taken.append(case.id)
-            if made:
-                add_cases(place, *made)
+    found, flaws = read_files(files, reader)
+    for name in chosen:
+        if not any(one.conversation == name for one in found):
+            known = ", ".join(repr(one.conversation) for one in found[:5]) or "none"
+            more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+            raise NotFound(
+                f"there is no conversation {name!r} in the files; they have {known}{more}."
+            )
+    wanted = [one for one in found if not chosen or one.conversation in chosen]
+    if not wanted:
+        raise Stopped(describe_flaws(flaws), BAD_INPUT)
+    stand_ins = None if keep_pii else StandIns(names_in(names))
+    place = Path(into)
+    made = list[Case]()
+    with changing(place):
+        taken = list(evalset_at(place).ids)
+        for one in wanted:
+            try:
+                case = case_of(one, taken, stand_ins, kind=kind, expect=not no_expect)
+            except BadInput as error:  # the other conversations still become cases
+                flaws.append(Flaw(place=one.conversation, why=str(error), source=one.source))
+                continue
+            made.append(case)
+            taken.append(case.id)
         if made:
-            aside(f"added {number_of(len(made), 'case')} to {place}")
-            if stand_ins is not None:
-                aside(f"replaced: {stand_ins}; names in free text only if --redact lists them")
-        if flaws:
-            raise Stopped(describe_flaws(flaws), BAD_INPUT)
-    return PASSED
+            add_cases(place, *made)
+    if made:
+        aside(f"added {number_of(len(made), 'case')} to {place}")
+        if stand_ins is not None:
+            aside(f"replaced: {stand_ins}; names in free text only if --redact lists them")
+    if flaws:
+        raise Stopped(describe_flaws(flaws), BAD_INPUT)
+
+
+def read_files(files: Sequence[str], reader: str) -> tuple[list[Imported], list[Flaw]]:
+    """The conversations in files and folders, and what could not be read."""
+    found: list[Imported] = []
+    flaws: list[Flaw] = []
+    for one in conversations(files, reader):
+        if isinstance(one, Flaw):
+            flaws.append(one)
+        else:
+            found.append(one)
+    return found, flaws
 
 
 def names_in(file: str) -> list[str]:

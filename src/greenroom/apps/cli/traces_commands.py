@@ -35,8 +35,8 @@ def traces_group() -> None:
 @options.trace_reader
 @options.quiet
 @options.as_json
-@options.verbose
-def traces_import(**given: Any) -> int:
+@options.verbose_errors
+def traces_import(**given: Any) -> None:
     """Read FILES, or folders of them, and write a ledger for each conversation.
 
     What the source does not contain is noted in the ledger; to metrics it is unknown, not absent. A file, or a
@@ -45,7 +45,7 @@ def traces_import(**given: Any) -> int:
     options.loudness(given)
     from greenroom.apps.cli.traces import import_traces
 
-    return import_traces(**given)
+    import_traces(**given)
 
 
 @traces_group.command(
@@ -75,8 +75,8 @@ def traces_import(**given: Any) -> int:
 @_names
 @click.option("--keep-pii", is_flag=True, help="Keep personal data as it is.")
 @options.trace_reader
-@options.verbose
-def traces_to_case(**given: Any) -> int:
+@options.verbose_errors
+def traces_to_case(**given: Any) -> None:
     """Turn the conversations in FILES into cases.
 
     Personal data is replaced, the same value by the same stand-in everywhere: e-mail addresses, telephone,
@@ -85,7 +85,7 @@ def traces_to_case(**given: Any) -> int:
     """
     from greenroom.apps.cli.traces import write_cases
 
-    return write_cases(**given)
+    write_cases(**given)
 
 
 @traces_group.command(
@@ -161,8 +161,8 @@ def traces_to_case(**given: Any) -> int:
 )
 @click.option("--once", is_flag=True, help="Score what is there and exit, with 1 after an alarm.")
 @options.trace_reader
-@options.verbose
-def traces_watch(**given: Any) -> int:
+@options.verbose_errors
+def traces_watch(**given: Any) -> None:
     """Score production conversations as they come in, and say when something gets worse.
 
     The rates' intervals stay valid however often you look. Each conversation counts once. The shares of
@@ -172,4 +172,4 @@ def traces_watch(**given: Any) -> int:
         raise click.UsageError("say what to watch: either --folder or --otlp.")
     from greenroom.apps.cli.trace_watch import WatchRequest, watch_traces
 
-    return watch_traces(WatchRequest(**given))
+    watch_traces(WatchRequest(**given))

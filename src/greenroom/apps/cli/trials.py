@@ -3,7 +3,6 @@
 `greenroom runs replay`, `greenroom runs diff` and `greenroom runs shrink` are here.
 """
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from greenroom import suite
 from greenroom.apps.cli.event_loop import loaded, to_the_end
-from greenroom.apps.cli.exits import GATE_MISSED, PASSED, aside, put_out_json, telling
+from greenroom.apps.cli.exits import GATE_MISSED, PASSED, aside, put_out_data
 from greenroom.apps.cli.report_output import check_reachable, open_store
 from greenroom.cases import EvalSet
 from greenroom.cases.data import live_parts, written_data
@@ -58,71 +57,63 @@ def replay_trial(
     middleware: Sequence[str],
     store: str,
     as_json: bool,
-    verbose: bool,
 ) -> int:
     """Replay a trial with the agent as it is now, and say where it differs."""
-    with telling(verbose):
-        place = open_store(store)
-        recorded = trial_ledger(place, place.run(run).id, case)
-        agent = agent or _agent_of(place.run(run))
+    place = open_store(store)
+    recorded = trial_ledger(place, place.run(run).id, case)
+    agent = agent or _agent_of(place.run(run))
 
-        async def replayed() -> Ledger:
-            found: object = await loaded(agent, verbose)
-            stack = as_middleware(middleware) or ()
-            return await replay(recorded, found, on_drift=on_drift, middleware=stack)
+    async def replayed() -> Ledger:
+        found: object = await loaded(agent)
+        stack = as_middleware(middleware) or ()
+        return await replay(recorded, found, on_drift=on_drift, middleware=stack)
 
-        try:
-            again = to_the_end(replayed)
-        except ReplayDrifted as drift:
-            _say([], as_json, str(redactor().value(str(drift))))
-            return GATE_MISSED
-        found = diff(recorded, again)
-        _say(found, as_json)
+    try:
+        again = to_the_end(replayed)
+    except ReplayDrifted as drift:
+        _say([], as_json, str(redactor().value(str(drift))))
+        return GATE_MISSED
+    found = diff(recorded, again)
+    _say(found, as_json)
     return GATE_MISSED if found else PASSED
 
 
 def diff_trials(run: str, case: str, other: str, store: str, as_json: bool) -> int:
     """Say where two recorded trials differ."""
-    with telling(verbose=False):
-        place = open_store(store)
-        run_id = place.run(run).id
-        found = diff(trial_ledger(place, run_id, case), _other(place, run_id, case, other))
-        _say(found, as_json)
+    place = open_store(store)
+    run_id = place.run(run).id
+    found = diff(trial_ledger(place, run_id, case), _other(place, run_id, case, other))
+    _say(found, as_json)
     return GATE_MISSED if found else PASSED
 
 
-def shrink_trial(
-    run: str, case: str, agent: str, output: str, as_json: bool, verbose: bool, **given: Any
-) -> int:
+def shrink_trial(run: str, case: str, agent: str, output: str, as_json: bool, **given: Any) -> int:
     """Find the shortest case that fails as a trial did, and write it to a file."""
-    with telling(verbose):
-        place = open_store(given.pop("store"))
-        run_id = place.run(run).id
-        key = trial_key(place, run_id, case)
-        agent = agent or _agent_of(place.run(run))
-        target = Path(
-            output or f"{re.sub(r'[^A-Za-z0-9_-]', '_', key.case_id)}.shrunk.evalset.yaml"
+    place = open_store(given.pop("store"))
+    run_id = place.run(run).id
+    key = trial_key(place, run_id, case)
+    agent = agent or _agent_of(place.run(run))
+    target = Path(output or f"{re.sub(r'[^A-Za-z0-9_-]', '_', key.case_id)}.shrunk.evalset.yaml")
+    check_reachable(target)
+    calls, usd = given.pop("max_model_calls"), given.pop("budget")
+    cases, mocks = given.pop("cases"), given.pop("mocks")
+    options = {name: value for name, value in given.items() if value not in (None, "", ())}
+    options |= {"allowance": Allowance(calls, usd), "on_step": _progress}
+
+    async def shrunk() -> Shrunk:
+        found: object = await loaded(agent)
+        options["cases"] = gather(cases).evalset if cases else None
+        options["mocks"] = load_mocks(mocks) if mocks else None
+        options["middleware"] = as_middleware(options.get("middleware", ())) or ()
+        options["resources"] = as_resources(options.get("resources", {}))
+        return await suite.shrink_trial(
+            run_id, key.case_id, found, trial=key.trial, store=place, **options
         )
-        check_reachable(target)
-        calls, usd = given.pop("max_model_calls"), given.pop("budget")
-        cases, mocks = given.pop("cases"), given.pop("mocks")
-        options = {name: value for name, value in given.items() if value not in (None, "", ())}
-        options |= {"allowance": Allowance(calls, usd), "on_step": _progress}
 
-        async def shrunk() -> Shrunk:
-            found: object = await loaded(agent, verbose)
-            options["cases"] = gather(cases).evalset if cases else None
-            options["mocks"] = load_mocks(mocks) if mocks else None
-            options["middleware"] = as_middleware(options.get("middleware", ())) or ()
-            options["resources"] = as_resources(options.get("resources", {}))
-            return await suite.shrink_trial(
-                run_id, key.case_id, found, trial=key.trial, store=place, **options
-            )
-
-        found = to_the_end(shrunk)
-        left_out = live_parts(found.case)
-        write_evalset(EvalSet(target.name.partition(".")[0], [found.case]), target, lossy=True)
-        _show(found, target, left_out, agent, as_json)
+    found = to_the_end(shrunk)
+    left_out = live_parts(found.case)
+    write_evalset(EvalSet(target.name.partition(".")[0], [found.case]), target, lossy=True)
+    _show(found, target, left_out, agent, as_json)
     return PASSED if found.is_minimal else GATE_MISSED
 
 
@@ -146,7 +137,7 @@ def _show(found: Shrunk, target: Path, left_out: Sequence[str], agent: str, as_j
     if as_json:
         facts = {name: getattr(found, name) for name in Shrunk.__struct_fields__[1:]}
         whole = {**facts, "file": str(target), "case": written_data(found.case)}
-        put_out_json(json.dumps(redactor().value(whole), indent=2))
+        put_out_data(whole)
         return
     terminal = Terminal()
     for turn in found.case.turns:
@@ -187,7 +178,7 @@ def _say(found: Sequence[Difference], as_json: bool, drift: str = "") -> None:
             for d in found
         ]
         whole = {"drift": drift or None, "differences": data}
-        put_out_json(json.dumps(redactor().value(whole), indent=2))
+        put_out_data(whole)
         return
     for line in [drift] if drift else redactor().value([str(one) for one in found]):
         Terminal().say(line)

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from time import strftime
 
 from greenroom.apps.cli.event_loop import to_the_end
-from greenroom.apps.cli.exits import PASSED, Interrupted, Stopped, telling
+from greenroom.apps.cli.exits import Interrupted, Stopped
 from greenroom.apps.cli.request import Order
 from greenroom.cases import case_data, read_evalset
 from greenroom.errors import BadInput, MissingExtra, NotFound
@@ -41,16 +41,15 @@ _DATA = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv", ".tsv")
 _NOT_OURS = ("__pycache__", "node_modules", "venv")
 
 
-def watch(order: Order, interval: float, notifies: bool) -> int:
+def watch(order: Order, interval: float, notifies: bool) -> None:
     """Run the cases, wait for a change and run them again, until interrupted."""
-    with telling(order.verbose), TemporaryDirectory(prefix="greenroom-watch-") as folder:
+    with TemporaryDirectory(prefix="greenroom-watch-") as folder:
         watching = Watch(order, Path(folder) / "report.json", notifies)
         changes = _changes(places_of(order), interval)
         try:
             to_the_end(lambda: watching.go(changes))
         except Interrupted as stop:
             raise Stopped(f"{stop}; {watching.verdict}", stop.exit_code) from None
-    return PASSED
 
 
 async def _changes(places: "Places", interval: float) -> AsyncIterator[list[Path]]:

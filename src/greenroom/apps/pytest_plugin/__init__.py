@@ -5,7 +5,6 @@ something to rehearse.
 """
 
 from collections.abc import Generator
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from greenroom.apps.pytest_plugin.settings import (
     read_settings,
 )
 from greenroom.apps.pytest_plugin.tally import Tally, count
+from greenroom.lazy import lazy
 
 if TYPE_CHECKING:
     from greenroom.apps.pytest_plugin.collection import EvalFile
@@ -94,7 +94,4 @@ def evaluate_fixture(request: pytest.FixtureRequest) -> Generator[Any]:
     rehearsal.end()
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.runner"), name)
+__getattr__, __dir__ = lazy(__name__, {"runner": "EvalResult EvalRunner load_test_file"})

@@ -217,7 +217,12 @@ class Tally:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print what was rehearsed, what it cost, and whether the gate passed."""
-        lines = [*self._counted(), *self._gate(), *self._not_run()]
+        lines = [*self._counted(), *(f"gate: {why}" for why in self._missed)]
+        if self._has_passed:
+            lines.append("gate: passed, so cases that did not pass do not fail this run")
+        if self.without_agent and self._config.get_verbosity() >= -1:
+            files = ", ".join(self.without_agent)
+            lines.append(f"not run, because no agent is known for it: {files}")
         if lines:
             terminalreporter.section("greenroom")
             for line in lines:
@@ -235,17 +240,6 @@ class Tally:
             for where, report in found.items()
             if report is not None
         ]
-
-    def _gate(self) -> list[str]:
-        if self._has_passed:
-            return ["gate: passed, so cases that did not pass do not fail this run"]
-        return [f"gate: {why}" for why in self._missed]
-
-    def _not_run(self) -> list[str]:
-        if not self.without_agent or self._config.get_verbosity() < -1:
-            return []
-        files = ", ".join(self.without_agent)
-        return [f"not run, because no agent is known for it: {files}"]
 
 
 _BASELINE = pytest.StashKey["Report | None"]()

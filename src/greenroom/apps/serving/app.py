@@ -2,11 +2,10 @@
 
 import json
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from hmac import compare_digest
 from itertools import compress
-from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
@@ -32,7 +31,6 @@ from greenroom.ledger.plain import Json
 
 LARGEST = 8_000_000
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_CARD = {"Cache-Control": "no-cache"}
 
 
 class Server:
@@ -64,8 +62,8 @@ class Server:
         return Starlette(routes=routes, lifespan=lifespan)
 
     async def _show_card(self, request: Request) -> Response:
-        refused = self._refused(request)
-        return refused or _json(self._card.data(), _CARD)
+        fresh = {"Cache-Control": "no-cache"}
+        return self._refused(request) or _json(self._card.data(), fresh)
 
     async def _handle(self, request: Request) -> Response:
         refused, agent = self._refused(request), self._agent_for(request)
@@ -87,7 +85,9 @@ class Server:
         call = Call(None, "", {})
         try:
             call = read_call(bytes(body))
-            _check_version(request.headers.get("a2a-version", ""))
+            version = request.headers.get("a2a-version", "")
+            if version and version.partition(".")[0] != "1":
+                raise RpcError(WRONG_VERSION, f"A2A {version[:20]} is not supported here; use 1.0.")
             with _traced(request.headers):
                 return await _answer(agent, call)
         except RpcError as error:
@@ -155,11 +155,6 @@ def _error(call: Call, error: RpcError) -> dict[str, Json]:
     return {"jsonrpc": "2.0", "id": call.id, "error": details}
 
 
-def _check_version(version: str) -> None:
-    if version and version.partition(".")[0] != "1":
-        raise RpcError(WRONG_VERSION, f"A2A {version[:20]} is not supported here; use 1.0.")
-
-
 def _hostname(url: str) -> str:
     try:
         return (urlsplit(url).hostname or "").lower()
@@ -167,21 +162,16 @@ def _hostname(url: str) -> str:
         return ""
 
 
-class _traced:  # noqa: N801 - read as a verb: `with _traced(headers)`
+@contextmanager
+def _traced(headers: Mapping[str, str]) -> Generator[None]:
     """Make what is done inside part of the caller's trace, if this process exports traces."""
+    if "opentelemetry.trace" not in sys.modules or "traceparent" not in headers:
+        yield
+        return
+    from opentelemetry import context, propagate
 
-    def __init__(self, headers: Mapping[str, str]) -> None:
-        self._headers = headers
-        self._token: Any = None
-
-    def __enter__(self) -> None:
-        if "opentelemetry.trace" in sys.modules and "traceparent" in self._headers:
-            from opentelemetry import context, propagate
-
-            self._token = context.attach(propagate.extract(dict(self._headers)))
-
-    def __exit__(self, *_: object) -> None:
-        if self._token is not None:
-            from opentelemetry import context
-
-            context.detach(self._token)
+    token = context.attach(propagate.extract(dict(headers)))
+    try:
+        yield
+    finally:
+        context.detach(token)

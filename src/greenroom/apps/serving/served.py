@@ -74,7 +74,9 @@ class ServedAgent:
 
     def send(self, incoming: Incoming) -> Work | ServedTask:
         """Pass a message to the agent: returns the work on it, or the task if the message is a repeat."""
-        context = incoming.context or self._context_of(incoming.task) or _new_context(incoming)
+        context = incoming.context
+        if not context:
+            context = self.task(incoming.task).context if incoming.task else _new_context(incoming)
         conversation = self._conversation(context)
         ledger = self._ledger(conversation)
         tasks = [] if ledger is None else tasks_in(ledger)
@@ -141,10 +143,10 @@ class ServedAgent:
 
     def _begun(self, conversation: str) -> Ledger:
         agent, ledger = self._agent, Ledger()
-        opening = RunStarted(
-            run_id=conversation, agent=agent.snapshot, digest=agent.digest, state={}
+        ledger.append(
+            RunStarted(run_id=conversation, agent=agent.snapshot, digest=agent.digest, state={}),
+            time(),
         )
-        ledger.append(opening, time())
         return ledger
 
     # Work
@@ -337,9 +339,6 @@ class ServedAgent:
         text = f"{self._app}\0{context}".encode(errors="surrogatepass")
         whose = blake2b(self._user.encode()).digest() if self._user else b""
         return f"{_PREFIX}{blake2b(text, digest_size=12, key=whose).hexdigest()}"
-
-    def _context_of(self, task: str) -> str:
-        return self.task(task).context if task else ""
 
     def _is_mine(self, task: ServedTask) -> bool:
         """Whether it is neither another agent's nor another user's: a store may be shared."""

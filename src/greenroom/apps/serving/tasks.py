@@ -134,15 +134,10 @@ def tasks_in(ledger: Ledger) -> list[ServedTask]:
             current = spans.setdefault(event.data["task"], [])
         current.append(event)
     waits = tuple(ledger.index_of().pending)
-    names = list(spans)
+    names, conversation = list(spans), str(getattr(ledger.first, "run_id", ""))
     return [
-        _task(name, spans[name], waits if name == names[-1] else (), _conversation(ledger))
-        for name in names
+        _task(name, spans[name], waits if name == names[-1] else (), conversation) for name in names
     ]
-
-
-def _conversation(ledger: Ledger) -> str:
-    return str(getattr(ledger.first, "run_id", ""))
 
 
 def _task(

@@ -48,11 +48,14 @@ class Access:
         host = headers.get("host", "")
         if len(headers.getlist("host")) != 1 or host.lower() not in self.hosts:
             return 421, f"this server is not called {host!r}", "Use the address it printed."
-        is_data = _is_data(scope["path"])
-        if _is_foreign(headers) and (is_data or headers.get("sec-fetch-mode") != "navigate"):
+        is_data = scope["path"] == "/api" or scope["path"].startswith("/api/")
+        is_foreign = headers.get("sec-fetch-site", "same-origin") in ("cross-site", "same-site")
+        if is_foreign and (is_data or headers.get("sec-fetch-mode") != "navigate"):
             return 403, "another site asked", "Open the page by its own address."
+        if not is_data and scope["method"] not in ("GET", "HEAD"):
+            return 405, "a page can only be read", "Use GET."
         if not is_data:
-            return None if scope["method"] in ("GET", "HEAD") else _method()
+            return None
         if not self._is_known(scope, headers):
             return 401, "the token is missing or wrong", "Open the address the server printed."
         return None if scope["method"] == "GET" else self._acting(headers)
@@ -78,18 +81,6 @@ class Access:
         if headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             return 415, "the request is not JSON", "Send Content-Type: application/json."
         return None
-
-
-def _is_data(path: str) -> bool:
-    return path == "/api" or path.startswith("/api/")
-
-
-def _is_foreign(headers: Headers) -> bool:
-    return headers.get("sec-fetch-site", "same-origin") in ("cross-site", "same-site")
-
-
-def _method() -> tuple[int, str, str]:
-    return 405, "a page can only be read", "Use GET."
 
 
 class Guard:

@@ -130,28 +130,19 @@ def _lists(site: Site) -> list[BaseRoute]:
 
 
 def _about_runs(site: Site) -> list[BaseRoute]:
-    def head(request: Request) -> object:
-        return site.pages.head(site.index(_run(request)))
-
-    def rows(request: Request) -> object:
-        return _rows(site.index(_run(request)), request)
-
-    def progress(request: Request) -> object:
-        return site.progress(_run(request))
-
-    def agent(request: Request) -> object:
-        return site.pages.agent(_run(request))
+    def index(request: Request) -> RunIndex:
+        return site.index(_run(request))
 
     async def find(request: Request) -> Response:
-        index = await run_in_threadpool(site.index, _run(request))
         words = request.query_params.get("words", "")[:200]
-        return StreamingResponse(lines_of(index, words), media_type="application/x-ndjson")
+        found = lines_of(await run_in_threadpool(index, request), words)
+        return StreamingResponse(found, media_type="application/x-ndjson")
 
     return [
-        Route("/api/runs/{run}", reading(head)),
-        Route("/api/runs/{run}/rows", reading(rows)),
-        Route("/api/runs/{run}/progress", reading(progress)),
-        Route("/api/runs/{run}/agent", reading(agent)),
+        Route("/api/runs/{run}", reading(lambda asked: site.pages.head(index(asked)))),
+        Route("/api/runs/{run}/rows", reading(lambda asked: _rows(index(asked), asked))),
+        Route("/api/runs/{run}/progress", reading(lambda asked: site.progress(_run(asked)))),
+        Route("/api/runs/{run}/agent", reading(lambda asked: site.pages.agent(_run(asked)))),
         Route("/api/runs/{run}/find", find),
     ]
 
@@ -179,9 +170,6 @@ def _about_trials(site: Site) -> list[BaseRoute]:
         run_id = site.store.run(_run(request)).id
         return run_id, request.query_params.get("case", ""), whole_number(request, "trial", 1)
 
-    def story(request: Request) -> object:
-        return site.pages.story(*of(request))
-
     def event(request: Request) -> object:
         return site.pages.event(*of(request), whole_number(request, "seq", 0))
 
@@ -190,7 +178,7 @@ def _about_trials(site: Site) -> list[BaseRoute]:
         return Response(text, media_type="application/x-ndjson")
 
     return [
-        Route("/api/runs/{run}/story", reading(story)),
+        Route("/api/runs/{run}/story", reading(lambda asked: site.pages.story(*of(asked)))),
         Route("/api/runs/{run}/event", reading(event)),
         Route("/api/runs/{run}/ledger.jsonl", reading(ledger)),
     ]
@@ -225,15 +213,12 @@ def _about_two_runs(site: Site) -> list[BaseRoute]:
 
 
 def _about_sets(site: Site) -> list[BaseRoute]:
-    def text(request: Request) -> object:
-        return site.sets.read(_set(request))
-
     async def check(request: Request, body: dict[str, Json]) -> object:
         path = site.sets.file(_set(request)).path
         return await run_in_threadpool(check_text, path, text_in(body, "text"))
 
     return [
-        Route("/api/sets/{set}", reading(text)),
+        Route("/api/sets/{set}", reading(lambda asked: site.sets.read(_set(asked)))),
         Route("/api/sets/{set}/check", acting(check), methods=["POST"]),
     ]
 

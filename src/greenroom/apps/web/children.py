@@ -43,11 +43,6 @@ class Started:
     is_stopped: bool = False
 
     @property
-    def command(self) -> str:
-        """The command line that does what this child does."""
-        return command_line(self.argv)
-
-    @property
     def stop_command(self) -> str:
         """The command that stops it from a terminal; empty while it waits for its turn."""
         return "" if self.process is None else f"kill -INT {self.process.pid}"
@@ -59,7 +54,7 @@ class Started:
             state = "ended"
         return Child(
             id=self.id,
-            command=self.command,
+            command=command_line(self.argv),
             state=state,
             run=self.run,
             exit_code=self.exit_code,

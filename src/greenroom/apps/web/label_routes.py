@@ -14,22 +14,17 @@ from greenroom.ledger.plain import Json
 def reading_routes(site: Site) -> list[BaseRoute]:
     """The routes that show what to grade next, and how far people agree."""
 
-    def sets(_: Request) -> object:
-        return {"labels": site.labels.lines()}
-
-    def following(request: Request) -> object:
-        return site.labels.next(
-            str(request.path_params["set"]), _rater(request, request.query_params.get("rater"))
-        )
-
-    def agreement(request: Request) -> object:
+    def whose(request: Request) -> tuple[str, str]:
         rater = _rater(request, request.query_params.get("rater"))
-        return site.labels.agreement(str(request.path_params["set"]), rater)
+        return str(request.path_params["set"]), rater
 
+    labels = site.labels
     return [
-        Route("/api/labels", reading(sets)),
-        Route("/api/labels/{set}/next", reading(following)),
-        Route("/api/labels/{set}/agreement", reading(agreement)),
+        Route("/api/labels", reading(lambda _: {"labels": labels.lines()})),
+        Route("/api/labels/{set}/next", reading(lambda asked: labels.next(*whose(asked)))),
+        Route(
+            "/api/labels/{set}/agreement", reading(lambda asked: labels.agreement(*whose(asked)))
+        ),
     ]
 
 

@@ -76,7 +76,7 @@ class LabelSets:
         lines = [
             AgreementLine(
                 who=who,
-                says=f"You and {_other(who, rater)} {one}.",
+                says=f"You and {who[1] if who[0] == rater else who[0]} {one}.",
                 items=one.items,
                 kappa=one.kappa,
                 low=one.low,
@@ -101,10 +101,6 @@ def _line(name: str, folder: Path) -> LabelLine:
     return LabelLine(
         name=name, question=found.settings.question, items=len(found.items), graded=graded
     )
-
-
-def _other(who: tuple[str, str], rater: str) -> str:
-    return who[1] if who[0] == rater else who[0]
 
 
 def _apart(found: LabelSet) -> list[LabelApart]:

@@ -16,7 +16,7 @@ from greenroom.apps.web.answers import number_in
 from greenroom.errors import GreenroomError
 from greenroom.ledger.plain import Json
 from greenroom.store import Store
-from greenroom.store.runs import Change, Run
+from greenroom.store.runs import Key, Run
 
 _MOMENT = 0.05
 """Seconds for which changes are collected before they are sent together."""
@@ -67,14 +67,15 @@ class Feed:
             if self._store.place.is_dir():
                 with suppress(OSError):
                     async for _ in awatch(
-                        self._store.place, debounce=40, step=10, watch_filter=_is_of_the_store
+                        self._store.place,
+                        debounce=40,
+                        step=10,
+                        # Every reader writes to the file of shared memory.
+                        watch_filter=lambda _, path: not path.endswith("-shm"),
                     ):
-                        self._wake()
+                        changed, self._changed = self._changed, asyncio.Event()
+                        changed.set()
             await asyncio.sleep(_LOOK)  # the folder is not there yet, or no longer
-
-    def _wake(self) -> None:
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()
 
     async def listen(self, since: str, run: str = "") -> AsyncIterator[str]:
         """Changes written after `since`, and then new ones for as long as the page listens.
@@ -103,10 +104,6 @@ class Feed:
                     yield ": still here\n\n"
 
 
-def _is_of_the_store(_: object, path: str) -> bool:
-    return not path.endswith("-shm")  # every reader writes to it
-
-
 class _Listener:
     """One page that follows the store."""
 
@@ -116,7 +113,7 @@ class _Listener:
         self._id = ""
         self._at = 0
         self._open: dict[str, str] = {}
-        self._going: dict[str, int] = {}
+        self._going: list[tuple[Key, int]] = []
 
     async def taken_up(self, since: str) -> AsyncIterator[Message]:
         """Begin after `since`; if that is not a place in this store, say that the page must ask for everything."""
@@ -139,7 +136,10 @@ class _Listener:
             while changes := await asyncio.to_thread(self._store.changes, self._at, 500):
                 for change in changes:
                     self._at = change.position
-                    yield Message(*_told(change), str(self._at))
+                    about: dict[str, Json] = {"run": change.run_id, "status": change.status}
+                    if change.key is not None:
+                        about |= {"case": change.key.case_id, "trial": change.key.trial}
+                    yield Message(change.kind, about, str(self._at))
             for message in await asyncio.to_thread(self._states):
                 yield message
         except GreenroomError as error:
@@ -154,25 +154,12 @@ class _Listener:
                 found.append(Message("run", run_data(run)))
         self._open = {run.id: run.status for run in open_now.values()}
         if self._run in open_now:
-            found += self._trials(self._run)
-        return found
-
-    def _trials(self, run_id: str) -> list[Message]:
-        going = {f"{one.key.case_id}#{one.key.trial}": one for one in self._store.under_way(run_id)}
-        found = [
-            Message(
-                "going",
-                {
-                    "run": run_id,
-                    "case": one.key.case_id,
-                    "trial": one.key.trial,
-                    "events": len(one.ledger),
-                },
-            )
-            for name, one in going.items()
-            if self._going.get(name) != len(one.ledger)
-        ]
-        self._going = {name: len(one.ledger) for name, one in going.items()}
+            going = [(one.key, len(one.ledger)) for one in self._store.under_way(self._run)]
+            for key, events in going:
+                if (key, events) not in self._going:
+                    about = {"run": self._run, "case": key.case_id, "trial": key.trial}
+                    found.append(Message("going", {**about, "events": events}))
+            self._going = going
         return found
 
 
@@ -180,13 +167,6 @@ def _latest(store: Store) -> tuple[str, int]:
     if not store.database.exists():
         return "", 0
     return store.latest_position()
-
-
-def _told(change: Change) -> tuple[str, dict[str, Json]]:
-    data: dict[str, Json] = {"run": change.run_id, "status": change.status}
-    if change.key is not None:
-        data |= {"case": change.key.case_id, "trial": change.key.trial}
-    return change.kind, data
 
 
 def run_data(run: Run) -> dict[str, Json]:

@@ -6,11 +6,9 @@ from greenroom.agents.costs.tables import estimate_table
 from greenroom.agents.data_links import data_links
 from greenroom.agents.flow import Flow
 from greenroom.agents.mermaid import mermaid
-from greenroom.backends.backend import Yield
 from greenroom.backends.registry import backend_for
 from greenroom.cases.data import case_data
 from greenroom.ledger.events import RunResumed
-from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, as_object, is_object, plain
 from greenroom.ledger.questions import cost
 from greenroom.reports.page.graph import graph_of
@@ -26,14 +24,19 @@ def play_data(play: Rehearsal, rest: Rest, agent: object) -> Play:
     """A play for the page: what has happened, what the agent waits for, and which tools need a mock."""
     tools = backend_for(agent).tools or {}
     ledger = play.ledger
+    # The pauses between two moves are not shown.
+    pauses = {event.seq for event in ledger.of(RunResumed)}
     lacking = {name: suggested_mock(tools[name]) if name in tools else {} for name in rest.refused}
     return Play(
         id="",
         agent=0,
         state="ended" if rest.ended == "finished" else "broken" if rest.ended else "resting",
-        timeline=_rows(ledger),
+        timeline=[row for row in timeline(ledger, Trimmer()) if row.get("seq") not in pauses],
         values=list(state_places(ledger.fold())),
-        waits=[_waiting(wait) for wait in rest.waits],
+        waits=[
+            Waiting(id=wait.id, tool=wait.tool, prompt=wait.prompt, args=plain(wait.args))
+            for wait in rest.waits
+        ],
         mocks=as_object(case_data(play.case).get("mocks") or {}),
         tools=list(tools),
         asking=[name for name, facts in tools.items() if facts.yields],
@@ -44,18 +47,12 @@ def play_data(play: Rehearsal, rest: Rest, agent: object) -> Play:
     )
 
 
-def _rows(ledger: Ledger) -> list[dict[str, Json]]:
-    """The rows of the conversation, without the pauses between two moves."""
-    rests = {event.seq for event in ledger if isinstance(event, RunResumed)}
-    return [row for row in timeline(ledger, Trimmer()) if row.get("seq") not in rests]
-
-
 def agent_data(agent: object) -> AgentDetails:
     """An agent for the page: its graph, its contract issues, and which node reads what another wrote."""
     backend = backend_for(agent)
     facts = as_object(backend.snapshot) if is_object(backend.snapshot) else {}
-    graph = graph_of(backend.snapshot) or Part(kind="agent", name=str(facts.get("name") or ""))
     name = str(facts.get("name") or "")
+    graph = graph_of(backend.snapshot) or Part(kind="agent", name=name)
     if not isinstance(agent, Flow):
         why = f"Contracts are checked only for Greenroom's own agents; this one is run by {backend.name}."
         return AgentDetails(ref="", name=name, graph=graph, why=why)
@@ -72,7 +69,3 @@ def agent_data(agent: object) -> AgentDetails:
         links=[(link.writer, link.reader, link.place) for link in data_links(facts)],
         estimate=estimate_table(estimate(agent)),
     )
-
-
-def _waiting(wait: Yield) -> Waiting:
-    return Waiting(id=wait.id, tool=wait.tool, prompt=wait.prompt, args=plain(wait.args))

@@ -65,7 +65,7 @@ class Player:
                 return case_data(harvest(self._play.ledger, str(move["id"])))
             case other:
                 raise BadInput(f"{other!r} is not a move.")
-        self._save()
+        write_private(self._play.ledger.dumps(), self._file)
         return play_data(self._play, self._rest, self._agent)
 
     def _begin(self, move: dict[str, Json]) -> None:
@@ -105,9 +105,6 @@ class Player:
         target = self._file.with_name(str(move["file"]))
         write_private(other.ledger.dumps(), target)
         return {"forked": target.stem}
-
-    def _save(self) -> None:
-        write_private(self._play.ledger.dumps(), self._file)
 
 
 def mocks_from(move: dict[str, Json]) -> dict[str, Any]:

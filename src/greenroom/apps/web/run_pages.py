@@ -78,7 +78,11 @@ class RunPages:
         """The head that was made of the same, or a new one; that of a run in progress may be a little old."""
         with self._lock:
             made = self._heads.pop(name, None)
-            if made is None or (made.of != of and not self._may_rest(made, run)):
+            is_fresh = made is not None and (
+                made.of == of
+                or (run.status == "running" and monotonic() - made.at <= _RESTS * made.took)
+            )
+            if made is None or not is_fresh:
                 begun = monotonic()
                 head = make()
                 made = _Made(head, of, monotonic(), monotonic() - begun)
@@ -86,9 +90,6 @@ class RunPages:
             while len(self._heads) > _MOST_HEADS:
                 self._heads.pop(next(iter(self._heads)))
         return made.head
-
-    def _may_rest(self, made: _Made, run: Run) -> bool:
-        return run.status == "running" and monotonic() - made.at <= _RESTS * made.took
 
     # One trial
 

@@ -11,6 +11,7 @@ from greenroom.store import Run, Store
 
 _FEW = 50
 _MOST = 500
+_MOST_POINTS = 200
 
 
 class Rates:
@@ -104,13 +105,13 @@ def _line(run: Run, rate: Rate | None, is_mine: bool) -> RunLine:
     )
 
 
-def trend(store: Store, rates: Rates, evalset: str, limit: int = 200) -> list[TrendPoint]:
+def trend(store: Store, rates: Rates, evalset: str) -> list[TrendPoint]:
     """The finished runs of a set that have a rate, the oldest first."""
     finished = [
         run for run in store.runs() if run.status == "finished" and evalset_of(run) == evalset
     ]
     found: list[TrendPoint] = []
-    for run in finished[:limit]:
+    for run in finished[:_MOST_POINTS]:
         if (rate := rates.of(run)) is not None:
             found.append(
                 TrendPoint(

@@ -54,6 +54,11 @@ class Address:
         """Whether only this machine can reach it."""
         return self.host in ("127.0.0.1", "localhost", "::1")
 
+    def names(self, port: int) -> frozenset[str]:
+        """The hosts that requests may name."""
+        local = [f"{name}:{port}" for name in LOOPBACK] if self.is_local else []
+        return frozenset([*local, *(name.lower() for name in self.allow_hosts)])
+
     def check(self, *, read_only: bool) -> None:
         """Refuse to listen for other machines without an access check."""
         if self.is_local:
@@ -87,7 +92,7 @@ def serve(store: "Store", settings: "Settings", address: Address, *, browser: bo
     listening = _listen(address)
     port = int(listening.getsockname()[1])
     access = Access(
-        hosts=_names(address, port),
+        hosts=address.names(port),
         token=_token(address.token_file),
         auth_header=address.auth_header,
         proxies=address.proxies,
@@ -99,7 +104,8 @@ def serve(store: "Store", settings: "Settings", address: Address, *, browser: bo
     note = {"port": port, "pid": os.getpid(), "token": access.token, "address": shown}
     make_private(store.place, server_note(store.place).parent.name)
     with _known(server_note(store.place), note):
-        _say(link, address)
+        who = "only this machine" if address.is_local else "behind your proxy"
+        print(f"Greenroom is at {link} ({who}; Ctrl-C stops it)", file=sys.stderr, flush=True)
         if browser and address.is_local:
             webbrowser.open(link)
         with suppress(KeyboardInterrupt):  # uvicorn raises it again when all is closed
@@ -119,12 +125,6 @@ def _listen(address: Address) -> socket.socket:
             f"free: --port 0."
         ) from error
     return listening
-
-
-def _names(address: Address, port: int) -> frozenset[str]:
-    """The hosts that requests may name."""
-    local = {f"{name}:{port}" for name in LOOPBACK} if address.is_local else set[str]()
-    return frozenset({*local, *(name.lower() for name in address.allow_hosts)})
 
 
 def _token(file: str) -> str:
@@ -159,8 +159,3 @@ def _known(note: Path, facts: "Mapping[str, object]") -> "Generator[None]":
         with suppress(OSError):
             if json.loads(note.read_text())["pid"] == os.getpid():
                 note.unlink()
-
-
-def _say(link: str, address: Address) -> None:
-    who = "only this machine" if address.is_local else "behind your proxy"
-    print(f"Greenroom is at {link} ({who}; Ctrl-C stops it)", file=sys.stderr, flush=True)

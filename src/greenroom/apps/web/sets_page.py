@@ -71,8 +71,9 @@ class SetFiles:
         found: dict[str, SetFile] = {}
         for path in self._paths():
             stem = path.name.partition(".")[0]
-            name = stem if stem not in found else f"{stem}-{_short_digest(str(path))}"
-            found[name] = SetFile(name, path)
+            if stem in found:
+                stem = f"{stem}-{blake2b(str(path).encode(), digest_size=3).hexdigest()}"
+            found[stem] = SetFile(stem, path)
         return found
 
     def _paths(self) -> Iterator[Path]:
@@ -176,10 +177,6 @@ def digest(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
-def _short_digest(text: str) -> str:
-    return blake2b(text.encode(), digest_size=3).hexdigest()
-
-
 def check_text(path: Path, text: str) -> Checked:
     """What is wrong with a text that is meant for a file, and the cases that can be read in it."""
     return Checked(problems=_problems(path, text), cases=cases_in(path, text))
@@ -187,7 +184,16 @@ def check_text(path: Path, text: str) -> Checked:
 
 def _problems(path: Path, text: str) -> list[Flaw]:
     """What is wrong with a text. The server runs no code, not even code that the text names."""
-    return [_flaw(problem) for problem in problems_in(str(path), text, imports=False)]
+    return [
+        Flaw(
+            text=str(replace(problem, line=None, column=None, fix="", example=None)),
+            line=problem.line,
+            column=problem.column,
+            path=problem.where,
+            hint=problem.fix,
+        )
+        for problem in problems_in(str(path), text, imports=False)
+    ]
 
 
 def code_in(path: Path, text: str) -> list[str]:
@@ -210,17 +216,6 @@ def _references(value: Json) -> Iterator[str]:
     elif is_array(value):
         for inner in value:
             yield from _references(inner)
-
-
-def _flaw(problem: Problem) -> Flaw:
-    placed = replace(problem, line=None, column=None, fix="", example=None)
-    return Flaw(
-        text=str(placed),
-        line=problem.line,
-        column=problem.column,
-        path=problem.where,
-        hint=problem.fix,
-    )
 
 
 def _shape(path: Path, text: str) -> str:

@@ -27,21 +27,16 @@ def with_expectations(turns: Sequence[Turn], data: Json, place: str) -> list[Tur
     if not is_array(data) or len(data) > len(turns):
         raise wrong(place, f"{shown(data)} should be a list with what each turn expects")
     problems = ProblemList()
-    more = problems.each(data, place, _expect)
+    more = problems.each(
+        data, place, lambda one, where: None if one is None else expect_from(one, where)
+    )
     problems.settle()
-    rest = list(turns[len(more) :])
-    return [*(_joined(turn, one) for turn, one in zip(turns, more, strict=False)), *rest]
-
-
-def _expect(data: Json, place: str) -> Expect | None:
-    return None if data is None else expect_from(data, place)
-
-
-def _joined(turn: Turn, more: Expect | None) -> Turn:
-    if more is None:
-        return turn
-    given = {name: getattr(more, name) for name in BEYOND}
-    return replace(turn, expect=replace(turn.expect or Expect(), **given))
+    found = list(turns)
+    for i, expect in enumerate(more):
+        if expect is not None:
+            given = {name: getattr(expect, name) for name in BEYOND}
+            found[i] = replace(turns[i], expect=replace(turns[i].expect or Expect(), **given))
+    return found
 
 
 def says_more(case: Case) -> bool:

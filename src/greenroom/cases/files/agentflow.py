@@ -11,7 +11,6 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.cases.fields import Fields, without_nulls
 from greenroom.cases.files.adk import turns_of
 from greenroom.cases.files.originals import (
-    Calls,
     calls_in,
     put_back,
     reference_in,
@@ -131,7 +130,11 @@ def _expect(fields: Fields) -> Expect | None:
         fields.at(_SAID), lambda: responses_text(said or [], fields.at(_SAID)), []
     )
     reference = problems.part(place, lambda: _reference(final, place), None)
-    tools = problems.part(fields.at(_PATH), lambda: _calls(path, fields.at(_PATH)), None)
+    tools = problems.part(
+        fields.at(_PATH),
+        lambda: calls_in(path, fields.at(_PATH), more=_MORE_OF_A_CALL) if path else None,
+        None,
+    )
     usual = _message(reference or "", "assistant")
     beyond: dict[str, Json] = {
         at(_PATH, i, key): value
@@ -150,10 +153,6 @@ def _expect(fields: Fields) -> Expect | None:
         intermediate=texts or None,
         extra=with_extra(beyond, **originals),
     )
-
-
-def _calls(path: Json, place: str) -> Calls | None:
-    return calls_in(path, place, more=_MORE_OF_A_CALL) if path else None
 
 
 def _reference(final: Json, place: str) -> str | None:
@@ -196,14 +195,12 @@ def _case_data(case: Case) -> dict[str, Json]:
     data = {name: value for name, value in data.items() if value}
     data["conversation"] = [_turn_data(turn, i) for i, turn in enumerate(case.script)]
     data |= session_data(case.state.get("session", {}), extra)
-    known = {place: value for place, value in extra.items() if _is_known(place)}
-    put_back(data, known, _CASE)
+    for place in list(extra):
+        first, *rest = keys_of(place) or [place]
+        if first == "session_input" and rest and rest[0] not in _SESSION:
+            del extra[place]
+    put_back(data, extra, _CASE)
     return data
-
-
-def _is_known(place: str) -> bool:
-    first, *rest = keys_of(place) or [place]
-    return first != "session_input" or rest[:1] == [] or rest[0] in _SESSION
 
 
 def _turn_data(turn: Turn, index: int) -> dict[str, Json]:

@@ -87,19 +87,14 @@ def parsed(source: Path) -> Document:
 
 def parsed_text(source: Path, text: str) -> Document:
     """The document that a file with this text would hold."""
-    return sound(_opened(source, text))
+    return sound(opened_text(source, text))
 
 
 def opened(source: Path) -> Document:
     """The document in a file as far as it can be parsed, with its flaws."""
     if source.suffix not in SUFFIXES:
         raise BadFile(f"{source} is not one of {', '.join(SUFFIXES)}; eval sets are kept in these.")
-    return _opened(source, text_of(source))
-
-
-def opened_text(source: Path, text: str) -> Document:
-    """The document in a text, as far as it can be parsed, as if it were in this file."""
-    return _opened(source, text)
+    return opened_text(source, text_of(source))
 
 
 def sound(document: Document) -> Document:
@@ -110,7 +105,8 @@ def sound(document: Document) -> Document:
     return document
 
 
-def _opened(source: Path, text: str) -> Document:
+def opened_text(source: Path, text: str) -> Document:
+    """The document in a text, as far as it can be parsed, as if it were in this file."""
     kind = source.suffix
     try:
         document = _READERS[kind](source, text) if text.strip() else None

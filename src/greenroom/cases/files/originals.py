@@ -227,63 +227,48 @@ def _step_in_part(part: Json, place: str) -> ToolCall | str | None:
 # Whether a kept original still agrees with the case
 
 
-def still_says(kept: Json, said: object, read: Callable[[Json, str], object]) -> bool:
-    """Whether reading the kept original gives what the case says now."""
-    return read(kept, "") == said
-
-
 def reference_in(message: Json, place: str) -> str | None:
     """The text of an expected response; None if it has none."""
     return message_text(message, place) or None
 
 
-def _steps_said(expect: Expect) -> object:
-    return list(expect.tools or ()), list(expect.intermediate or ())
-
-
-def _steps_read(data: Json, place: str) -> object:
-    calls, texts = steps_in(data, place)
-    return list(calls), texts
-
-
 _EXPECTED: dict[str, tuple[Callable[[Expect], Any], Callable[[Json, str], Any]]] = {
-    "final_response": (lambda expect: expect.reference, reference_in),
-    "expected_final_response": (lambda expect: expect.reference, reference_in),
-    "intermediate_data": (_steps_said, _steps_read),
+    "final_response": (lambda e: e.reference, reference_in),
+    "expected_final_response": (lambda e: e.reference, reference_in),
+    "intermediate_data": (
+        lambda e: [list(e.tools or ()), list(e.intermediate or ())],
+        lambda data, place: [list(steps) for steps in steps_in(data, place)],
+    ),
     "expected_intermediate_responses": (lambda e: list(e.intermediate or ()), responses_text),
     "expected_intermediate_agent_responses": (lambda e: list(e.intermediate or ()), responses_text),
 }
+"""What a case says now, and how it is read from the original that was kept under this name."""
 
 
 def settled(evalset: EvalSet) -> EvalSet:
     """The set without originals that no longer agree with its cases."""
-    return replace(evalset, cases=[_settled_case(case) for case in evalset.cases])
-
-
-def _settled_case(case: Case) -> Case:
-    if not any(turn.extra or (turn.expect and turn.expect.extra) for turn in case.turns):
-        return case
-    return replace(case, turns=[_settled_turn(turn) for turn in case.turns])
+    cases: list[Case] = []
+    for case in evalset.cases:
+        if any(turn.extra or (turn.expect and turn.expect.extra) for turn in case.turns):
+            case = replace(case, turns=[_settled_turn(turn) for turn in case.turns])
+        cases.append(case)
+    return replace(evalset, cases=cases)
 
 
 def _settled_turn(turn: Turn) -> Turn:
     extra = dict(turn.extra or {})
     if "user_content" in extra:
         kept, attached = extra["user_content"], tuple(turn.attachments)
-        if not still_says(kept, turn.says, message_text) or attached_in(kept) != attached:
+        if message_text(kept, "") != turn.says or attached_in(kept) != attached:
             del extra["user_content"]
     expect = turn.expect
     if expect is not None and expect.extra:
-        expect = replace(expect, extra=_true_extra(expect) or None)
+        kept = dict(expect.extra)
+        for name, (said, read) in _EXPECTED.items():
+            if name in kept and read(kept[name], "") != said(expect):
+                del kept[name]
+        expect = replace(expect, extra=kept or None)
     return replace(turn, expect=expect, extra=extra or None)
-
-
-def _true_extra(expect: Expect) -> dict[str, Json]:
-    kept = dict(expect.extra or {})
-    for name, (said, read) in _EXPECTED.items():
-        if name in kept and not still_says(kept[name], said(expect), read):
-            del kept[name]
-    return kept
 
 
 def says_only_text(message: Json) -> bool:

@@ -34,13 +34,13 @@ def evalset_schema() -> Schema:
             "turn": _record(
                 Turn, {"expect": _ref("expect"), "attachments": _list(_ref("attachment"))}
             ),
-            "attachment": _attachment(),
+            "attachment": _ATTACHMENT,
             "expect": _record(Expect, _EXPECT),
             "stop": _record(Stop, {"state_matches": _by_scope()}),
-            "call": _call(),
+            "call": _only({"tool": {"type": "string", "minLength": 1}, "args": _OBJECT}, "tool"),
             "mock": _mock(),
-            "criterion": _criterion(),
-            "user": {"anyOf": [_lines(), _ref("person"), _ref("agents")]},
+            "criterion": {"anyOf": [_TEXT, _NAMED_CRITERION]},
+            "user": {"anyOf": [_LINES, _ref("person"), _ref("agents")]},
             "agents": {
                 **_record(UserAgents, {"tools": {"type": "object"}, "loop": _ref("user")}),
                 "required": ["tools"],
@@ -60,6 +60,15 @@ def _list(of: Schema) -> Schema:
 
 def _by_scope() -> Schema:
     return {"type": "object", "additionalProperties": _OBJECT}
+
+
+def _only(properties: Mapping[str, Json], *required: str) -> Schema:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        **({"required": list(required)} if required else {}),
+        "additionalProperties": False,
+    }
 
 
 _HEAD: dict[str, Schema] = {"$schema": _TEXT, "version": {"const": VERSION}}
@@ -90,56 +99,39 @@ _EXPECT: dict[str, Schema] = {
     },
 }
 
+_NAMES: Schema = {"media_type": _TEXT, "name": _TEXT}
+_ATTACHMENT: Schema = {
+    "anyOf": [
+        _TEXT,
+        _only({"path": _TEXT, **_NAMES}, "path"),
+        _only({"base64": _TEXT, **_NAMES}, "base64"),
+        _only({MARK: _TEXT, **_NAMES, "size": {"type": "integer"}}, MARK, "media_type", "size"),
+    ]
+}
+_NAMED_CRITERION: Schema = {
+    "type": "object",
+    "properties": {"criterion": _TEXT, "threshold": {"type": "number"}},
+    "required": ["criterion"],
+}
+_LINES = _only({"lines": {"type": "array"}, "then": {}}, "lines")
+
 
 def _record(
     kind: type[Any], special: Mapping[str, Schema], without: tuple[str, ...] = ()
 ) -> Schema:
     """The schema of a record: its fields by their types, except special ones."""
+    from pydantic import TypeAdapter  # heavy, and only a schema needs it
+
     hints = get_type_hints(kind)
     parts = [part for part in fields(kind) if part.init and part.name not in without]
     properties = {name: special[name] for name in special if name not in hints}
     for part in parts:
         known = special.get(part.name)
-        properties[part.name] = _of_type(hints[part.name]) if known is None else known
+        properties[part.name] = (
+            TypeAdapter(hints[part.name]).json_schema() if known is None else known
+        )
     needed = [p.name for p in parts if p.default is MISSING and p.default_factory is MISSING]
     return _only(properties, *needed)
-
-
-def _of_type(hint: Any) -> Schema:
-    from pydantic import TypeAdapter  # heavy, and only a schema needs it
-
-    return TypeAdapter(hint).json_schema()
-
-
-def _call() -> Schema:
-    properties: Schema = {"tool": {"type": "string", "minLength": 1}, "args": _OBJECT}
-    return _only(properties, "tool")
-
-
-def _attachment() -> Schema:
-    more: Schema = {"media_type": _TEXT, "name": _TEXT}
-    kept = _only({MARK: _TEXT, **more, "size": {"type": "integer"}}, MARK, "media_type", "size")
-    given = [_only({source: _TEXT, **more}, source) for source in ("path", "base64")]
-    return {"anyOf": [_TEXT, *given, kept]}
-
-
-def _criterion() -> Schema:
-    properties: Schema = {"criterion": _TEXT, "threshold": {"type": "number"}}
-    named: Schema = {"type": "object", "properties": properties, "required": ["criterion"]}
-    return {"anyOf": [_TEXT, named]}
-
-
-def _lines() -> Schema:
-    return _only({"lines": {"type": "array"}, "then": {}}, "lines")
-
-
-def _only(properties: Mapping[str, Json], *required: str) -> Schema:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        **({"required": list(required)} if required else {}),
-        "additionalProperties": False,
-    }
 
 
 def _mock() -> Schema:

@@ -51,22 +51,15 @@ def table_shape(columns: Columns | None = None) -> Shape:
         if not _is_path(path):
             raise BadFile(f"columns={{{path!r}: ...}}: {path!r} is not a place in a case.")
     known: dict[str, str] = {}
-
-    def read(data: Json, stem: str) -> EvalSet:
-        return _read(data, stem, given, known)
-
-    def place(where: str) -> str:
-        return _in_column(where, known)
-
-    looks_for = "rows with a column for what the user says"
     return Shape(
         TABLE,
-        looks_for,
-        _recognises,
-        read,
-        _write,
+        "rows with a column for what the user says",
+        # Nothing in a list of mappings shows that it is a table; the file's ending does.
+        lambda _: None,
+        lambda data, stem: _read(data, stem, given, known),
+        lambda evalset: [written_data(case) for case in evalset.cases],
         lists=("", "turns"),
-        inside=place,
+        inside=lambda where: _in_column(where, known),
         called_by_file="set",
     )
 
@@ -91,11 +84,6 @@ def _is_path(path: str) -> bool:
             return False
 
 
-def _recognises(data: Json) -> str | None:  # noqa: ARG001
-    """Nothing in a list of mappings shows that it is a table; the file's ending does."""
-    return None
-
-
 def _read(data: Json, stem: str, columns: Columns, known: dict[str, str]) -> EvalSet:
     if not is_array(data):
         raise wrong("", f"{shown(data)} should be a list of rows")
@@ -117,11 +105,7 @@ def _read(data: Json, stem: str, columns: Columns, known: dict[str, str]) -> Eva
         raise wrong("", f"none of the columns {names[:20]} is what the user says", fix)
     known.update(paths)
     refused = set(unknown).difference(header)
-
-    def read(row: Json, place: str) -> Case:
-        return _case(row, place, paths, refused)
-
-    cases = problems.cases(data, "", read, "id")
+    cases = problems.cases(data, "", lambda row, at: _case(row, at, paths, refused), "id")
     problems.settle()
     return EvalSet(stem, cases)
 
@@ -236,10 +220,6 @@ def _json(cell: str) -> Json:
         return parsed_json(cell)
     except Unreadable:
         return cell
-
-
-def _write(evalset: EvalSet) -> Json:
-    return [written_data(case) for case in evalset.cases]
 
 
 def as_rows(cases: list[dict[str, Json]]) -> list[Mapping[str, str]]:

@@ -175,8 +175,8 @@ class _Building:
         # Hundreds of thousands of events go through here, so one lookup must tell them apart.
         steps = {
             "ScalarEvent": self._scalar,
-            "MappingStartEvent": self._open_mapping,
-            "SequenceStartEvent": self._open_list,
+            "MappingStartEvent": lambda event: self._open({}, event),
+            "SequenceStartEvent": lambda event: self._open([], event),
             "MappingEndEvent": self._close,
             "SequenceEndEvent": self._close,
             "AliasEvent": self._alias,
@@ -199,12 +199,6 @@ class _Building:
             self.keys[-1], self.names[-1] = f"*{event.anchor}", event
         else:
             self._put(None, event)
-
-    def _open_mapping(self, event: object) -> None:
-        self._open({}, event)
-
-    def _open_list(self, event: object) -> None:
-        self._open([], event)
 
     def _close(self, event: object) -> None:  # noqa: ARG002
         self.holders.pop()
@@ -361,13 +355,9 @@ def _dumper() -> Any:
 
     base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     # Values are written out where PyYAML would use an alias to an equal one.
-    made: Any = type("Plain", (base,), {"ignore_aliases": _never_refer})
+    made: Any = type("Plain", (base,), {"ignore_aliases": lambda *_: True})
     made.add_representer(str, _text)
     return made
-
-
-def _never_refer(*_: object) -> bool:
-    return True
 
 
 def _text(dumper: Any, text: str) -> Any:

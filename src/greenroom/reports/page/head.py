@@ -4,13 +4,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from greenroom.reports.page.compared import compared_head
 from greenroom.reports.page.shapes import (
     WORST,
+    CaseMoved,
     CaseStatus,
+    Compared,
     GateLine,
     Head,
     MetricLine,
+    Moved,
     NodeLine,
     Rate,
     Reason,
@@ -18,14 +20,16 @@ from greenroom.reports.page.shapes import (
     Spent,
     Steady,
     TagLine,
+    Verdicts,
 )
 from greenroom.reports.words import rate_text, shortened
 from greenroom.results.breakdown import TagSummary
-from greenroom.results.comparisons.comparison import Comparison
+from greenroom.results.comparisons.comparison import CaseChange, Comparison
+from greenroom.results.comparisons.comparison_text import NOTABLE, called, certainty, rates, remarks
 from greenroom.results.comparisons.families import families, family
 from greenroom.results.facts import Facts
 from greenroom.results.gate import Decision
-from greenroom.results.report import MetricSummary, Report
+from greenroom.results.report import MetricSummary, Report, Summary
 from greenroom.results.result import CaseResult
 from greenroom.results.statistics.intervals import Interval
 from greenroom.results.text import fell_short, node_spending, reasons, spending
@@ -33,6 +37,9 @@ from greenroom.results.text import fell_short, node_spending, reasons, spending
 _MOST_LINES, _MOST_NODES, _MOST_REASONS = 60, 100, 12
 _LONGEST_REASON = 200
 _BINS = 10
+_MOST_CASES = 200
+_NOTABLE = 0.005
+"""A metric of a case that moved by less is not listed."""
 
 
 @dataclass(slots=True)
@@ -126,7 +133,7 @@ def head_of(
         why=cases.why,
         notes=list(report.notes),
         gate=gate_line(decision),
-        compared=None if changes is None else compared_head(changes),
+        compared=None if changes is None else _compared(changes),
         left_out=_left_out(report),
         choices=cases.choices,
     )
@@ -248,3 +255,52 @@ def _first_reason(result: Facts) -> str:
                 f"{family(name)}: {fell_short(outcome).splitlines()[0]}", _LONGEST_REASON
             )
     return next((line for line in reasons(result)), "")[:_LONGEST_REASON]
+
+
+# What changed since the baseline
+
+
+def _compared(found: Comparison) -> Compared:
+    """What got worse or better, was added or removed, each with its differences."""
+    moved, rate = rates(found), found.pass_rate
+    says = f"pass rate {moved}: {certainty(found)}" if moved else certainty(found)
+    baseline, current = found.baseline, found.current
+    costs = (baseline.spent, current.spent) if current.models else (None, None)
+    then, now = costs
+    return Compared(
+        against=called(found),
+        says=f"{says[:1].upper()}{says[1:]}.",
+        before=None if rate is None else rate.before,
+        now=None if rate is None else rate.now,
+        cost=None if then is None or now is None else (then, now),
+        seconds=(baseline.seconds, current.seconds)
+        if current.seconds and baseline.seconds
+        else None,
+        worse=[missed.why for missed in found.worse],
+        remarks=list(remarks(found)),
+        verdicts=[
+            Verdicts(
+                verdict=verdict, count=len(cases), cases=[_case(c) for c in cases[:_MOST_CASES]]
+            )
+            for verdict in NOTABLE
+            if (cases := found.of(verdict))
+        ],
+        unchanged=len(found.of("unchanged")),
+    )
+
+
+def _case(case: CaseChange) -> CaseMoved:
+    moved = [change for change in case.metrics.values() if abs(change.delta) >= _NOTABLE]
+    return CaseMoved(
+        id=case.case_id,
+        before=_trials(case.before),
+        now=_trials(case.now),
+        again=_trials(case.again),
+        metrics=[Moved(name=m.name, before=m.before, now=m.now) for m in moved],
+        why=case.why,
+    )
+
+
+def _trials(counts: Summary | None) -> dict[str, int]:
+    found = {} if counts is None else counts.by_status
+    return {status: count for status, count in found.items() if count}
