@@ -26,7 +26,7 @@ from langsmith.run_helpers import tracing_context
 from langsmith.utils import tracing_is_enabled
 
 from greenroom.backends.attached import content_attachments
-from greenroom.backends.backend import Feature, ToolFacts
+from greenroom.backends.backend import FEATURES, Feature, ToolFacts
 from greenroom.backends.foreign import ForeignBackend, jsonable
 from greenroom.backends.invocation import Check, Invocation, Progress
 from greenroom.backends.langgraph.facts import (
@@ -62,24 +62,7 @@ class LangGraphBackend(ForeignBackend):
     name: ClassVar[str] = "langgraph"
     memory: ClassVar[str] = "langgraph.checkpoint"
     check_approval: ClassVar[Check | None] = checked_decision
-    supports: ClassVar[frozenset[Feature]] = frozenset(
-        {
-            "approvals",
-            "argument_checks",
-            "error_handlers",
-            "handoffs",
-            "message_waits",
-            "parallel_calls",
-            "pieces",
-            "questions",
-            "speaks_first",
-            "state",
-            "streaming",
-            "structured_output",
-            "turns",
-            "usage",
-        }
-    )
+    supports: ClassVar[frozenset[Feature]] = frozenset(FEATURES)
 
     def __init__(
         self,

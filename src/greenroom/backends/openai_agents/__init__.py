@@ -19,7 +19,7 @@ from agents.run_config import DEFAULT_MAX_TURNS
 from pydantic_core import from_json, to_json
 
 from agents import Agent, RunConfig, Runner, RunState
-from greenroom.backends.backend import Feature, ToolFacts, Yield
+from greenroom.backends.backend import FEATURES, Feature, ToolFacts, Yield
 from greenroom.backends.foreign import ForeignBackend, jsonable
 from greenroom.backends.invocation import Invocation, Progress, approval
 from greenroom.backends.openai_agents.facts import agents_of, described_agent, tool_facts
@@ -43,22 +43,7 @@ class OpenAIAgentsBackend(ForeignBackend):
 
     name: ClassVar[str] = "openai-agents"
     memory: ClassVar[str] = "openai-agents.items"
-    supports: ClassVar[frozenset[Feature]] = frozenset(
-        {
-            "approvals",
-            "argument_checks",
-            "error_handlers",
-            "handoffs",
-            "parallel_calls",
-            "pieces",
-            "speaks_first",
-            "state",
-            "streaming",
-            "structured_output",
-            "turns",
-            "usage",
-        }
-    )
+    supports: ClassVar[frozenset[Feature]] = frozenset(FEATURES) - {"message_waits", "questions"}
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.run import AgentRunResult
 
-from greenroom.backends.backend import Feature, ToolFacts, Yield
+from greenroom.backends.backend import FEATURES, Feature, ToolFacts, Yield
 from greenroom.backends.foreign import ForeignBackend, jsonable
 from greenroom.backends.invocation import Invocation, Progress, approval
 from greenroom.backends.pydantic_ai.facts import (
@@ -45,21 +45,11 @@ class PydanticAIBackend(ForeignBackend):
 
     name: ClassVar[str] = "pydantic-ai"
     memory: ClassVar[str] = "pydantic-ai.messages"
-    supports: ClassVar[frozenset[Feature]] = frozenset(
-        {
-            "approvals",
-            "argument_checks",
-            "error_handlers",
-            "parallel_calls",
-            "pieces",
-            "questions",
-            "speaks_first",
-            "streaming",
-            "structured_output",
-            "turns",
-            "usage",
-        }
-    )
+    supports: ClassVar[frozenset[Feature]] = frozenset(FEATURES) - {
+        "handoffs",
+        "message_waits",
+        "state",
+    }
 
     def __init__(self, agent: Agent[Any, Any], deps: Callable[[], Any] | None = None) -> None:
         self.agent = check_agent(agent)
