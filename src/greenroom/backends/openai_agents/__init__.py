@@ -28,8 +28,6 @@ from greenroom.backends.openai_agents.run import RUN, FrameworkRun
 from greenroom.backends.openai_agents.seam import install
 from greenroom.backends.openai_agents.translation import args_of, user_item
 from greenroom.errors import AgentFailed, NotFound, UserAgentFailed
-from greenroom.ledger.changes import Change
-from greenroom.ledger.events import StateChanged
 from greenroom.ledger.plain import Json, as_object, is_object, plain
 from greenroom.world.call_context import ContextSetting
 
@@ -95,7 +93,7 @@ class OpenAIAgentsBackend(ForeignBackend):
             state = invocation.ledger.fold(invocation.world.voice).get("session", {})
             context = self._context(as_object(plain(state, "the session's state")))
         if context is not None:
-            run.outermost.note_state = _StateNotes(invocation, context)
+            run.outermost.note_state = _state_notes(invocation, context)
         with ContextSetting(RUN, run):
             agent, given = await self._start(run, context)
             try:
@@ -166,31 +164,21 @@ class OpenAIAgentsBackend(ForeignBackend):
         return found
 
 
-class _StateNotes:
-    """Records what each agent changed in the shared context."""
+def _state_notes(invocation: Invocation, context: Any) -> Callable[[str], None]:
+    """Records what the agent at a path changed in the shared context."""
+    known = jsonable(context)
 
-    def __init__(self, invocation: Invocation, context: Any) -> None:
-        self._invocation = invocation
-        self._context = context
-        self._known = jsonable(context)
+    def note(path: str) -> None:
+        nonlocal known
+        before, known = known, jsonable(context)
+        if is_object(known):
+            # What the session lacks is recorded even if no agent has changed it.
+            session = invocation.ledger.fold(invocation.world.voice).get("session", {})
+            kept = before if is_object(before) else {}
+            shared = {key: value for key, value in kept.items() if key in session}
+            invocation.record_state(known, shared, path)
 
-    def __call__(self, path: str) -> None:
-        before, after = self._known, jsonable(self._context)
-        self._known = after
-        if not is_object(after):
-            return
-        known = before if is_object(before) else {}
-        world = self._invocation.world
-        state = self._invocation.ledger.fold(world.voice).get("session", {})
-        # A value that the agent left alone may have been changed by an answer.
-        changes = tuple(
-            Change("session", (key,), "set", plain(value, f"state {key!r}"))
-            for key, value in after.items()
-            if key not in state
-            or (state[key] != value and not (key in known and known[key] == value))
-        )
-        if changes:
-            world.record(StateChanged(path=path, changes=changes))
+    return note
 
 
 def _items_as_json(items: list[Any]) -> tuple[list[Json], bool]:
@@ -204,11 +192,8 @@ def _items_as_json(items: list[Any]) -> tuple[list[Json], bool]:
 
 
 def _wait_for(invocation: Invocation, item: ToolApprovalItem) -> Yield:
-    call_id = item.call_id or ""
-    asked = sum(opened.call_id == call_id for opened in invocation.index.yields.values())
-    yield_id = invocation.world.new_id(invocation.root, "approval", call_id, asked)
     args = args_of(item.arguments or "{}")
-    return invocation.approval_wanted(yield_id, call_id, item.name or "", args)
+    return invocation.approval_of(item.call_id or "", item.name or "", args)
 
 
 def _answer(invocation: Invocation, state: Any, waits: dict[str, str]) -> None:
