@@ -35,7 +35,12 @@ async def run_team(walk: GraphWalk, node: Node, path: str, given: Json) -> Walke
         if not walked.to:
             return walk.end(node, path, walked.output)
         name = walked.to
-    raise LoopLimit(
+    raise too_many_handovers(team, path)
+
+
+def too_many_handovers(team: Team, path: str) -> LoopLimit:
+    """The error of a team none of whose agents answers."""
+    return LoopLimit(
         f"the agents at {path} handed the conversation over {team.leader.max_steps + 1} times. Raise "
         f"max_steps of {team.leader.name!r}, or find out why none of them answers."
     )

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.context import Exchange, Scene, history
@@ -14,37 +15,31 @@ from greenroom.ledger.interactions import result_message
 from greenroom.ledger.messages import Message, ToolCall
 from greenroom.ledger.paths import branch_of, root_of
 from greenroom.ledger.plain import Json
-from greenroom.world.world import World
+
+if TYPE_CHECKING:
+    from greenroom.backends.native.agent_node import AgentRun
 
 _ATTEMPT = re.compile(r"~\d+$")
 _REMEMBER_ALL = (history(),)
 _NO_TRANSFERS: Mapping[str, str] = MappingProxyType({})
-_NOBODY: Mapping[str, Agent] = MappingProxyType({})
 
 
-def conversation(
-    agent: Agent,
-    world: World,
-    index: VoiceIndex,
-    node: str,
-    path: str,
-    summary: tuple[str, int] = ("", 0),
-    team: Mapping[str, Agent] = _NOBODY,
-) -> tuple[Message, ...]:
+def conversation(run: "AgentRun", summary: tuple[str, int]) -> tuple[Message, ...]:
     """All messages for the agent's model: context rules first, the current exchange last.
 
-    `summary` replaces the first exchanges, as many as it covers. A `team` shares what was said.
+    `summary` replaces the first exchanges, as many as it covers. A team shares what was said.
     """
+    index, node, path, team = run.index, run.node, run.path, run.team
     present = _shared(index, path, team) if team else _exchange(index, path)
     # Most agents are asked once: then there is no history to search.
     is_first = len(index.invocations) == 1 and len(index.runs[node]) == 1 and not index.answers
     earlier = [] if is_first else earlier_exchanges(index, node, path, team)
-    if not earlier and agent.context == _REMEMBER_ALL:
+    if not earlier and run.agent.context == _REMEMBER_ALL:
         return present
-    state = world.ledger.fold(world.voice, branch_of(path))
+    state = run.world.ledger.fold(run.world.voice, branch_of(path))
     text, count = summary
     scene = Scene(earlier[count:], state, text)
-    return (*(message for rule in agent.context for message in rule(scene)), *present)
+    return (*(message for rule in run.agent.context for message in rule(scene)), *present)
 
 
 def handed_over(calls: Iterable[ToolCall], transfers: Mapping[str, str]) -> str:
@@ -121,7 +116,7 @@ def _add_step(
 
 
 def earlier_exchanges(
-    index: VoiceIndex, node: str, path: str, team: Mapping[str, Agent] = _NOBODY
+    index: VoiceIndex, node: str, path: str, team: Mapping[str, Agent]
 ) -> list[Exchange]:
     """Exchanges that were over before this run began, oldest first.
 

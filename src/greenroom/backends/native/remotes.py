@@ -11,8 +11,7 @@ from greenroom.agents.graph import Node
 from greenroom.agents.places import value_of
 from greenroom.agents.remote import Remote
 from greenroom.backends.backend import Yield
-from greenroom.backends.native.agent_node import open_yield
-from greenroom.backends.native.approval_answers import check_approved
+from greenroom.backends.native.agent_node import ask_approval, open_yield
 from greenroom.backends.native.walk import GraphWalk, Paused, Walked
 from greenroom.errors import AgentFailed, BadAgent
 from greenroom.ledger.events import AgentSaid, Noted, Remembered, ToolFailed
@@ -95,19 +94,7 @@ async def _call(
         return None
     if not outcome.approval:
         raise BadAgent(f"the remote agent {remote.name!r} cannot be answered by the user; mock it.")
-    question = f"May {remote.name} be called?"
-    wait = Yield(
-        outcome.approval,
-        "tool",
-        remote.name,
-        call_id,
-        dict(args),
-        question,
-        walk.root,
-        check_approved,
-    )
-    open_yield(walk.world, wait, path)
-    return Paused((wait,))
+    return Paused((ask_approval(walk.world, request, outcome.approval),))
 
 
 def _state(walk: GraphWalk, remote: Remote, path: str) -> dict[str, Json]:
