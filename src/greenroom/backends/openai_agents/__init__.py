@@ -14,6 +14,12 @@ from copy import copy, deepcopy
 from dataclasses import replace
 from typing import Any, ClassVar, cast
 
+from agents.exceptions import (
+    InputGuardrailTripwireTriggered,
+    OutputGuardrailTripwireTriggered,
+    ToolInputGuardrailTripwireTriggered,
+    ToolOutputGuardrailTripwireTriggered,
+)
 from agents.items import ToolApprovalItem
 from agents.run_config import DEFAULT_MAX_TURNS
 from pydantic_core import from_json, to_json
@@ -23,13 +29,21 @@ from greenroom.backends.backend import FEATURES, Feature, ToolFacts, Yield
 from greenroom.backends.foreign import ForeignBackend, jsonable
 from greenroom.backends.invocation import Invocation, Progress, approval
 from greenroom.backends.openai_agents.facts import agents_of, described_agent, tool_facts
-from greenroom.backends.openai_agents.guardrails import TRIPPED, stopped_by
 from greenroom.backends.openai_agents.run import RUN, FrameworkRun
 from greenroom.backends.openai_agents.seam import install
 from greenroom.backends.openai_agents.translation import args_of, user_item
-from greenroom.errors import AgentFailed, NotFound, UserAgentFailed
+from greenroom.errors import AgentFailed, GuardrailTripped, NotFound, UserAgentFailed
+from greenroom.ledger.events import STOPPED, Noted
 from greenroom.ledger.plain import Json, as_object, is_object, plain
 from greenroom.world.call_context import ContextSetting
+
+_TRIPPED = (
+    InputGuardrailTripwireTriggered,
+    OutputGuardrailTripwireTriggered,
+    ToolInputGuardrailTripwireTriggered,
+    ToolOutputGuardrailTripwireTriggered,
+)
+"""What a guardrail raises that stops an agent; a case may expect it."""
 
 
 class OpenAIAgentsBackend(ForeignBackend):
@@ -98,8 +112,8 @@ class OpenAIAgentsBackend(ForeignBackend):
             agent, given = await self._start(run, context)
             try:
                 result = await self._result(agent, given, context)
-            except TRIPPED as error:
-                raise stopped_by(error, invocation) from error
+            except _TRIPPED as error:
+                raise _stopped_by(error, invocation) from error
         if run.outermost.note_state is not None:
             run.outermost.note_state(run.outermost.path)
         if result.interruptions:
@@ -208,3 +222,17 @@ def _answer(invocation: Invocation, state: Any, waits: dict[str, str]) -> None:
         else:
             why = answer.get("message") or answer.get("reason")
             state.reject(item, rejection_message=str(why) if why else None)
+
+
+def _stopped_by(error: Any, invocation: Invocation) -> GuardrailTripped:
+    """The error for a triggered guardrail; the ledger notes which one it was, and what it said."""
+    result: Any = getattr(error, "guardrail_result", None)
+    guardrail: Any = getattr(error, "guardrail", None) or getattr(result, "guardrail", None)
+    name = str(guardrail.get_name())
+    info: Any = getattr(getattr(error, "output", None) or result.output, "output_info", None)
+    data = {"by": "guardrail", "name": name, "info": jsonable(info)}
+    invocation.world.record(Noted(path=invocation.root, name=STOPPED, data=data))
+    return GuardrailTripped(
+        f"the guardrail {name!r} stopped the agent. If it should, expect that: "
+        f'Expect(stopped_by="guardrail").'
+    )
