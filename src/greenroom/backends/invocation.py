@@ -42,6 +42,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import is_blank
 from greenroom.ledger.paths import free_path
 from greenroom.ledger.plain import Json, OwnedJson, as_array, as_text, plain, same
+from greenroom.models.model import OnDelta
 from greenroom.world.records import describe_error
 from greenroom.world.world import AgentTurn, Context, Pending, ToolRequest, World
 
@@ -233,6 +234,11 @@ class Invocation:
     def message_wanted(self, yield_id: str, prompt: str) -> Yield:
         """The wait for the user's next message, inside a run."""
         return Yield(yield_id, "message", prompt=prompt, invocation=self.root)
+
+    def to_user(self, path: str) -> OnDelta | None:
+        """Takes the pieces of what is said at a path to the user; None if they are taken as a whole."""
+        door: Callable[[str, bool], OnDelta] | None = getattr(self.world, "door", None)
+        return None if door is None else door(path, True)
 
     def record_result(self, call_id: str, value: Json) -> None:
         """Record the user's answer as the result of a waiting call."""

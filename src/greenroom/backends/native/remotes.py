@@ -7,6 +7,8 @@ from itertools import count
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from msgspec import structs
+
 from greenroom.agents.graph import Node
 from greenroom.agents.places import value_of
 from greenroom.agents.remote import Remote
@@ -161,7 +163,7 @@ class _FarCall:
 
         before = _sent_before(self._walk, self._call_id)
         if before is not None:
-            return Sent(str(before["context"]), str(before["message"]), str(before["task"])), False
+            return Sent.recorded(before), False
         memories = [one for one in _memories(self._walk) if one.get("place") == self._place]
         context = str(memories[-1]["context"]) if memories else str(uuid4())
         # A question belongs to its task; anything else begins another one.
@@ -174,9 +176,7 @@ class _FarCall:
             "call": self._call_id,
             "place": self._place,
             "path": self._path,
-            "context": sent.context,
-            "message": sent.message,
-            "task": sent.task,
+            **structs.asdict(sent),
         }
         self._walk.world.record(Remembered(path=self._path, name=_SENT, data=data))
 

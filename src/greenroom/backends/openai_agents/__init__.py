@@ -20,12 +20,11 @@ from agents.exceptions import (
     ToolInputGuardrailTripwireTriggered,
     ToolOutputGuardrailTripwireTriggered,
 )
-from agents.items import ToolApprovalItem
 from agents.run_config import DEFAULT_MAX_TURNS
 from pydantic_core import from_json, to_json
 
 from agents import Agent, RunConfig, Runner, RunState
-from greenroom.backends.backend import FEATURES, Feature, ToolFacts, Yield
+from greenroom.backends.backend import FEATURES, Feature, ToolFacts
 from greenroom.backends.foreign import ForeignBackend, jsonable
 from greenroom.backends.invocation import Invocation, Progress, approval
 from greenroom.backends.openai_agents.facts import agents_of, described_agent, tool_facts
@@ -117,7 +116,12 @@ class OpenAIAgentsBackend(ForeignBackend):
         if run.outermost.note_state is not None:
             run.outermost.note_state(run.outermost.path)
         if result.interruptions:
-            waits = [_wait_for(invocation, item) for item in result.interruptions]
+            waits = [
+                invocation.approval_of(
+                    item.call_id or "", item.name or "", args_of(item.arguments or "{}")
+                )
+                for item in result.interruptions
+            ]
             state = json.loads(result.to_state().to_string())
             paused: Json = {
                 "state": state,
@@ -203,11 +207,6 @@ def _items_as_json(items: list[Any]) -> tuple[list[Json], bool]:
         return from_json(text), True
     except ValueError:  # half a surrogate pair cannot be encoded
         return cast("list[Json]", jsonable(items)), False
-
-
-def _wait_for(invocation: Invocation, item: ToolApprovalItem) -> Yield:
-    args = args_of(item.arguments or "{}")
-    return invocation.approval_of(item.call_id or "", item.name or "", args)
 
 
 def _answer(invocation: Invocation, state: Any, waits: dict[str, str]) -> None:
