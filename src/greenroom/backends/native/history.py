@@ -136,30 +136,26 @@ def earlier_exchanges(
     if failed := [root for root, end in index.invocations_ended.items() if end.outcome == "failed"]:
         runs = [run for one in team or (node,) for run in index.runs.get(one, ())]
         known = [run for run in runs if root_of(run.path) in failed and run.path not in index.ended]
-        found += [(run.seq, _broken(index, run.path)) for run in _last_attempts(known)]
+        # Of runs that were tried again after they had failed, the last one.
+        last = {_ATTEMPT.sub("", run.path): run for run in known}
+        found += [(run.seq, _broken(index, run.path)) for run in last.values()]
     for seq, pair, place in _heard(index, path):
         if not any(run.path.startswith(f"{place}/") for run in own):
             found.append((seq, pair))
     return [exchange for _, exchange in sorted(found, key=lambda entry: entry[0])]
 
 
-def _last_attempts(runs: Iterable[NodeStarted]) -> list[NodeStarted]:
-    """Of runs that were tried again after they had failed, the last one."""
-    return [*{_ATTEMPT.sub("", run.path): run for run in runs}.values()]
-
-
 def _broken(index: VoiceIndex, path: str) -> Exchange:
     """What was said and heard in a run before it broke, with a note for every call without a result."""
     said = _exchange(index, path)
     ended = {message.call_id for message in said if message.role == "tool"}
-    open_calls = [call for message in said for call in message.calls if call.id not in ended]
-    return (*said, *[Message("tool", _fate(index, c), (), c.id, c.tool) for c in open_calls])
-
-
-def _fate(index: VoiceIndex, call: ToolCall) -> str:
-    if call.id in index.called:
-        return "The turn broke off before this call returned: it is not known whether it acted."
-    return "The turn broke off before this call was made."
+    notes: list[Message] = []
+    for call in (call for message in said for call in message.calls if call.id not in ended):
+        text = "The turn broke off before this call was made."
+        if call.id in index.called:
+            text = "The turn broke off before this call returned: it is not known whether it acted."
+        notes.append(Message("tool", text, (), call.id, call.tool))
+    return (*said, *notes)
 
 
 def _of_a_team(
