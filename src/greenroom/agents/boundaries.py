@@ -1,14 +1,14 @@
 """A boundary: a part whose code runs in its own process, and where that process finds the code."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from types import ModuleType
 from typing import Any, Literal, cast
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
-from greenroom.agents.flow import Flow, as_flow
+from greenroom.agents.flow import Flow, OnePart, as_flow
 from greenroom.agents.guards import timeout
 from greenroom.agents.signature import function_name
 from greenroom.errors import BadAgent
@@ -19,10 +19,9 @@ _OURS = "greenroom."
 Isolation = Literal["process", "none"]
 
 
-class Apart(Flow, Struct, frozen=True, eq=False):
+class Apart(OnePart, frozen=True, eq=False):
     """A part whose code runs in another process; this process asks models and calls tools."""
 
-    body: Flow
     isolation: Isolation = "process"
     command: tuple[str, ...] = ()
     """The command that starts the process, if it is not this Python."""
@@ -36,18 +35,6 @@ class Apart(Flow, Struct, frozen=True, eq=False):
     def is_elsewhere(self) -> bool:
         """Whether there is another process."""
         return self.isolation != "none"
-
-    def children(self) -> dict[str, Flow]:
-        """The part behind the boundary."""
-        return {"body": self.body}
-
-    def with_children(self, children: Mapping[str, Flow]) -> "Apart":
-        """This boundary around another body."""
-        return structs.replace(self, body=children["body"])
-
-    def joint(self, key: str) -> str:  # noqa: ARG002 - it has one part
-        """Empty: there is one part, run once."""
-        return ""
 
     def facts(self) -> dict[str, Any]:
         """Where its code runs."""

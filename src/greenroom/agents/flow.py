@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, overload
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from greenroom.agents.deciders import (
     hearing_names,
@@ -216,6 +216,24 @@ class Parts(Flow, Struct, frozen=True, eq=False):
     def with_children(self, children: Mapping[str, Flow]) -> "Parts":
         """A copy with other parts."""
         return type(self)(tuple(children.values()))
+
+
+class OnePart(Flow, Struct, frozen=True, eq=False):
+    """One part, which is run in some way."""
+
+    body: Flow
+
+    def children(self) -> dict[str, Flow]:
+        """The part."""
+        return {"body": self.body}
+
+    def with_children(self, children: Mapping[str, Flow]) -> "OnePart":
+        """The same with another part."""
+        return structs.replace(self, body=children["body"])
+
+    def joint(self, key: str) -> str:  # noqa: ARG002 - it has one part
+        """Empty: there is one part, run once."""
+        return ""
 
 
 class Sequence(Parts, frozen=True, eq=False):

@@ -1,11 +1,8 @@
 """Other forks than `a | b`: a race, and one flow over every item of a list."""
 
-from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct, structs
-
-from greenroom.agents.flow import Flow, Parts, as_flow
+from greenroom.agents.flow import OnePart, Parts, as_flow
 from greenroom.agents.places import declared_places
 from greenroom.errors import BadAgent
 
@@ -34,10 +31,9 @@ def race(*parts: object) -> Race:
     return Race(tuple(as_flow(part) for part in parts))
 
 
-class MapOver(Flow, Struct, frozen=True, eq=False):
+class MapOver(OnePart, frozen=True, eq=False):
     """One flow for each item of a list: a list in, a list out, in its order."""
 
-    body: Flow
     over: str = ""
     at_once: int = 4
 
@@ -55,14 +51,6 @@ class MapOver(Flow, Struct, frozen=True, eq=False):
     def reads(self) -> tuple[str, ...]:
         """The place of the list, if it is in the state."""
         return (self.over,) if self.over else ()
-
-    def children(self) -> dict[str, Flow]:
-        """The body, which runs for each item."""
-        return {"body": self.body}
-
-    def with_children(self, children: Mapping[str, Flow]) -> "MapOver":
-        """This map with another body."""
-        return structs.replace(self, body=children["body"])
 
     def joint(self, key: str) -> str:  # noqa: ARG002 - it has one part
         """The same for every item."""

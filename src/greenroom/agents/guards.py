@@ -1,13 +1,10 @@
 """Flows that guard a part: fallbacks, time limits, and taps that only look."""
 
-from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-from msgspec import Struct, structs
-
 from greenroom.agents.deciders import hearing_names
-from greenroom.agents.flow import Fallback, Flow, Step, as_flow, checked_name
+from greenroom.agents.flow import Fallback, Flow, OnePart, Step, as_flow, checked_name
 from greenroom.agents.places import Places
 from greenroom.agents.signature import function_name
 from greenroom.errors import BadAgent
@@ -29,28 +26,15 @@ def fallback(*parts: object) -> Fallback:
     )
 
 
-class Timeout(Flow, Struct, frozen=True, eq=False):
+class Timeout(OnePart, frozen=True, eq=False):
     """A part that fails when it has worked for the given number of seconds."""
 
-    body: Flow
     seconds: float
 
     @property
     def segment(self) -> str:
         """`within/clerk` is the agent `clerk` with a time limit."""
         return "within"
-
-    def children(self) -> dict[str, Flow]:
-        """The part with the time limit."""
-        return {"body": self.body}
-
-    def with_children(self, children: Mapping[str, Flow]) -> "Timeout":
-        """This time limit around another body."""
-        return structs.replace(self, body=children["body"])
-
-    def joint(self, key: str) -> str:  # noqa: ARG002 - it has one part
-        """Empty: there is one part, run once."""
-        return ""
 
     def facts(self) -> dict[str, Any]:
         """How long it may work."""

@@ -7,15 +7,14 @@ from typing import Any
 from msgspec import Struct, structs
 
 from greenroom.agents.deciders import Decider, checked_decider, decider_facts, describe_decider
-from greenroom.agents.flow import Flow, Sequence, as_flow, checked_name
+from greenroom.agents.flow import Flow, OnePart, Sequence, as_flow, checked_name
 from greenroom.errors import BadAgent
 from greenroom.ledger.functions import Anything
 
 
-class Loop(Flow, Struct, frozen=True, eq=False):
+class Loop(OnePart, frozen=True, eq=False):
     """Repeats its body until it should stop; with `awaits_input` each round waits for the user."""
 
-    body: Flow
     until: Decider | None = None
     awaits_input: bool = False
     max_rounds: int | None = None
@@ -25,14 +24,6 @@ class Loop(Flow, Struct, frozen=True, eq=False):
     def segment(self) -> str:
         """`loop#1` is its first round."""
         return "loop"
-
-    def children(self) -> dict[str, Flow]:
-        """The body, which is repeated."""
-        return {"body": self.body}
-
-    def with_children(self, children: Mapping[str, Flow]) -> "Loop":
-        """This loop around another body."""
-        return structs.replace(self, body=children["body"])
 
     def joint(self, key: str) -> str:  # noqa: ARG002 - it has one part
         """The same for every round."""

@@ -246,21 +246,10 @@ def tool(
     (`state: Billing`). With `yields=True` the body never runs: the call waits, and the user's answer is its
     result. `reads` and `writes` are the places of the state that the body looks at and changes.
     """
-    options: dict[str, Any] = {"name": name, "description": description, "yields": yields}
-    options |= {"read_only": read_only, "reads": reads, "writes": writes}
-    return functools.partial(_make, **options) if fn is None else _make(fn, **options)
-
-
-def _make(
-    fn: Callable[..., object],
-    *,
-    name: str = "",
-    description: str = "",
-    yields: bool = False,
-    read_only: bool = False,
-    reads: Places = (),
-    writes: Places = (),
-) -> Tool:
+    if fn is None:
+        options: dict[str, Any] = {"name": name, "description": description, "yields": yields}
+        options |= {"read_only": read_only, "reads": reads, "writes": writes}
+        return functools.partial(tool, **options)
     if isinstance(fn, Tool):
         raise BadAgent(f"{fn.name!r} is a tool already; use it as it is.")
     if not callable(fn):
@@ -273,7 +262,7 @@ def _make(
 
 def as_tool(given: Any) -> Tool:
     """A tool from a tool or a plain function."""
-    made = given if isinstance(given, Tool) else _make(given)
+    made = given if isinstance(given, Tool) else tool(given)
     if next(iter(inspect.signature(made.fn).parameters), "") == "self":
         raise BadAgent(
             f"tool {made.name!r} is a method of a class. Pass that of an object, such as "

@@ -4,9 +4,10 @@ Every gate works the same way: it describes the call, gets its place in the ledg
 asks, and translates the answer. Until a tool call is placed, its path is the name of the calling agent.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -48,60 +49,97 @@ class Kept:
         return self.real is not None and (self.sent is answer or self.sent == answer)
 
 
-class Caller(Protocol):
+_LISTENER: ContextVar[OnDelta | None] = ContextVar("greenroom_listener", default=None)
+
+
+def listener() -> OnDelta | None:
+    """Who takes the pieces of the reply that a model is asked for here; None if no one does."""
+    return _LISTENER.get()
+
+
+class Caller(ABC):
     """Asks models and tools for one agent of a framework."""
+
+    __slots__ = ("_agent",)
+
+    def __init__(self, agent: str) -> None:
+        self._agent = agent
 
     @property
     def agent(self) -> str:
         """The name of the running agent; "" if the framework does not say."""
-        ...
+        return self._agent
 
+    @abstractmethod
     def place_tool(self, request: ToolRequest) -> ToolRequest:
         """The call with its path, id and number, as far as they are known before it is made."""
-        ...
 
+    @abstractmethod
     def place_model(self, request: ModelRequest) -> ModelRequest:
         """The question with its path and number, as far as they are known before it is asked."""
-        ...
+
+    @abstractmethod
+    async def call_tool(self, request: ToolRequest, body: SealedBody) -> Returned | Pending:
+        """The answer of the World or the host to a placed call."""
+
+    @abstractmethod
+    async def call_model(self, request: ModelRequest, body: ModelBody) -> ModelReply:
+        """The reply of the World or the host to a placed question."""
+
+    @abstractmethod
+    def refuse(self, error: GreenroomError) -> GreenroomError:
+        """Let this error end the trial, whatever the framework makes of it; returns it to be raised."""
+
+    @abstractmethod
+    def new_id(self, *parts: object) -> str:
+        """An id that is the same whenever the same trial comes to the same place."""
 
     async def ask_tool(
         self, request: ToolRequest, run: Run, to_json: ToJson = jsonable
     ) -> tuple[Returned | Pending, Kept]:
         """The answer to a placed call, and what the real tool gave or raised if it ran."""
-        ...
+        kept = Kept()
+
+        async def body(_context: Context) -> Json:
+            try:
+                value = await run()
+            except Exception as error:
+                kept.error = error
+                raise
+            return kept.keep(value, to_json(value))
+
+        outcome = await self.call_tool(request, SealedBody(body))
+        if isinstance(outcome, Returned) and type(outcome.value) in (dict, list):
+            # A copy: the framework's hooks may edit what they get, but must not edit the ledger.
+            outcome = Returned(plain(outcome.value), outcome.error, outcome.source)
+        return outcome, kept
 
     async def ask_model(
         self, request: ModelRequest, run: RunModel[T], to_reply: ToReply[T]
     ) -> tuple[ModelReply, Kept]:
         """The reply to a placed question, and what the real model gave if it was asked."""
-        ...
+        kept = Kept()
 
-    def refuse(self, error: GreenroomError) -> GreenroomError:
-        """Let this error end the trial, whatever the framework makes of it; returns it to be raised."""
-        ...
+        async def body(request: ModelRequest, on_delta: OnDelta | None) -> ModelReply:
+            with ContextSetting(_LISTENER, on_delta):
+                real = await run(request)
+            return kept.keep(real, to_reply(real))
 
-    def new_id(self, *parts: object) -> str:
-        """An id that is the same whenever the same trial comes to the same place."""
-        ...
+        return await self.call_model(request, FixedBody(body)), kept
 
 
-class RunCaller:
+class RunCaller(Caller):
     """Asks the World, for the agent that a backend runs.
 
     Calls are placed at `path`; a framework whose agents hand over to each other overrides `place`.
     """
 
-    __slots__ = ("_agent", "_path", "invocation")
+    __slots__ = ("_path", "invocation")
 
     def __init__(self, invocation: Invocation, agent: str = "", path: str = "") -> None:
+        super().__init__(agent)
         self.invocation = invocation
-        self._agent = agent
         self._path = path
-
-    @property
-    def agent(self) -> str:
-        """The agent's name, where calls need it."""
-        return self._agent
 
     @property
     def place(self) -> str:
@@ -128,22 +166,13 @@ class RunCaller:
         n = sum([(reply.agent, reply.node) == mine for reply in replied])
         return replace(request, path=self.place, n=n)
 
-    async def ask_tool(
-        self, request: ToolRequest, run: Run, to_json: ToJson = jsonable
-    ) -> tuple[Returned | Pending, Kept]:
+    async def call_tool(self, request: ToolRequest, body: SealedBody) -> Returned | Pending:
         """The World's answer."""
-        kept = Kept()
-        answer = self.invocation.world.call_tool(request, _sealed(run, kept, to_json))
-        outcome = await self.invocation.ask(answer)
-        return outcome if isinstance(outcome, Pending) else _copied(outcome), kept
+        return await self.invocation.ask(self.invocation.world.call_tool(request, body))
 
-    async def ask_model(
-        self, request: ModelRequest, run: RunModel[T], to_reply: ToReply[T]
-    ) -> tuple[ModelReply, Kept]:
+    async def call_model(self, request: ModelRequest, body: ModelBody) -> ModelReply:
         """The World's reply."""
-        kept = Kept()
-        asked = self.invocation.world.call_model(request, _model_body(run, kept, to_reply))
-        return await self.invocation.ask(asked), kept
+        return await self.invocation.ask(self.invocation.world.call_model(request, body))
 
     def refuse(self, error: GreenroomError) -> GreenroomError:
         """Keep the error: it decides how the invocation ends."""
@@ -154,17 +183,17 @@ class RunCaller:
         return self.invocation.world.new_id(*parts)
 
 
-class HostCaller:
+class HostCaller(Caller):
     """Asks the host, for an agent inside a function, a tool, a hook or a thread.
 
     The host places calls, numbers them, and knows what was answered before.
     """
 
-    __slots__ = ("agent", "host")
+    __slots__ = ("host",)
 
     def __init__(self, host: Host, agent: str = "") -> None:
+        super().__init__(agent)
         self.host = host
-        self.agent = agent
 
     def place_tool(self, request: ToolRequest) -> ToolRequest:
         """The call as it is."""
@@ -174,19 +203,13 @@ class HostCaller:
         """The question as it is."""
         return request
 
-    async def ask_tool(
-        self, request: ToolRequest, run: Run, to_json: ToJson = jsonable
-    ) -> tuple[Returned, Kept]:
+    async def call_tool(self, request: ToolRequest, body: SealedBody) -> Returned | Pending:
         """The host's answer."""
-        kept = Kept()
-        return _copied(await self.host.call_tool(request, _sealed(run, kept, to_json))), kept
+        return await self.host.call_tool(request, body)
 
-    async def ask_model(
-        self, request: ModelRequest, run: RunModel[T], to_reply: ToReply[T]
-    ) -> tuple[ModelReply, Kept]:
+    async def call_model(self, request: ModelRequest, body: ModelBody) -> ModelReply:
         """The host's reply."""
-        kept = Kept()
-        return await self.host.call_model(request, _model_body(run, kept, to_reply)), kept
+        return await self.host.call_model(request, body)
 
     def refuse(self, error: GreenroomError) -> GreenroomError:
         """Let this error end the trial."""
@@ -214,40 +237,4 @@ def refuse_to_wait(caller: Caller, tool: str, outcome: Returned | Pending) -> Re
     if isinstance(outcome, Pending):
         why = f"tool {tool!r} waits for its user, which its framework cannot do."
         raise caller.refuse(AgentFailed(why))
-    return outcome
-
-
-_LISTENER: ContextVar[OnDelta | None] = ContextVar("greenroom_listener", default=None)
-
-
-def listener() -> OnDelta | None:
-    """Who takes the pieces of the reply that a model is asked for here; None if no one does."""
-    return _LISTENER.get()
-
-
-def _model_body(run: RunModel[T], kept: Kept, to_reply: ToReply[T]) -> ModelBody:
-    async def body(request: ModelRequest, on_delta: OnDelta | None) -> ModelReply:
-        with ContextSetting(_LISTENER, on_delta):
-            real = await run(request)
-        return kept.keep(real, to_reply(real))
-
-    return FixedBody(body)
-
-
-def _sealed(run: Run, kept: Kept, to_json: ToJson) -> SealedBody:
-    async def body(_context: Context) -> Json:
-        try:
-            value = await run()
-        except Exception as error:
-            kept.error = error
-            raise
-        return kept.keep(value, to_json(value))
-
-    return SealedBody(body)
-
-
-def _copied(outcome: Returned) -> Returned:
-    """A copy: the framework's hooks may edit what they get, but must not edit the ledger."""
-    if type(outcome.value) in (dict, list):
-        return Returned(plain(outcome.value), outcome.error, outcome.source)
     return outcome

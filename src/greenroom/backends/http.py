@@ -14,11 +14,11 @@ import json
 import re
 import socket
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Any, ClassVar, cast
-from urllib.parse import parse_qsl, urlsplit
+from typing import Any, ClassVar, TypeVar, cast
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from greenroom.backends.attached import chat_content
 from greenroom.backends.backend import Feature, Interception
@@ -42,6 +42,7 @@ _PLACE = re.compile(r"\{\{\s*(\w*)\s*\}\}")
 _STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\[(\d+)\]|\[['\"]([^'\"\]]+)['\"]\]")
 
 Path = tuple[str | int, ...]
+T = TypeVar("T")
 
 
 def http_agent(
@@ -177,17 +178,8 @@ class Endpoint:
 
     async def ask(self, body: Json) -> Json:
         """The reply to `body`; AgentFailed says why there is none."""
-        kind = HTTPSConnection if self._url.scheme == "https" else HTTPConnection
-        connection = kind(self._url.hostname or "", self._url.port, timeout=self.timeout)
-        try:
-            return await in_thread(self._exchange, connection, json.dumps(body).encode())
-        except asyncio.CancelledError:
-            # The client blocks in its thread; closing the socket ends a cancelled request.
-            sock: socket.socket | None = connection.sock
-            if sock is not None:
-                with suppress(OSError):
-                    sock.shutdown(socket.SHUT_RDWR)
-            raise
+        sent = json.dumps(body).encode()
+        return await exchanged(self._url, self.timeout, lambda there: self._exchange(there, sent))
 
     def _exchange(self, connection: HTTPConnection, body: bytes) -> Json:
         query = f"?{self._url.query}" if self._url.query else ""
@@ -225,6 +217,21 @@ class Endpoint:
             raise AgentFailed(
                 f"{self.shown} answered with invalid JSON ({error}): {text[:_SHOWN]!r}."
             ) from error
+
+
+async def exchanged(url: SplitResult, seconds: float, exchange: Callable[[HTTPConnection], T]) -> T:
+    """The result of a blocking exchange on a connection to an address, in its own thread."""
+    kind = HTTPSConnection if url.scheme == "https" else HTTPConnection
+    connection = kind(url.hostname or "", url.port, timeout=seconds)
+    try:
+        return await in_thread(exchange, connection)
+    except asyncio.CancelledError:
+        # The client blocks in its thread; closing the socket ends a cancelled request.
+        sock: socket.socket | None = connection.sock
+        if sock is not None:
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+        raise
 
 
 class Template:

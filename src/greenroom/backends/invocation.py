@@ -4,7 +4,7 @@ A framework keeps its own history. At every pause and at the end of every turn t
 into the ledger, so that the next advance finds it there, in this process or in another.
 """
 
-from collections.abc import Awaitable, Callable, Container, Coroutine
+from collections.abc import Awaitable, Callable, Container, Coroutine, Mapping
 from itertools import takewhile
 from operator import eq
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -17,6 +17,7 @@ from greenroom.backends.backend import Advance, Failed, Waiting, Yield
 from greenroom.backends.turn_ends import end_turn, fail_turn, wait_opened
 from greenroom.errors import AgentFailed, BadLedger, GreenroomError, Refusal, UserAgentFailed
 from greenroom.ledger.attachments import MARK, text_and_attachments
+from greenroom.ledger.changes import Change
 from greenroom.ledger.events import (
     STOPPED,
     AgentSaid,
@@ -31,6 +32,7 @@ from greenroom.ledger.events import (
     NodeStarted,
     Noted,
     Remembered,
+    StateChanged,
     ToolCalled,
     ToolReturned,
     YieldOpened,
@@ -39,9 +41,10 @@ from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import is_blank
 from greenroom.ledger.paths import free_path
-from greenroom.ledger.plain import Json, OwnedJson, as_array, as_text, plain
+from greenroom.ledger.plain import Json, OwnedJson, as_array, as_text, plain, same
+from greenroom.models.model import OnDelta
 from greenroom.world.records import describe_error
-from greenroom.world.world import AgentTurn, World
+from greenroom.world.world import AgentTurn, Context, Pending, ToolRequest, World
 
 if TYPE_CHECKING:
     from greenroom.world.middleware.run import RunMiddleware
@@ -209,9 +212,33 @@ class Invocation:
         """The wait for whether a tool call may run; its id is not the call's own."""
         return Yield(yield_id, "tool", tool, call_id, args, invocation=self.root, check=self._check)
 
+    def approval_of(self, call_id: str, tool: str, args: Json) -> Yield:
+        """The wait for whether a tool call may run, for a framework that does not number its questions."""
+        asked = sum(opened.call_id == call_id for opened in self.index.yields.values())
+        yield_id = self.world.new_id(self.root, "approval", call_id, asked)
+        return self.approval_wanted(yield_id, call_id, tool, args)
+
+    async def ask_for_result(
+        self, call_id: str, tool: str, args: dict[str, Json], path: str, *, no_body: str
+    ) -> Yield | None:
+        """The wait for the result of a call that only the user answers; None if the World has answered it."""
+
+        async def body(_: Context) -> Json:
+            raise AgentFailed(no_body)
+
+        n = self.index.call_number(tool, call_id, path)
+        request = ToolRequest(call_id, tool, args, path, yields=True, n=n)
+        outcome = await self.ask(self.world.call_tool(request, body))
+        return self.result_wanted(call_id, tool, args) if isinstance(outcome, Pending) else None
+
     def message_wanted(self, yield_id: str, prompt: str) -> Yield:
         """The wait for the user's next message, inside a run."""
         return Yield(yield_id, "message", prompt=prompt, invocation=self.root)
+
+    def to_user(self, path: str) -> OnDelta | None:
+        """Takes the pieces of what is said at a path to the user; None if they are taken as a whole."""
+        door: Callable[[str, bool], OnDelta] | None = getattr(self.world, "door", None)
+        return None if door is None else door(path, True)
 
     def record_result(self, call_id: str, value: Json) -> None:
         """Record the user's answer as the result of a waiting call."""
@@ -229,6 +256,25 @@ class Invocation:
                     source="user",
                 )
             )
+
+    def record_state(
+        self, values: Mapping[str, Json], known: Mapping[str, Json], path: str
+    ) -> tuple[Change, ...]:
+        """Record what of the session's state was changed, where the framework now has these values.
+
+        A value that is still as the framework has `known` it may have been changed in the session meanwhile, by
+        an answer.
+        """
+        session = self.ledger.fold(self.world.voice).get("session", {})
+        changes = tuple(
+            Change("session", (key,), "set", plain(value, f"state {key!r}"))
+            for key, value in values.items()
+            if (key not in session or session[key] != value)
+            and not (key in known and same(known[key], value))
+        )
+        if changes:
+            self.world.record(StateChanged(path=path, changes=changes))
+        return changes
 
     def begin_node(self, node: str, within: str) -> str:
         """Record that an agent or a step begins inside a path; returns its own path."""

@@ -2,12 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from greenroom.backends.backend import Backend
 from greenroom.cases.case import Case
 from greenroom.simulation.conversation import simulate
 from greenroom.simulation.fence import opening_for, strays
@@ -107,8 +105,24 @@ async def simulate_all(
         finally:
             check_apart(scope, "before the first trial")
         given = [with_user_model(case, user_model) for case in evalset]
-        part = partial(_simulated, backend, allow_tools, allow_opaque, factories, stack)
-        return await _batch(given, part, concurrency, stack, on_complete)
+
+        async def simulated(case: Case) -> Simulation:
+            try:
+                ledger = await simulate(
+                    case,
+                    backend,
+                    allow_tools=allow_tools,
+                    allow_unfenced=True,
+                    allow_opaque=allow_opaque,
+                    resources=factories,
+                    middleware=stack or (),
+                    model=as_model_given(case.model),
+                )
+            except Exception as error:  # noqa: BLE001 - a case that cannot run is its own outcome
+                return Simulation(case_id=case.id, error=f"{type(error).__name__}: {error}")
+            return simulation_of(ledger, case)
+
+        return await _batch(given, simulated, concurrency, stack, on_complete)
 
 
 async def _batch(
@@ -137,27 +151,3 @@ async def _batch(
         notes += await closed(stack)
     faults = refusals_since(known_strays)
     return Batch([task.result() for task in tasks], (*notes, *faults), tuple(faults))
-
-
-async def _simulated(
-    backend: Backend | None,
-    allow_tools: Collection[object],
-    allow_opaque: bool,
-    resources: Factories,
-    middleware: "MiddlewareStack | None",
-    case: Case,
-) -> Simulation:
-    try:
-        ledger = await simulate(
-            case,
-            backend,
-            allow_tools=allow_tools,
-            allow_unfenced=True,
-            allow_opaque=allow_opaque,
-            resources=resources,
-            middleware=middleware or (),
-            model=as_model_given(case.model),
-        )
-    except Exception as error:  # noqa: BLE001 - a case that cannot run is its own outcome
-        return Simulation(case_id=case.id, error=f"{type(error).__name__}: {error}")
-    return simulation_of(ledger, case)

@@ -114,17 +114,14 @@ def _latest_like(ready: Prepared) -> "tuple[Any, Run] | None":
 
     store, plan = as_store(ready.options["store"]), ready.plan
     runs = [] if store is None else [run for run in store.runs() if run.done]
-    same_set = [run for run in runs if (run.plan.name, run.plan.evalset_id) == _set_of(plan)]
+    named = plan.name, plan.evalset_id
+    same_set = [run for run in runs if (run.plan.name, run.plan.evalset_id) == named]
     for among, same in ((same_set, "digest"), (same_set, "agent"), (runs, "digest")):
         wanted = getattr(plan, same)
         found = next((run for run in among if wanted and getattr(run.plan, same) == wanted), None)
         if found is not None:
             return store, found
     return (store, same_set[0]) if same_set else None
-
-
-def _set_of(plan: Any) -> tuple[str, str]:
-    return plan.name, plan.evalset_id
 
 
 def _as_seen(results: Sequence[CaseResult], role: Role, *, cached: bool) -> Need:
@@ -152,13 +149,11 @@ def _as_seen(results: Sequence[CaseResult], role: Role, *, cached: bool) -> Need
 
 def _spent(result: CaseResult, role: Role) -> Spent:
     found = next((one for one in spending(result) if one.role == role), None)
-    return found or Spent(role, "", {}, *_nothing(result, role))
-
-
-def _nothing(result: CaseResult, role: Role) -> tuple[Any, float | None]:
-    """The need of a role that asked no model: what its result says, either nothing or unknown."""
+    if found is not None:
+        return found
+    # It asked no model: its result says whether that is nothing or unknown.
     prefix = "" if role == "agent" else f"{role}_"
-    return getattr(result, f"{prefix}usage"), getattr(result, f"{prefix}cost")
+    return Spent(role, "", {}, getattr(result, f"{prefix}usage"), getattr(result, f"{prefix}cost"))
 
 
 # As far as it is certain
@@ -196,7 +191,8 @@ def _flow_of(case: Case, backend: Backend | None) -> Flow | None:
 def _least_of_agent(case: Case, backend: Backend | None) -> Need:
     flow = _flow_of(case, backend)
     if flow is None:
-        return _unknown("agent")
+        cost = Amount(unknown=(f"what {_WHOSE['agent']} asks models",))
+        return Need(is_least=True, tokens_in=None, tokens_out=None, cost=cost)
     least = least_calls(compile_flow(flow).root) * max(1, len(case.script))
     return _least_of(list(_models_in(flow)), "agent", least)
 
@@ -211,11 +207,6 @@ def _least_of(models: Sequence[Model], role: Role, calls: int) -> Need:
     unpriced = [f"the price of {name}" for name, price in prices.items() if price is None]
     cost = Amount(unknown=(f"the tokens of {_WHOSE[role]}", *unpriced))
     return Need(calls=calls, is_least=True, tokens_in=None, tokens_out=None, cost=cost)
-
-
-def _unknown(role: Role) -> Need:
-    cost = Amount(unknown=(f"what {_WHOSE[role]} asks models",))
-    return Need(is_least=True, tokens_in=None, tokens_out=None, cost=cost)
 
 
 def _simulating(case: Case) -> list[Model]:

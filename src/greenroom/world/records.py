@@ -1,8 +1,8 @@
 """How model and tool calls are recorded: the one place for live, mocked and replayed ones."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -61,6 +61,17 @@ class RecordedFailure(Exception):
     def __init__(self, error: str, error_type: str) -> None:
         super().__init__(error)
         self.error_type = error_type
+
+
+@contextmanager
+def failing_as_recorded() -> Generator[None]:
+    """A failure inside is the same error as when the run is resumed after it."""
+    try:
+        yield
+    except GreenroomError:
+        raise
+    except Exception as error:
+        raise RecordedFailure(**describe_error(error)) from error
 
 
 def raised_before(error: str, error_type: str, ours: str | None = None) -> Exception:

@@ -1,8 +1,10 @@
 """Rehearses an agent that can only be reached over A2A."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import ClassVar
 from uuid import uuid4
+
+from msgspec import structs
 
 from greenroom.agents.cards import AgentCard
 from greenroom.agents.remote import FarAddress, far_address
@@ -14,7 +16,6 @@ from greenroom.backends.invocation import Invocation, Progress
 from greenroom.ledger.attachments import message_value
 from greenroom.ledger.events import NodeEnded, NodeStarted, Noted, Remembered
 from greenroom.ledger.plain import Json
-from greenroom.models.model import OnDelta
 
 _NODE = "a2a"
 _SENT = "a2a.sent"
@@ -75,21 +76,17 @@ class A2ABackend(ForeignBackend):
         # One round for each message that the user has given inside this turn.
         round_path = f"{path}#{sum(opened.path == invocation.root for opened in invocation.index.yields.values())}"
         before = [note for note in self._sent_in(invocation) if note.path == round_path]
-        sent = _as_sent(before[-1].data) if before else self._next(invocation)
+        sent = Sent.recorded(before[-1].data) if before else self._next(invocation)
 
         def remember(sent: Sent) -> None:
-            data = {"context": sent.context, "message": sent.message, "task": sent.task}
-            world.record(Remembered(path=round_path, name=_SENT, data=data))
+            world.record(Remembered(path=round_path, name=_SENT, data=structs.asdict(sent)))
 
         def note(state: str, words: str) -> None:
             data = {"state": state.lower(), **({"said": words[:2_000]} if words else {})}
             world.record(Noted(path=path, name=_STATUS, data=data))
 
-        def pieces() -> OnDelta | None:
-            door: Callable[[str, bool], OnDelta] | None = getattr(world, "door", None)
-            return None if door is None else door(path, True)
-
-        exchange = Exchange(self.address, sent, Listening(remember, note, pieces))
+        listening = Listening(remember, note, lambda: invocation.to_user(path))
+        exchange = Exchange(self.address, sent, listening)
         ask = exchange.ask_what_became if before else exchange.send
         answer = await ask(parts_for(said))
         messages.append(message_data("user", said))
@@ -109,10 +106,6 @@ class A2ABackend(ForeignBackend):
         notes = self._sent_in(invocation)
         if not notes:
             return Sent(str(uuid4()), str(uuid4()))
-        last = _as_sent(notes[-1].data)
+        last = Sent.recorded(notes[-1].data)
         is_reply = notes[-1].path.startswith(f"{invocation.root}/")
         return Sent(last.context, str(uuid4()), last.task if is_reply else "")
-
-
-def _as_sent(data: Any) -> Sent:
-    return Sent(str(data["context"]), str(data["message"]), str(data["task"]))

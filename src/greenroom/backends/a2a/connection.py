@@ -7,21 +7,20 @@ the size of answers is limited, and every request goes to the host and port that
 import asyncio
 import json
 import os
-import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import suppress
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any
 
 from msgspec import Struct
 
 from greenroom.agents.cards import PROTOCOL
 from greenroom.agents.remote import FarAddress, checked_url
+from greenroom.backends.http import exchanged
 from greenroom.errors import AgentFailed, BadAgent, Refusal
 from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.redaction import keep_headers
-from greenroom.world.threads import in_thread
 
 LARGEST = 10_000_000
 _SHOWN = 300
@@ -111,20 +110,13 @@ class Connection:
     async def _blocking(
         self, verb: str, path: str, body: bytes, wanted: str, heard: Callable[[str], None] | None
     ) -> Reply:
-        kind = HTTPSConnection if self._url.scheme == "https" else HTTPConnection
-        connection = kind(self._url.hostname or "", self._url.port, timeout=self._seconds)
         headers = {"Accept": wanted, "A2A-Version": PROTOCOL, **_trace(), **self._headers}
         if body:
             headers["Content-Type"] = "application/json"
-        try:
-            return await in_thread(self._exchange, connection, verb, path, body, headers, heard)
-        except asyncio.CancelledError:
-            # The client blocks in its thread; closing the socket ends a cancelled request.
-            sock: socket.socket | None = connection.sock
-            if sock is not None:
-                with suppress(OSError):
-                    sock.shutdown(socket.SHUT_RDWR)
-            raise
+        exchange = partial(
+            self._exchange, verb=verb, path=path, body=body, headers=headers, heard=heard
+        )
+        return await exchanged(self._url, self._seconds, exchange)
 
     def _exchange(
         self,

@@ -40,6 +40,11 @@ class Sent(Struct, frozen=True):
     task: str = ""
     """The task that it belongs to, as soon as that is known."""
 
+    @classmethod
+    def recorded(cls, data: Any) -> "Sent":
+        """The message that was recorded as this."""
+        return cls(str(data["context"]), str(data["message"]), str(data["task"]))
+
 
 class FarAnswer(Struct, frozen=True):
     """What the other agent answered, or the question that it asks."""

@@ -39,7 +39,7 @@ from greenroom.backends.adk.turns import (
     record_state,
 )
 from greenroom.backends.adk.versions import Workflow
-from greenroom.backends.backend import Feature, ToolFacts
+from greenroom.backends.backend import FEATURES, Feature, ToolFacts
 from greenroom.backends.foreign import ForeignBackend
 from greenroom.backends.invocation import Invocation, Progress
 from greenroom.backends.tool_facts import by_name
@@ -56,23 +56,7 @@ class AdkBackend(ForeignBackend):
 
     name: ClassVar[str] = "google-adk"
     memory: ClassVar[str] = "google-adk.events"
-    supports: ClassVar[frozenset[Feature]] = frozenset(
-        {
-            "approvals",
-            "argument_checks",
-            "error_handlers",
-            "handoffs",
-            "parallel_calls",
-            "pieces",
-            "questions",
-            "speaks_first",
-            "state",
-            "streaming",
-            "structured_output",
-            "turns",
-            "usage",
-        }
-    )
+    supports: ClassVar[frozenset[Feature]] = frozenset(FEATURES) - {"message_waits"}
 
     def __init__(self, agent: BaseAgent | Workflow | App) -> None:
         self.agent = agent

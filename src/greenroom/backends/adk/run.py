@@ -8,24 +8,14 @@ from contextvars import ContextVar
 from typing import Any
 
 from greenroom.backends.adk.state import StateWrites, name_of
-from greenroom.backends.callers import (
-    HostCaller,
-    Kept,
-    Run,
-    RunCaller,
-    RunModel,
-    T,
-    ToJson,
-    ToReply,
-)
-from greenroom.backends.foreign import jsonable
+from greenroom.backends.callers import HostCaller, RunCaller
 from greenroom.backends.invocation import Invocation
 from greenroom.ledger.events import Decided
 from greenroom.ledger.paths import within
 from greenroom.ledger.plain import Json
-from greenroom.models.model import ModelReply, ModelRequest
+from greenroom.models.model import ModelBody, ModelReply, ModelRequest
 from greenroom.world.call_context import ContextSetting, place_here, placed
-from greenroom.world.world import Pending, Returned, ToolRequest
+from greenroom.world.world import Pending, Returned, SealedBody, ToolRequest
 
 _NOTHING: tuple[object, object] = (None, None)
 
@@ -79,12 +69,10 @@ class FrameworkRun(RunCaller):
         before = sum(called.path == path for called in self.invocation.index.issued)
         return f"node-{self.new_id(path, tool, before)}"
 
-    async def ask_tool(
-        self, request: ToolRequest, run: Run, to_json: ToJson = jsonable
-    ) -> tuple[Returned | Pending, Kept]:
+    async def call_tool(self, request: ToolRequest, body: SealedBody) -> Returned | Pending:
         """The World's answer; an agent inside a mock is asked about too."""
         with ContextSetting(PASSED, _NOTHING):
-            return await super().ask_tool(request, run, to_json)
+            return await super().call_tool(request, body)
 
     def watch_state(self, context: Any) -> None:
         """Remember what a call looks at in the state."""
@@ -150,19 +138,15 @@ class InnerCaller(HostCaller):
 
     __slots__ = ()
 
-    async def ask_tool(
-        self, request: ToolRequest, run: Run, to_json: ToJson = jsonable
-    ) -> tuple[Returned, Kept]:
+    async def call_tool(self, request: ToolRequest, body: SealedBody) -> Returned | Pending:
         """The host's answer; an agent inside a mock is asked about too."""
         with placed(_place_around(self.agent)), ContextSetting(PASSED, _NOTHING):
-            return await super().ask_tool(request, run, to_json)
+            return await super().call_tool(request, body)
 
-    async def ask_model(
-        self, request: ModelRequest, run: RunModel[T], to_reply: ToReply[T]
-    ) -> tuple[ModelReply, Kept]:
+    async def call_model(self, request: ModelRequest, body: ModelBody) -> ModelReply:
         """The host's reply."""
         with placed(_place_around(self.agent)):
-            return await super().ask_model(request, run, to_reply)
+            return await super().call_model(request, body)
 
     def watch_state(self, context: Any) -> None:
         """Do nothing: the session is not the case's."""

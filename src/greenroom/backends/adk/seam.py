@@ -25,7 +25,6 @@ from greenroom.backends.adk.tool_seams import (
     caller_seam,
     function_seam,
     node_seam,
-    pool_seam,
     tool_seam,
 )
 from greenroom.backends.adk.toolsets import ask_server, is_remote, label_of
@@ -83,7 +82,7 @@ def install() -> None:
     for base, methods in classes:
         wrap_below(base, methods)
     _replace_everywhere(calls, caller_seam(calls))
-    _replace_everywhere(pooled, pool_seam(pooled))
+    _replace_everywhere(pooled, caller_seam(pooled, in_pool=True))
 
 
 def _replace_everywhere(real: Call, seam: Call) -> None:

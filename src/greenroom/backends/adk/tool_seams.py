@@ -64,30 +64,19 @@ def function_seam(real: Call) -> Call:
     return invoke
 
 
-def caller_seam(real: Call) -> Call:
-    """For the code that calls tools: asks for those whose own method is not a seam."""
+def caller_seam(real: Call, *, in_pool: bool = False) -> Call:
+    """For the code that calls tools: asks for those whose own method is not a seam.
 
-    async def call_tool(*given: Any, **named: Any) -> Any:
-        tool, *rest = given or (named.get("tool"),)
-        if is_held(tool):
-            return await real(*given, **named)
-
-        async def run(_tool: Any, _args: Any, _context: Any) -> Any:
-            return await real(*given, **named)
-
-        return await answer(tool, *_arguments(tuple(rest), named), run, False)
-
-    return call_tool
-
-
-def pool_seam(real: Call) -> Call:
-    """For calls in a pool, where some versions call the function behind a tool, not the tool."""
+    In a pool it asks for all: there some versions call the function behind a tool, not the tool.
+    """
 
     async def call_tool(*given: Any, **named: Any) -> Any:
         async def run(_tool: Any, _args: Any, _context: Any) -> Any:
             return await real(*given, **named)
 
         tool, *rest = given or (named.get("tool"),)
+        if not in_pool and is_held(tool):
+            return await real(*given, **named)
         return await answer(tool, *_arguments(tuple(rest), named), run, False)
 
     return call_tool

@@ -132,7 +132,7 @@ class FunctionBackend(ForeignBackend):
             host.begin(context.path)
         with answered_by(router), placed(context.path):
             try:
-                given = await self._call(context, _to_user(router, context.path))
+                given = await self._call(context, router.invocation.to_user(context.path))
             except Waits:
                 given = None
             finally:
@@ -178,12 +178,6 @@ class FunctionBackend(ForeignBackend):
             pieces.append(_piece(piece))
             await send_piece(on_delta, pieces[-1])
         return "".join(pieces)
-
-
-def _to_user(router: CallRouter, path: str) -> OnDelta | None:
-    """The listener that takes what the function yields for the user, if there is one."""
-    door: Callable[[str, bool], OnDelta] | None = getattr(router.invocation.world, "door", None)
-    return None if door is None else door(path, True)
 
 
 def _piece(piece: Any) -> str:

@@ -6,7 +6,7 @@ call, and is answered from the ledger.
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import copy_context
@@ -36,9 +36,8 @@ from greenroom.models.model import ModelBody, ModelReply, ModelRequest
 from greenroom.world.answers import key_of
 from greenroom.world.call_context import answered_by
 from greenroom.world.records import (
-    RecordedFailure,
     ToolError,
-    describe_error,
+    failing_as_recorded,
     given_again,
     raised_before,
 )
@@ -174,15 +173,8 @@ class CallRouter:
                 raise invocation.keep(before) if isinstance(before, GreenroomError) else before
             case _:
                 request = replace(request, n=number, digest=key_of(request, 0))
-        try:
-            with answered_by(None):
-                asked: Awaitable[ModelReply] = invocation.world.call_model(request, body)
-                return await invocation.ask(asked)
-        except GreenroomError:
-            raise
-        except Exception as error:
-            # The same error as when the function starts again.
-            raise RecordedFailure(**describe_error(error)) from error
+        with failing_as_recorded(), answered_by(None):
+            return await invocation.ask(invocation.world.call_model(request, body))
 
     def _check_question(self, request: ModelRequest, number: int) -> None:
         """Refuse to reuse an earlier process's answer for a different question."""

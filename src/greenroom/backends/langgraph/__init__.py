@@ -26,7 +26,7 @@ from langsmith.run_helpers import tracing_context
 from langsmith.utils import tracing_is_enabled
 
 from greenroom.backends.attached import content_attachments
-from greenroom.backends.backend import Feature, ToolFacts
+from greenroom.backends.backend import FEATURES, Feature, ToolFacts
 from greenroom.backends.foreign import ForeignBackend, jsonable
 from greenroom.backends.invocation import Check, Invocation, Progress
 from greenroom.backends.langgraph.facts import (
@@ -44,9 +44,8 @@ from greenroom.backends.langgraph.seam import install
 from greenroom.backends.langgraph.translation import content_of
 from greenroom.errors import AgentFailed
 from greenroom.ledger.attachments import message_value
-from greenroom.ledger.changes import Change, State
-from greenroom.ledger.events import StateChanged
-from greenroom.ledger.plain import Json, plain, same
+from greenroom.ledger.changes import State
+from greenroom.ledger.plain import Json, plain
 from greenroom.world.call_context import ContextSetting
 
 _STEPS = 100
@@ -62,24 +61,7 @@ class LangGraphBackend(ForeignBackend):
     name: ClassVar[str] = "langgraph"
     memory: ClassVar[str] = "langgraph.checkpoint"
     check_approval: ClassVar[Check | None] = checked_decision
-    supports: ClassVar[frozenset[Feature]] = frozenset(
-        {
-            "approvals",
-            "argument_checks",
-            "error_handlers",
-            "handoffs",
-            "message_waits",
-            "parallel_calls",
-            "pieces",
-            "questions",
-            "speaks_first",
-            "state",
-            "streaming",
-            "structured_output",
-            "turns",
-            "usage",
-        }
-    )
+    supports: ClassVar[frozenset[Feature]] = frozenset(FEATURES)
 
     def __init__(
         self,
@@ -183,11 +165,9 @@ class LangGraphBackend(ForeignBackend):
             self._record_state(run, cast("dict[str, Any]", state), ended[-1] if ended else "")
 
     def _record_state(self, run: FrameworkRun, values: dict[str, Any], path: str = "") -> None:
-        invocation, world = run.invocation, run.invocation.world
-        changes = changed_state(self.graph, values, invocation.ledger.fold(world.voice), run.known)
-        if changes:
-            world.record(StateChanged(path=path or invocation.root, changes=changes))
-            run.known |= {change.path[0]: change.value for change in changes}
+        invocation, state = run.invocation, _state_as_json(self.graph, values)
+        changes = invocation.record_state(state, run.known, path or invocation.root)
+        run.known |= {change.path[0]: change.value for change in changes}
 
     async def _progress(
         self, run: FrameworkRun, memory: Memory, state: Any, found: list[Interrupt[Any]]
@@ -266,22 +246,6 @@ def state_given(graph: Graph, values: dict[str, Any], fold: State) -> dict[str, 
 def known_state(graph: Graph, values: dict[str, Any], fold: State) -> dict[str, Json]:
     """The graph's state when it continues."""
     return {**_state_as_json(graph, values), **state_given(graph, values, fold)}
-
-
-def changed_state(
-    graph: Graph, values: dict[str, Any], fold: State, known: Mapping[str, Json]
-) -> tuple[Change, ...]:
-    """What the graph changed, compared with the session's state.
-
-    A value that the graph left alone may have been changed in the session meanwhile, by an answer.
-    """
-    session = fold.get("session", {})
-    return tuple(
-        Change("session", (key,), "set", value)
-        for key, value in _state_as_json(graph, values).items()
-        if (key not in session or session[key] != value)
-        and not (key in known and same(known[key], value))
-    )
 
 
 def answer_in(result: Any, graph: Graph) -> Any:

@@ -128,15 +128,9 @@ class Memory(BaseCheckpointSaver[Any]):
         """Keep a checkpoint."""
         return self.put(*args, **given)
 
-    async def aput_writes(
-        self,
-        config: RunnableConfig,
-        writes: Sequence[tuple[str, Any]],
-        task_id: str,
-        task_path: str = "",
-    ) -> None:
+    async def aput_writes(self, *args: Any, **given: Any) -> None:
         """Keep pending writes."""
-        self.put_writes(config, writes, task_id, task_path)
+        self.put_writes(*args, **given)
 
     def get_next_version(self, current: Version | None, channel: None) -> Version:  # noqa: ARG002
         """The next version: versions only need an order, and must be the same when a trial is repeated."""

@@ -9,10 +9,9 @@ from msgspec import Struct
 from greenroom.backends.backend import Yield
 from greenroom.backends.foreign import jsonable
 from greenroom.backends.invocation import Invocation, approval, check_confirmed
-from greenroom.errors import AgentFailed, UserAgentFailed
+from greenroom.errors import UserAgentFailed
 from greenroom.ledger.events import ModelReplied, ToolReturned
 from greenroom.ledger.plain import Json, as_array, as_object, as_text, is_object, plain
-from greenroom.world.world import Pending, ToolRequest
 
 _DECISIONS = frozenset({"approve", "edit", "reject", "respond"})
 
@@ -100,15 +99,11 @@ class _Asker:
             wanted = invocation.approval_wanted(self._new_id(one, call_id), call_id, tool, args)
             self._add(Pause(wanted.id, one.id, "decision", tool, batched), wanted)
             return
-        path = self._path_of(call_id)
-        n = invocation.index.call_number(tool, call_id, path)
-        request = ToolRequest(call_id, tool, args, path, yields=True, n=n)
-        outcome = await invocation.ask(invocation.world.call_tool(request, _no_body))
-        wanted = invocation.result_wanted(call_id, tool, args)
-        self._add(
-            Pause(wanted.id, one.id, "result", tool, batched),
-            wanted if isinstance(outcome, Pending) else None,
+        why = "only the user can answer this question; there is nothing to run."
+        wanted = await invocation.ask_for_result(
+            call_id, tool, args, self._path_of(call_id), no_body=why
         )
+        self._add(Pause(call_id, one.id, "result", tool, batched), wanted)
 
     def ask_user(self, one: Interrupt[Any], prompt: str) -> None:
         """Ask for the user's next message."""
@@ -148,10 +143,6 @@ class _Asker:
                     self._claimed.add(call.id)
                     return call.id
         return ""
-
-
-def _no_body(_context: object) -> Json:
-    raise AgentFailed("only the user can answer this question; there is nothing to run.")
 
 
 def _said(invocation: Invocation, pause: Pause, given: dict[str, Json]) -> Any:

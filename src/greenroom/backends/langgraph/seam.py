@@ -8,7 +8,7 @@ answers for the running code; outside of rehearsals they behave as usual.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false, reportPrivateUsage=false
 
 from contextlib import nullcontext
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -34,7 +34,8 @@ def install() -> None:
     models.install()
     graphs.install()
     completions: list[tuple[Any, str, Wrap]] = [
-        (BaseLLM, name, _completion_seam) for name in ("generate", "agenerate", "stream", "astream")
+        (BaseLLM, name, partial(guard, what="a text completion model", is_model=True))
+        for name in ("generate", "agenerate", "stream", "astream")
     ]
     wrap(
         [
@@ -58,10 +59,6 @@ def overrides(cls: type) -> str | None:
                 if owner is not base and not is_own(vars(owner)[name]):
                     return name
     return None
-
-
-def _completion_seam(real: Call) -> Call:
-    return guard(real, "a text completion model", is_model=True)
 
 
 def _task_seam(real: Call) -> Call:

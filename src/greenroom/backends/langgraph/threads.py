@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from contextvars import copy_context
-from threading import Event, Lock, Thread, get_ident
+from threading import Event, Lock, get_ident
 from typing import Any, Generic, ParamSpec, TypeVar
+
+from greenroom.world.threads import call_blocking
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -36,10 +37,8 @@ class Bridge:
 
         On the run's own event loop, which such a caller blocks, the work gets another loop.
         """
-        if self.is_here:
-            return _elsewhere(work)
-        if self._blocked:
-            return asyncio.run(work())
+        if self.is_here or self._blocked:
+            return call_blocking(lambda _: work())
         call = _LoopCall(self._loop, work)
         self._open.add(call)
         try:
@@ -109,17 +108,3 @@ class _LoopCall(Generic[T]):
             self._future.set_exception(error)
         else:
             self._future.set_result(task.result())
-
-
-def _elsewhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run the work on a loop in a new thread and wait for it."""
-    done: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(asyncio.run(work()))
-        except BaseException as error:  # noqa: BLE001 - the waiting caller decides
-            done.set_exception(error)
-
-    Thread(target=copy_context().run, args=(run,), daemon=True).start()
-    return done.result()

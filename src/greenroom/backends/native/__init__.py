@@ -6,6 +6,7 @@ from typing import ClassVar
 from greenroom.agents.flow import Flow, as_flow
 from greenroom.agents.graph import compile_flow, recast
 from greenroom.backends.backend import (
+    FEATURES,
     Advance,
     Feature,
     Interception,
@@ -34,22 +35,7 @@ class NativeBackend:
     models: ClassVar[Interception] = "routed"
     tool_calls: ClassVar[Interception] = "routed"
     resumes: ClassVar[Resumption] = "exact"
-    supports: ClassVar[frozenset[Feature]] = frozenset(
-        {
-            "argument_checks",
-            "handoffs",
-            "message_waits",
-            "parallel_calls",
-            "pieces",
-            "questions",
-            "speaks_first",
-            "state",
-            "streaming",
-            "structured_output",
-            "turns",
-            "usage",
-        }
-    )
+    supports: ClassVar[frozenset[Feature]] = frozenset(FEATURES) - {"approvals", "error_handlers"}
 
     def __init__(self, agent: Flow) -> None:
         self.graph = compile_flow(as_flow(agent))

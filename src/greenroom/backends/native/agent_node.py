@@ -12,10 +12,10 @@ from greenroom.agents.signature import output_adapter
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.approval_answers import check_approved
 from greenroom.backends.native.history import conversation, handed_over
-from greenroom.backends.native.summaries import rule_that_summarises, summary_of_the_past
+from greenroom.backends.native.summaries import summary_of_the_past
 from greenroom.backends.task_group import together
 from greenroom.backends.turn_ends import wait_opened
-from greenroom.errors import AgentFailed, GreenroomError, LoopLimit
+from greenroom.errors import AgentFailed, LoopLimit
 from greenroom.ledger.attachments import message_value
 from greenroom.ledger.events import (
     Corrected,
@@ -29,10 +29,9 @@ from greenroom.ledger.paths import branch_of, root_of
 from greenroom.ledger.plain import Json
 from greenroom.models.model import Model, ModelRequest, model_name
 from greenroom.world.records import (
-    RecordedFailure,
     begin_call,
-    describe_error,
     fail_call,
+    failing_as_recorded,
     raised_before,
 )
 from greenroom.world.world import Pending, SealedBody, ToolRequest, World
@@ -85,13 +84,8 @@ class AgentRun(Struct, eq=False):
             # An agent resolves a model's name when it is created.
             model: Model = agent.model  # pyright: ignore[reportAssignmentType]
             on_delta = None if self.outlet is None else self.outlet.open(path)
-            try:
+            with failing_as_recorded():
                 reply = await world.call_model(await self.request(asked), model.respond, on_delta)
-            except GreenroomError:
-                raise
-            except Exception as error:
-                # The same error as when the run is resumed after it.
-                raise RecordedFailure(**describe_error(error)) from error
             if self.outlet is not None and reply.calls:
                 self.outlet.close_reply()
 
@@ -106,14 +100,9 @@ class AgentRun(Struct, eq=False):
     async def request(self, asked: int) -> ModelRequest:
         """The next request to the model, after `asked` requests in this run."""
         agent, index, node, path = self.agent, self.index, self.node, self.path
-        summary = ("", 0)
-        if (rule := rule_that_summarises(agent)) is not None:
-            summary = await summary_of_the_past(
-                agent, rule, self.world, index, node, path, self.team
-            )
         is_only_run = len(index.runs.get(node, ())) < 2
         adapter = output_adapter(agent.output) if agent.output is not None else None
-        messages = conversation(agent, self.world, index, node, path, summary, self.team)
+        messages = conversation(self, await summary_of_the_past(self))
         if agent.accepts:
             agent.check_modalities([a for m in messages for a in m.attachments], "accepts")
         return ModelRequest(
@@ -218,14 +207,9 @@ class AgentRun(Struct, eq=False):
         def check(value: Json, strict: bool) -> Json:
             return tool.checked_answer(value, strict=strict)
 
-        asked, root = dict(request.args), root_of(self.path)
         if outcome.approval:
-            approval = f"May {call.tool} be called?"
-            wait = Yield(
-                outcome.approval, "tool", call.tool, call.id, asked, approval, root, check_approved
-            )
-            open_yield(self.world, wait, self.path)
-            return (wait,)
+            return (ask_approval(self.world, request, outcome.approval),)
+        asked, root = dict(request.args), root_of(self.path)
         wait = Yield(call.id, "tool", call.tool, call.id, asked, "", root, check)
         open_yield(self.world, wait, self.path)
         return (wait,)
@@ -236,6 +220,22 @@ class AgentRun(Struct, eq=False):
         begin_call(self.world, request)
         fail_call(self.world, request, ValueError(why), "refused")
         return ()
+
+
+def ask_approval(world: World, request: ToolRequest, yield_id: str) -> Yield:
+    """The wait for whether a call may be made, recorded."""
+    wait = Yield(
+        yield_id,
+        "tool",
+        request.tool,
+        request.id,
+        dict(request.args),
+        f"May {request.tool} be called?",
+        root_of(request.path),
+        check_approved,
+    )
+    open_yield(world, wait, request.path)
+    return wait
 
 
 def open_yield(world: World, wait: Yield, path: str) -> None:

@@ -36,7 +36,11 @@ async def decide_approval(
     flow, decided = node.flow, walk.index.decided
     assert isinstance(flow, Approved)
     if path not in decided:
-        is_asked = flow.when is None or await _holds(walk, flow, path, given)
+        is_asked = True
+        if flow.when is not None:
+            held = await walk.decide(flow.when, flow.wants, path, given)
+            # It is asked unless `when` says that it need not be.
+            is_asked = held is MISSING or bool(held)
         walk.world.record(Decided(path=path, choice=_ASKED if is_asked else _UNASKED))
     if decided[path] == _ASKED:
         wait = await _ask(walk, flow, path, given)
@@ -55,13 +59,6 @@ async def decide_approval(
             )
         given = {"input": given, "reason": reason}
     return key, given
-
-
-async def _holds(walk: GraphWalk, flow: Approved, path: str, given: Json) -> bool:
-    assert flow.when is not None
-    found = await walk.decide(flow.when, flow.wants, path, given)
-    # It is asked unless `when` says that it need not be.
-    return found is MISSING or bool(found)
 
 
 def _call_id(walk: GraphWalk, path: str) -> str:

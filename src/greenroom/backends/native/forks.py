@@ -28,6 +28,7 @@ from greenroom.ledger.events import (
     ToolReturned,
     changes_by,
 )
+from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, is_array
 from greenroom.world.records import describe_error, ours, raised_before, record_conflicts
@@ -58,13 +59,7 @@ async def run_map(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked
     """The body for each item of the list, a limited number at a time; the first failure stops the others."""
     flow, body = node.flow, node.children["body"]
     assert isinstance(flow, MapOver)
-    items = walk.index.started[path].items if flow.over else given
-    if not is_array(items):
-        place = f"at {flow.over} in the state" if flow.over else "as its input"
-        raise AgentFailed(
-            f"the map at {path} goes over a list, but found {repr(items)[:80]} {place}. Have the "
-            f"part before it give a list, or say over=..."
-        )
+    items = items_of(flow, walk.index, path, given)
     branches = {f"{path}.{number}": body for number in range(len(items))}
     _fail_again(walk, path, branches)
     slots = asyncio.Semaphore(flow.at_once)
@@ -80,6 +75,18 @@ async def run_map(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked
     if isinstance(walked, Paused):
         return walked
     return walk.end(node, path, walked, merged(walk, path, list(branches)))
+
+
+def items_of(flow: MapOver, index: VoiceIndex, path: str, given: Json) -> list[Json]:
+    """The list that a map goes over; AgentFailed if it is none."""
+    items = index.started[path].items if flow.over else given
+    if not is_array(items):
+        place = f"at {flow.over} in the state" if flow.over else "as its input"
+        raise AgentFailed(
+            f"the map at {path} goes over a list, but found {repr(items)[:80]} {place}. Have the "
+            f"part before it give a list, or say over=..."
+        )
+    return items
 
 
 def _fail_again(walk: GraphWalk, path: str, branches: Mapping[str, Node]) -> None:

@@ -12,7 +12,7 @@ from greenroom.agents.graph import Node
 from greenroom.agents.handoffs import Team
 from greenroom.backends.native.walk import GraphWalk, Paused, Walked
 from greenroom.errors import LoopLimit
-from greenroom.ledger.events import Decided, NodeStarted
+from greenroom.ledger.events import Decided
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.plain import Json
 
@@ -35,7 +35,12 @@ async def run_team(walk: GraphWalk, node: Node, path: str, given: Json) -> Walke
         if not walked.to:
             return walk.end(node, path, walked.output)
         name = walked.to
-    raise LoopLimit(
+    raise too_many_handovers(team, path)
+
+
+def too_many_handovers(team: Team, path: str) -> LoopLimit:
+    """The error of a team none of whose agents answers."""
+    return LoopLimit(
         f"the agents at {path} handed the conversation over {team.leader.max_steps + 1} times. Raise "
         f"max_steps of {team.leader.name!r}, or find out why none of them answers."
     )
@@ -44,12 +49,13 @@ async def run_team(walk: GraphWalk, node: Node, path: str, given: Json) -> Walke
 def first_speaker(index: VoiceIndex, node: Node, path: str) -> str:
     """The agent that begins: the one that answered last; in the first turn the leader of the team."""
     runs = [run for child in node.children.values() for run in index.runs.get(child.id, ())]
-    over = [run for run in runs if _has_answered(index, run, path)]
+    # Those that ended with an answer that is known at this path.
+    over = [
+        run
+        for run in runs
+        if run.path in index.ended
+        and run.path not in index.decided
+        and index.is_known(run.path, path)
+    ]
     last = max(over, key=lambda run: index.ended[run.path].seq, default=None)
     return node.segment if last is None else last.node.rpartition("/")[2]
-
-
-def _has_answered(index: VoiceIndex, run: NodeStarted, path: str) -> bool:
-    """Whether this run ended with an answer that is known at `path`."""
-    ended = run.path in index.ended and run.path not in index.decided
-    return ended and index.is_known(run.path, path)

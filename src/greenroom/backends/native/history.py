@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.context import Exchange, Scene, history
@@ -14,37 +15,31 @@ from greenroom.ledger.interactions import result_message
 from greenroom.ledger.messages import Message, ToolCall
 from greenroom.ledger.paths import branch_of, root_of
 from greenroom.ledger.plain import Json
-from greenroom.world.world import World
+
+if TYPE_CHECKING:
+    from greenroom.backends.native.agent_node import AgentRun
 
 _ATTEMPT = re.compile(r"~\d+$")
 _REMEMBER_ALL = (history(),)
 _NO_TRANSFERS: Mapping[str, str] = MappingProxyType({})
-_NOBODY: Mapping[str, Agent] = MappingProxyType({})
 
 
-def conversation(
-    agent: Agent,
-    world: World,
-    index: VoiceIndex,
-    node: str,
-    path: str,
-    summary: tuple[str, int] = ("", 0),
-    team: Mapping[str, Agent] = _NOBODY,
-) -> tuple[Message, ...]:
+def conversation(run: "AgentRun", summary: tuple[str, int]) -> tuple[Message, ...]:
     """All messages for the agent's model: context rules first, the current exchange last.
 
-    `summary` replaces the first exchanges, as many as it covers. A `team` shares what was said.
+    `summary` replaces the first exchanges, as many as it covers. A team shares what was said.
     """
+    index, node, path, team = run.index, run.node, run.path, run.team
     present = _shared(index, path, team) if team else _exchange(index, path)
     # Most agents are asked once: then there is no history to search.
     is_first = len(index.invocations) == 1 and len(index.runs[node]) == 1 and not index.answers
     earlier = [] if is_first else earlier_exchanges(index, node, path, team)
-    if not earlier and agent.context == _REMEMBER_ALL:
+    if not earlier and run.agent.context == _REMEMBER_ALL:
         return present
-    state = world.ledger.fold(world.voice, branch_of(path))
+    state = run.world.ledger.fold(run.world.voice, branch_of(path))
     text, count = summary
     scene = Scene(earlier[count:], state, text)
-    return (*(message for rule in agent.context for message in rule(scene)), *present)
+    return (*(message for rule in run.agent.context for message in rule(scene)), *present)
 
 
 def handed_over(calls: Iterable[ToolCall], transfers: Mapping[str, str]) -> str:
@@ -121,7 +116,7 @@ def _add_step(
 
 
 def earlier_exchanges(
-    index: VoiceIndex, node: str, path: str, team: Mapping[str, Agent] = _NOBODY
+    index: VoiceIndex, node: str, path: str, team: Mapping[str, Agent]
 ) -> list[Exchange]:
     """Exchanges that were over before this run began, oldest first.
 
@@ -141,30 +136,26 @@ def earlier_exchanges(
     if failed := [root for root, end in index.invocations_ended.items() if end.outcome == "failed"]:
         runs = [run for one in team or (node,) for run in index.runs.get(one, ())]
         known = [run for run in runs if root_of(run.path) in failed and run.path not in index.ended]
-        found += [(run.seq, _broken(index, run.path)) for run in _last_attempts(known)]
+        # Of runs that were tried again after they had failed, the last one.
+        last = {_ATTEMPT.sub("", run.path): run for run in known}
+        found += [(run.seq, _broken(index, run.path)) for run in last.values()]
     for seq, pair, place in _heard(index, path):
         if not any(run.path.startswith(f"{place}/") for run in own):
             found.append((seq, pair))
     return [exchange for _, exchange in sorted(found, key=lambda entry: entry[0])]
 
 
-def _last_attempts(runs: Iterable[NodeStarted]) -> list[NodeStarted]:
-    """Of runs that were tried again after they had failed, the last one."""
-    return [*{_ATTEMPT.sub("", run.path): run for run in runs}.values()]
-
-
 def _broken(index: VoiceIndex, path: str) -> Exchange:
     """What was said and heard in a run before it broke, with a note for every call without a result."""
     said = _exchange(index, path)
     ended = {message.call_id for message in said if message.role == "tool"}
-    open_calls = [call for message in said for call in message.calls if call.id not in ended]
-    return (*said, *[Message("tool", _fate(index, c), (), c.id, c.tool) for c in open_calls])
-
-
-def _fate(index: VoiceIndex, call: ToolCall) -> str:
-    if call.id in index.called:
-        return "The turn broke off before this call returned: it is not known whether it acted."
-    return "The turn broke off before this call was made."
+    notes: list[Message] = []
+    for call in (call for message in said for call in message.calls if call.id not in ended):
+        text = "The turn broke off before this call was made."
+        if call.id in index.called:
+            text = "The turn broke off before this call returned: it is not known whether it acted."
+        notes.append(Message("tool", text, (), call.id, call.tool))
+    return (*said, *notes)
 
 
 def _of_a_team(

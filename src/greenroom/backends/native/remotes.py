@@ -7,12 +7,13 @@ from itertools import count
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from msgspec import structs
+
 from greenroom.agents.graph import Node
 from greenroom.agents.places import value_of
 from greenroom.agents.remote import Remote
 from greenroom.backends.backend import Yield
-from greenroom.backends.native.agent_node import open_yield
-from greenroom.backends.native.approval_answers import check_approved
+from greenroom.backends.native.agent_node import ask_approval, open_yield
 from greenroom.backends.native.walk import GraphWalk, Paused, Walked
 from greenroom.errors import AgentFailed, BadAgent
 from greenroom.ledger.events import Noted, Remembered, ToolFailed
@@ -93,19 +94,7 @@ async def _call(
         return None
     if not outcome.approval:
         raise BadAgent(f"the remote agent {remote.name!r} cannot be answered by the user; mock it.")
-    question = f"May {remote.name} be called?"
-    wait = Yield(
-        outcome.approval,
-        "tool",
-        remote.name,
-        call_id,
-        dict(args),
-        question,
-        walk.root,
-        check_approved,
-    )
-    open_yield(walk.world, wait, path)
-    return Paused((wait,))
+    return Paused((ask_approval(walk.world, request, outcome.approval),))
 
 
 def _state(walk: GraphWalk, remote: Remote, path: str) -> dict[str, Json]:
@@ -172,7 +161,7 @@ class _FarCall:
 
         before = _sent_before(self._walk, self._call_id)
         if before is not None:
-            return Sent(str(before["context"]), str(before["message"]), str(before["task"])), False
+            return Sent.recorded(before), False
         memories = [one for one in _memories(self._walk) if one.get("place") == self._place]
         context = str(memories[-1]["context"]) if memories else str(uuid4())
         # A question belongs to its task; anything else begins another one.
@@ -185,9 +174,7 @@ class _FarCall:
             "call": self._call_id,
             "place": self._place,
             "path": self._path,
-            "context": sent.context,
-            "message": sent.message,
-            "task": sent.task,
+            **structs.asdict(sent),
         }
         self._walk.world.record(Remembered(path=self._path, name=_SENT, data=data))
 

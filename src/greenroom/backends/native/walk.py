@@ -8,7 +8,7 @@ How a part runs depends on its kind: `sequences` has parts that run one branch a
 run several at once, `guards` parts that guard others, and `kinds` maps each kind to its function.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
@@ -18,13 +18,12 @@ from greenroom.agents.deciders import Decider, named_arguments
 from greenroom.agents.flow import Flow, Step
 from greenroom.agents.forks import MapOver
 from greenroom.agents.graph import Node
-from greenroom.agents.places import value_of
+from greenroom.agents.places import typed_fields, value_of
 from greenroom.agents.remote import Remote
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.agent_node import AgentRun
 from greenroom.backends.native.failures import describe, failure
 from greenroom.backends.native.listeners import Feed, Outlet
-from greenroom.backends.native.outputs import declared_changes
 from greenroom.errors import AgentFailed, BadAgent, GreenroomError
 from greenroom.ledger.changes import Change, check_appends, unwrapped
 from greenroom.ledger.events import (
@@ -36,8 +35,8 @@ from greenroom.ledger.events import (
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.paths import branch_of
-from greenroom.ledger.plain import Json, plain
-from greenroom.ledger.query import MISSING, matches_state
+from greenroom.ledger.plain import Json, is_object, plain
+from greenroom.ledger.query import MISSING, matches_state, split_place
 from greenroom.world.records import RecordedFailure
 from greenroom.world.world import AgentTurn, Context, World
 
@@ -165,7 +164,7 @@ class GraphWalk(Struct, frozen=True, eq=False):
             output = plain(output, f"the output of {node.segment!r}")
         written = changes
         if isinstance(node.flow, Agent | Step | Remote) and node.flow.writes:
-            written = (*changes, *declared_changes(node.flow, output, changes))
+            written = (*changes, *_declared_changes(node.flow, output, changes))
         if written:
             held = self.ledger.fold(self.world.voice, branch_of(path))
             check_appends(held, written, f"{node.segment!r}")
@@ -198,3 +197,39 @@ class GraphWalk(Struct, frozen=True, eq=False):
 
 def _retries(flow: Flow) -> int:
     return flow.retries if isinstance(flow, Agent | Step) else 0
+
+
+def _declared_changes(
+    node: Agent | Step | Remote, output: Json, own: tuple[Change, ...]
+) -> list[Change]:
+    """The state changes that the output causes, in addition to those that the node made itself."""
+    changes_state = isinstance(node, Step) and not {"state", "ctx", "context"}.isdisjoint(
+        node.wants
+    )
+    if output is None and changes_state:
+        return []
+    found: list[Change] = []
+    for place, change in _placed(node, output, is_free=changes_state):
+        if not any(change.meets(one) for one in own):
+            for field in typed_fields(place):
+                field.check(change.value)
+            found.append(change)
+    return found
+
+
+def _placed(
+    node: Agent | Step | Remote, output: Json, *, is_free: bool
+) -> Iterator[tuple[str, Change]]:
+    """The output at the one declared place, or its parts by name at each of several."""
+    if len(node.writes) == 1:
+        yield node.writes[0], Change(*split_place(node.writes[0]), "set", output)
+        return
+    for place in node.writes:
+        scope, path = split_place(place)
+        if is_object(output) and path[-1] in output:
+            yield place, Change(scope, path, "set", output[path[-1]])
+        elif not is_free:
+            # A node that changes the state itself may leave places alone; any other node forgot them.
+            raise TypeError(
+                f"{node.name!r} writes {place}, but its output has no part {path[-1]!r}: {output!r}"
+            )

@@ -14,24 +14,35 @@ from copy import copy, deepcopy
 from dataclasses import replace
 from typing import Any, ClassVar, cast
 
-from agents.items import ToolApprovalItem
+from agents.exceptions import (
+    InputGuardrailTripwireTriggered,
+    OutputGuardrailTripwireTriggered,
+    ToolInputGuardrailTripwireTriggered,
+    ToolOutputGuardrailTripwireTriggered,
+)
 from agents.run_config import DEFAULT_MAX_TURNS
 from pydantic_core import from_json, to_json
 
 from agents import Agent, RunConfig, Runner, RunState
-from greenroom.backends.backend import Feature, ToolFacts, Yield
+from greenroom.backends.backend import FEATURES, Feature, ToolFacts
 from greenroom.backends.foreign import ForeignBackend, jsonable
 from greenroom.backends.invocation import Invocation, Progress, approval
 from greenroom.backends.openai_agents.facts import agents_of, described_agent, tool_facts
-from greenroom.backends.openai_agents.guardrails import TRIPPED, stopped_by
 from greenroom.backends.openai_agents.run import RUN, FrameworkRun
 from greenroom.backends.openai_agents.seam import install
 from greenroom.backends.openai_agents.translation import args_of, user_item
-from greenroom.errors import AgentFailed, NotFound, UserAgentFailed
-from greenroom.ledger.changes import Change
-from greenroom.ledger.events import StateChanged
+from greenroom.errors import AgentFailed, GuardrailTripped, NotFound, UserAgentFailed
+from greenroom.ledger.events import STOPPED, Noted
 from greenroom.ledger.plain import Json, as_object, is_object, plain
 from greenroom.world.call_context import ContextSetting
+
+_TRIPPED = (
+    InputGuardrailTripwireTriggered,
+    OutputGuardrailTripwireTriggered,
+    ToolInputGuardrailTripwireTriggered,
+    ToolOutputGuardrailTripwireTriggered,
+)
+"""What a guardrail raises that stops an agent; a case may expect it."""
 
 
 class OpenAIAgentsBackend(ForeignBackend):
@@ -43,22 +54,7 @@ class OpenAIAgentsBackend(ForeignBackend):
 
     name: ClassVar[str] = "openai-agents"
     memory: ClassVar[str] = "openai-agents.items"
-    supports: ClassVar[frozenset[Feature]] = frozenset(
-        {
-            "approvals",
-            "argument_checks",
-            "error_handlers",
-            "handoffs",
-            "parallel_calls",
-            "pieces",
-            "speaks_first",
-            "state",
-            "streaming",
-            "structured_output",
-            "turns",
-            "usage",
-        }
-    )
+    supports: ClassVar[frozenset[Feature]] = frozenset(FEATURES) - {"message_waits", "questions"}
 
     def __init__(
         self,
@@ -110,17 +106,22 @@ class OpenAIAgentsBackend(ForeignBackend):
             state = invocation.ledger.fold(invocation.world.voice).get("session", {})
             context = self._context(as_object(plain(state, "the session's state")))
         if context is not None:
-            run.outermost.note_state = _StateNotes(invocation, context)
+            run.outermost.note_state = _state_notes(invocation, context)
         with ContextSetting(RUN, run):
             agent, given = await self._start(run, context)
             try:
                 result = await self._result(agent, given, context)
-            except TRIPPED as error:
-                raise stopped_by(error, invocation) from error
+            except _TRIPPED as error:
+                raise _stopped_by(error, invocation) from error
         if run.outermost.note_state is not None:
             run.outermost.note_state(run.outermost.path)
         if result.interruptions:
-            waits = [_wait_for(invocation, item) for item in result.interruptions]
+            waits = [
+                invocation.approval_of(
+                    item.call_id or "", item.name or "", args_of(item.arguments or "{}")
+                )
+                for item in result.interruptions
+            ]
             state = json.loads(result.to_state().to_string())
             paused: Json = {
                 "state": state,
@@ -181,31 +182,21 @@ class OpenAIAgentsBackend(ForeignBackend):
         return found
 
 
-class _StateNotes:
-    """Records what each agent changed in the shared context."""
+def _state_notes(invocation: Invocation, context: Any) -> Callable[[str], None]:
+    """Records what the agent at a path changed in the shared context."""
+    known = jsonable(context)
 
-    def __init__(self, invocation: Invocation, context: Any) -> None:
-        self._invocation = invocation
-        self._context = context
-        self._known = jsonable(context)
+    def note(path: str) -> None:
+        nonlocal known
+        before, known = known, jsonable(context)
+        if is_object(known):
+            # What the session lacks is recorded even if no agent has changed it.
+            session = invocation.ledger.fold(invocation.world.voice).get("session", {})
+            kept = before if is_object(before) else {}
+            shared = {key: value for key, value in kept.items() if key in session}
+            invocation.record_state(known, shared, path)
 
-    def __call__(self, path: str) -> None:
-        before, after = self._known, jsonable(self._context)
-        self._known = after
-        if not is_object(after):
-            return
-        known = before if is_object(before) else {}
-        world = self._invocation.world
-        state = self._invocation.ledger.fold(world.voice).get("session", {})
-        # A value that the agent left alone may have been changed by an answer.
-        changes = tuple(
-            Change("session", (key,), "set", plain(value, f"state {key!r}"))
-            for key, value in after.items()
-            if key not in state
-            or (state[key] != value and not (key in known and known[key] == value))
-        )
-        if changes:
-            world.record(StateChanged(path=path, changes=changes))
+    return note
 
 
 def _items_as_json(items: list[Any]) -> tuple[list[Json], bool]:
@@ -216,14 +207,6 @@ def _items_as_json(items: list[Any]) -> tuple[list[Json], bool]:
         return from_json(text), True
     except ValueError:  # half a surrogate pair cannot be encoded
         return cast("list[Json]", jsonable(items)), False
-
-
-def _wait_for(invocation: Invocation, item: ToolApprovalItem) -> Yield:
-    call_id = item.call_id or ""
-    asked = sum(opened.call_id == call_id for opened in invocation.index.yields.values())
-    yield_id = invocation.world.new_id(invocation.root, "approval", call_id, asked)
-    args = args_of(item.arguments or "{}")
-    return invocation.approval_wanted(yield_id, call_id, item.name or "", args)
 
 
 def _answer(invocation: Invocation, state: Any, waits: dict[str, str]) -> None:
@@ -238,3 +221,17 @@ def _answer(invocation: Invocation, state: Any, waits: dict[str, str]) -> None:
         else:
             why = answer.get("message") or answer.get("reason")
             state.reject(item, rejection_message=str(why) if why else None)
+
+
+def _stopped_by(error: Any, invocation: Invocation) -> GuardrailTripped:
+    """The error for a triggered guardrail; the ledger notes which one it was, and what it said."""
+    result: Any = getattr(error, "guardrail_result", None)
+    guardrail: Any = getattr(error, "guardrail", None) or getattr(result, "guardrail", None)
+    name = str(guardrail.get_name())
+    info: Any = getattr(getattr(error, "output", None) or result.output, "output_info", None)
+    data = {"by": "guardrail", "name": name, "info": jsonable(info)}
+    invocation.world.record(Noted(path=invocation.root, name=STOPPED, data=data))
+    return GuardrailTripped(
+        f"the guardrail {name!r} stopped the agent. If it should, expect that: "
+        f'Expect(stopped_by="guardrail").'
+    )

@@ -13,7 +13,7 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.run import AgentRunResult
 
-from greenroom.backends.backend import Feature, ToolFacts, Yield
+from greenroom.backends.backend import FEATURES, Feature, ToolFacts, Yield
 from greenroom.backends.foreign import ForeignBackend, jsonable
 from greenroom.backends.invocation import Invocation, Progress, approval
 from greenroom.backends.pydantic_ai.facts import (
@@ -33,11 +33,10 @@ from greenroom.backends.pydantic_ai.translation import (
     recalled,
     remembered,
 )
-from greenroom.errors import AgentFailed, InDoubt
+from greenroom.errors import InDoubt
 from greenroom.ledger.events import Answered, NodeEnded, Remembered, ToolReturned
 from greenroom.ledger.plain import Json, plain
 from greenroom.world.call_context import ContextSetting, placed
-from greenroom.world.world import Context, Pending, ToolRequest
 
 
 class PydanticAIBackend(ForeignBackend):
@@ -45,21 +44,11 @@ class PydanticAIBackend(ForeignBackend):
 
     name: ClassVar[str] = "pydantic-ai"
     memory: ClassVar[str] = "pydantic-ai.messages"
-    supports: ClassVar[frozenset[Feature]] = frozenset(
-        {
-            "approvals",
-            "argument_checks",
-            "error_handlers",
-            "parallel_calls",
-            "pieces",
-            "questions",
-            "speaks_first",
-            "streaming",
-            "structured_output",
-            "turns",
-            "usage",
-        }
-    )
+    supports: ClassVar[frozenset[Feature]] = frozenset(FEATURES) - {
+        "handoffs",
+        "message_waits",
+        "state",
+    }
 
     def __init__(self, agent: Agent[Any, Any], deps: Callable[[], Any] | None = None) -> None:
         self.agent = check_agent(agent)
@@ -187,28 +176,20 @@ async def _waits(
     invocation: Invocation, path: str, requests: DeferredToolRequests
 ) -> tuple[Yield, ...]:
     """What the user is asked: approvals, and results of calls that the World does not answer."""
-    world, index = invocation.world, invocation.index
     waits: list[Yield] = []
     for call in requests.approvals:
-        call_id = call.tool_call_id
-        asked = sum(opened.call_id == call_id for opened in index.yields.values())
-        yield_id = world.new_id(invocation.root, "approval", call_id, asked)
-        waits.append(invocation.approval_wanted(yield_id, call_id, call.tool_name, _args(call)))
+        waits.append(invocation.approval_of(call.tool_call_id, call.tool_name, _args(call)))
     for call in requests.calls:
         tool, call_id, args = call.tool_name, call.tool_call_id, _args(call)
-        wait = invocation.result_wanted(call_id, tool, args)
-        if call_id in index.results:
-            waits.append(wait)  # the tool's own body left the answer to the user
+        if call_id in invocation.index.results:
+            # The tool's own body left the answer to the user.
+            waits.append(invocation.result_wanted(call_id, tool, args))
             continue
-        n = index.call_number(tool, call_id, path)
-        request = ToolRequest(call_id, tool, args, path, yields=True, n=n)
-        if isinstance(await invocation.ask(world.call_tool(request, _no_body)), Pending):
+        why = "a tool of an ExternalToolset has no body that could be run here."
+        wait = await invocation.ask_for_result(call_id, tool, args, path, no_body=why)
+        if wait is not None:
             waits.append(wait)
     return tuple(waits)
-
-
-def _no_body(_: Context) -> Json:
-    raise AgentFailed("a tool of an ExternalToolset has no body that could be run here.")
 
 
 def _args(call: ToolCallPart) -> dict[str, Json]:

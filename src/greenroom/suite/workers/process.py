@@ -9,23 +9,10 @@ from typing import Any, Final
 from greenroom.errors import BadInput, GreenroomError, WorkerDied
 from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import keep_secret
+from greenroom.suite.workers import wire
 from greenroom.suite.workers.trial import Cut, Died, Done, Ending, Lost, WorkerTrial
 from greenroom.suite.workers.turns import TurnGiver
-from greenroom.suite.workers.wire import (
-    AGENT,
-    BEGUN,
-    DONE,
-    FAILED,
-    JUDGE,
-    KEEPS,
-    NOTES,
-    READY,
-    STALLED,
-    TURN,
-    WAITS,
-    packed,
-    unpacked,
-)
+from greenroom.suite.workers.wire import packed, unpacked
 from greenroom.suite.workers.workplace import Link
 
 STARTING: Final = 120.0
@@ -97,27 +84,27 @@ class Worker:
         if not line.endswith(b"\n"):
             return  # it died while it was writing
         mark, position, text = unpacked(line)
-        if mark in (READY, FAILED):
-            self._begin(mark == READY, json.loads(text))
-        elif mark == KEEPS:
+        if mark in (wire.READY, wire.FAILED):
+            self._begin(mark == wire.READY, json.loads(text))
+        elif mark == wire.KEEPS:
             keep_secret(**json.loads(text))
-        elif mark == TURN:
+        elif mark == wire.TURN:
             self._turns.receive(json.loads(text), self._give_turn)
-        elif mark == NOTES:
+        elif mark == wire.NOTES:
             self.notes += json.loads(text)
-        elif mark == STALLED:
+        elif mark == wire.STALLED:
             self._pause_others(position, json.loads(text))
         elif (trial := self.trials.get(position)) is None:
             return
-        elif mark == BEGUN:
+        elif mark == wire.BEGUN:
             trial.begin()
-        elif mark == DONE:
+        elif mark == wire.DONE:
             trial.settle(Done(json.loads(text)))
-        elif mark == WAITS:
+        elif mark == wire.WAITS:
             self._confirm_call(trial, json.loads(text))
         else:
-            assert mark in (AGENT, JUDGE)
-            trial.add_event(text, judging=mark == JUDGE)
+            assert mark in (wire.AGENT, wire.JUDGE)
+            trial.add_event(text, judging=mark == wire.JUDGE)
 
     def _give_turn(self, message: dict[str, Json]) -> None:
         self._link.write(packed(message))

@@ -72,6 +72,8 @@ def briefing(
     if workers.mocks:
         given["mocks"] = workers.mocks
     sent = {name: _option(name, given[name]) for name in OPTIONS if OPTIONS[name].per_trial}
+    resources = sent["resources"]
+    factories = [*resources.values()] if is_object(resources) else []
     return {
         "agent": agent,
         "cases": found,
@@ -79,7 +81,7 @@ def briefing(
         "options": sent,
         "allow_import": is_import_allowed(),
         "attachments": str(shared_folder().path),
-        "modules": _modules([agent, found, *sent.values(), *_factories(sent)]),
+        "modules": _modules([agent, found, *sent.values(), *factories]),
     }
 
 
@@ -91,7 +93,8 @@ def _option(name: str, value: Any) -> Json:
         case "allow_tools":
             return [_plain(tool, f"the allowed tool {_shown(tool)}") for tool in value]
         case "middleware":
-            return [_plain(one, f"the middleware {_shown(one)}") for one in _members(value)]
+            members = getattr(value, "members", value)
+            return [_plain(one, f"the middleware {_shown(one)}") for one in members]
         case "mocks":
             return value if isinstance(value, str) else _mocks(value)
         case "resources":
@@ -105,10 +108,6 @@ def _option(name: str, value: Any) -> Json:
             return None if cache is None else str(cache.path.absolute())
         case _:
             return _plain(value, f"the {name}")
-
-
-def _members(middleware: Any) -> Iterable[object]:
-    return getattr(middleware, "members", middleware)
 
 
 def _plain(value: object, what: str) -> Json:
@@ -181,11 +180,6 @@ def _resources(factories: Mapping[str, object]) -> Json:
         name: _plain(factory, f"what opens the resource {name!r}")
         for name, factory in factories.items()
     }
-
-
-def _factories(sent: Mapping[str, Json]) -> list[Json]:
-    resources = sent["resources"]
-    return [*resources.values()] if is_object(resources) else []
 
 
 def _modules(parts: Iterable[Json]) -> list[Json]:

@@ -60,19 +60,9 @@ from greenroom.suite.watch import (
     fence_gaps,
     refusals_since,
 )
+from greenroom.suite.workers import wire
 from greenroom.suite.workers.turns import AskedPace
-from greenroom.suite.workers.wire import (
-    AGENT,
-    BEGUN,
-    DONE,
-    FAILED,
-    JUDGE,
-    KEEPS,
-    NOTES,
-    READY,
-    STALLED,
-    Outbox,
-)
+from greenroom.suite.workers.wire import Outbox
 from greenroom.world.modules import load_as
 from greenroom.world.pacer import ask_for_turns, pace_of
 from greenroom.world.threads import Expired
@@ -122,14 +112,14 @@ async def _serve(inbox: int, outbox: Outbox, scope: FencedScope) -> None:
             task.add_done_callback(under_way.discard)
     if setup is not None and setup.settings.middleware is not None:
         notes = await closed(setup.settings.middleware)
-        outbox.tell(NOTES, None, [*notes, *setup.notes()])
+        outbox.tell(wire.NOTES, None, [*notes, *setup.notes()])
 
 
 def _send_stall(outbox: Outbox, stall: Stall) -> None:
     """Report to the parent, which has its own clocks, that the trials alongside this one are held up."""
     position = stall.owner if isinstance(stall.owner, int) else None
     note = describe_stall(stall) if stall.is_news else ""
-    outbox.tell(STALLED, position, {"seconds": stall.seconds, "note": note})
+    outbox.tell(wire.STALLED, position, {"seconds": stall.seconds, "note": note})
 
 
 def _orders(inbox: int, outbox: Outbox) -> "asyncio.Queue[Any]":
@@ -162,10 +152,10 @@ async def _start(briefing: Briefing, outbox: Outbox, scope: FencedScope) -> "Wor
             setup = await _set_up(briefing)
         check_apart(scope, "while a worker process was made ready")
         found = identity_of(setup.backend, setup.cases.values(), setup.settings.measuring.metrics)
-        outbox.tell(READY, None, {**found, "notes": setup.notes()})
+        outbox.tell(wire.READY, None, {**found, "notes": setup.notes()})
     except Exception as error:  # noqa: BLE001 - the author's code, whose failure the parent reports
         shown = str(error) if isinstance(error, GreenroomError) else repr(error)
-        outbox.tell(FAILED, None, {"why": shown})
+        outbox.tell(wire.FAILED, None, {"why": shown})
         return None
     return setup
 
@@ -189,21 +179,21 @@ class WorkerSetup:
     async def run(self, order: dict[str, Any], outbox: Outbox) -> None:
         """Run or resume a trial, and report everything that happens to the parent."""
         position, case = order["position"], self.cases[order["case_id"]]
-        outbox.send(BEGUN, position, b"")
+        outbox.send(wire.BEGUN, position, b"")
         try:
             with keep_watching(position):
                 result = await self._run(Trial(position, case, order["trial"]), order, outbox)
-            outbox.tell(DONE, position, _done(result, self.notes()))
+            outbox.tell(wire.DONE, position, _done(result, self.notes()))
         except (Exception, asyncio.CancelledError, Expired) as error:  # noqa: BLE001 - the trial's error
             names = self.settings.measuring.names(case)
-            outbox.tell(DONE, position, _done(broken(case, error, metrics=names), []))
+            outbox.tell(wire.DONE, position, _done(broken(case, error, metrics=names), []))
 
     async def _run(self, trial: Trial, order: dict[str, Any], outbox: Outbox) -> CaseResult:
         position = trial.position
         ledger, judging = _ledger(order["ledger"]), _ledger(order["judging"])
         senders = (
-            _sender(ledger, outbox, AGENT, position, self.blobs),
-            _sender(judging, outbox, JUDGE, position, self.blobs),
+            _sender(ledger, outbox, wire.AGENT, position, self.blobs),
+            _sender(judging, outbox, wire.JUDGE, position, self.blobs),
         )
         state = TrialState(trial, ledger, judging, *senders, on_restart=_leave_to_parent)
         state.run_id, state.now, replays = order["run_id"], order["now"], order["replays"]
@@ -233,7 +223,7 @@ def _send_secrets(outbox: Outbox) -> None:
     if len(known := given_secrets()) > len(_sent_secrets):
         for name, value in known:
             if value not in _sent_secrets:
-                outbox.tell(KEEPS, None, {"name": name, "value": value})
+                outbox.tell(wire.KEEPS, None, {"name": name, "value": value})
                 _sent_secrets.add(value)
 
 

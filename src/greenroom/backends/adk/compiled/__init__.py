@@ -8,8 +8,7 @@ from google.adk.apps import App
 from greenroom.agents.flow import as_flow
 from greenroom.agents.graph import compile_flow
 from greenroom.backends.adk.compiled.compiler import START, Compiler
-from greenroom.backends.adk.compiled.forms import check_forms
-from greenroom.backends.adk.compiled.kinds import KINDS
+from greenroom.backends.adk.compiled.forms import KINDS, check_forms
 from greenroom.backends.adk.compiled.nodes import answer_node
 from greenroom.backends.adk.versions import HAS_GRAPHS, Workflow
 from greenroom.errors import CannotCompile

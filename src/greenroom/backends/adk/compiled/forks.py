@@ -14,17 +14,17 @@ from greenroom.backends.adk.compiled.past import boxed, given_of
 from greenroom.backends.adk.compiled.visit import Visit
 from greenroom.backends.adk.versions import BaseNode, Context
 from greenroom.backends.native.failures import is_its_own
-from greenroom.backends.native.forks import merged
-from greenroom.backends.native.handoffs import first_speaker
+from greenroom.backends.native.forks import items_of, merged
+from greenroom.backends.native.handoffs import first_speaker, too_many_handovers
 from greenroom.backends.task_group import begin, stop
-from greenroom.errors import AgentFailed, LoopLimit
+from greenroom.errors import AgentFailed
 from greenroom.ledger.events import (
     BranchCancelled,
     Decided,
     NodeFailed,
     NodeStarted,
 )
-from greenroom.ledger.plain import Json, is_array, is_object
+from greenroom.ledger.plain import Json, is_object
 from greenroom.world.records import describe_error
 
 
@@ -154,13 +154,7 @@ def map_over_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
             items = visit.walk.items(flow, path)
             visit.world.record(NodeStarted(path=path, node=node.id, input=given, items=items))
             yield visit.event()
-        items = visit.index.started[path].items if flow.over else given
-        if not is_array(items):
-            place = f"at {flow.over} in the state" if flow.over else "as its input"
-            raise AgentFailed(
-                f"the map at {path} goes over a list, but found {repr(items)[:80]} {place}. Have the "
-                f"part before it give a list, or say over=..."
-            )
+        items = items_of(flow, visit.index, path, given)
         slots = asyncio.Semaphore(flow.at_once)
 
         async def run_item(number: int, item: Json) -> Any:
@@ -205,9 +199,6 @@ def team_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
                 yield visit.event(ended.output)
                 return
             speaker = str(output[HANDED_TO])
-        raise LoopLimit(
-            f"the agents at {visit.path} handed the conversation over {team.leader.max_steps + 1} "
-            f"times. Raise max_steps of {team.leader.name!r}, or find out why none of them answers."
-        )
+        raise too_many_handovers(team, visit.path)
 
     return compiler.code("", node, act, name=name)

@@ -1,17 +1,39 @@
-"""Lists everything in a flow that has no equivalent in google-adk."""
+"""Which kind of flow becomes which node, and everything in a flow that has no equivalent in google-adk."""
 
 from collections.abc import Iterator
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import Approved
 from greenroom.agents.context import History
-from greenroom.agents.flow import Sequence, Step
-from greenroom.agents.forks import Race
+from greenroom.agents.flow import Fallback, Flow, Parallel, Sequence, Step
+from greenroom.agents.forks import MapOver, Race
 from greenroom.agents.graph import Graph, Node
-from greenroom.agents.routes import Loop
-from greenroom.backends.adk.compiled.kinds import KINDS
+from greenroom.agents.guards import Timeout
+from greenroom.agents.handoffs import Team
+from greenroom.agents.remote import Remote
+from greenroom.agents.routes import Loop, Route
+from greenroom.agents.transforms import Transform
+from greenroom.backends.adk.compiled import forks, nodes
+from greenroom.backends.adk.compiled.compiler import Made
 from greenroom.errors import CannotCompile
 
+KINDS: dict[type[Flow], Made] = {
+    Agent: nodes.agent_node,
+    Step: nodes.leaf_node,
+    Transform: nodes.leaf_node,
+    Sequence: nodes.sequence_node,
+    Parallel: nodes.parallel_node,
+    Route: nodes.route_node,
+    Loop: nodes.loop_node,
+    Approved: nodes.approved_node,
+    Timeout: forks.timeout_node,
+    Fallback: forks.fallback_node,
+    Race: forks.race_node,
+    MapOver: forks.map_over_node,
+    Team: forks.team_node,
+    Remote: nodes.leaf_node,
+}
+"""Which kind of flow becomes which node; a kind that is missing here has no equivalent there."""
 _OF_THE_FRAMEWORK = ("transfer_to_agent", "set_model_response", "finish_task")
 _PREFIX = "adk_request_"
 

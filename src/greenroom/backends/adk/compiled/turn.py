@@ -15,11 +15,10 @@ from msgspec.structs import replace
 from greenroom.backends.adk.compiled.visit import Visit
 from greenroom.backends.adk.translation import contents_of, request_of, response_of
 from greenroom.backends.native.agent_node import AgentRun
-from greenroom.errors import GreenroomError
 from greenroom.ledger.events import Event, ModelReplied
 from greenroom.models.model import Model, ModelRequest
 from greenroom.world.live import LiveWorld
-from greenroom.world.records import RecordedFailure, describe_error
+from greenroom.world.records import failing_as_recorded
 
 E = TypeVar("E", bound=Event)
 
@@ -83,12 +82,8 @@ class CompiledModel(BaseLlm):
         turn = TURN.get()
         # An agent resolves a model's name when it is created.
         model: Model = turn.run.agent.model  # pyright: ignore[reportAssignmentType]
-        try:
+        with failing_as_recorded():
             reply = await _Asking(turn).call_model(turn.question(llm_request), model.respond)
-        except GreenroomError:
-            raise
-        except Exception as error:
-            raise RecordedFailure(**describe_error(error)) from error
         yield response_of(reply)
 
 
