@@ -417,6 +417,19 @@ class CallsTheTool(Middleware):
         return refund(order=7)
 
 
+class CallsAroundCalls(Middleware):
+    """Calls a tool before each call, and goes on whatever comes of it."""
+
+    begun = 0
+
+    @contextmanager
+    def around_call(self, call: object) -> Generator[None]:
+        self.begun += 1
+        with suppress(Exception):
+            refund(order=7)
+        yield
+
+
 class Connects(Middleware):
     """Reaches for the outside in one hook."""
 
@@ -437,6 +450,14 @@ def test_hooks_see_no_body_and_cannot_run_one() -> None:
     assert peeks.found is None
     end = end_of(run(CallsTheTool()))
     assert (end.reason, end.error_type) == ("error", "HookRefused")
+    assert not ACTED
+
+
+def test_a_call_around_calls_is_refused_at_once_and_not_wrapped_in_turn() -> None:
+    ACTED.clear()
+    calls = CallsAroundCalls()
+    end = end_of(run(calls))
+    assert (end.reason, end.error_type, calls.begun) == ("error", "HookRefused", 1)
     assert not ACTED
 
 

@@ -249,6 +249,14 @@ def test_an_allowed_tool_that_no_agent_has_is_noted_but_not_refused() -> None:
     ]
 
 
+def test_a_tool_that_a_case_allows_and_its_agent_does_not_have_is_bad_input() -> None:
+    case = Case("a", "Pay", metrics=[contains("Done")], allow_tools=["wave"])
+    with pytest.raises(BadCase, match=r"allow_tools names 'wave' .* the agent offers \['refund'\]"):
+        rehearse(clerk("Done"), [case])
+    by_function = replace(case, allow_tools=["refunt"], agent=lambda messages: "Done")
+    assert rehearse(clerk("Done"), [by_function]).passed
+
+
 def test_an_allowed_tool_is_not_noted_where_code_could_bring_it() -> None:
     case = Case("a", "Pay", metrics=[contains("Done")])
     report = rehearse(lambda messages: "Done", [case], allow_tools=["wave"])

@@ -257,17 +257,47 @@ async def test_a_signal_handler_does_not_act() -> None:
     assert report.results[0].status == "error"
 
 
-async def test_a_rehearsal_inside_a_case_is_refused() -> None:
+@pytest.mark.parametrize("begin", [evaluate, simulate_all])
+async def test_a_rehearsal_inside_a_case_ends_the_case_whatever_its_code_does(begin: Any) -> None:
     async def nested(message: str) -> str:
-        try:
-            report = await evaluate(quiet(), Case("inner", "Hi", allow_tools=["delete"]))
-        except BadCase as refused:
-            return str(refused)
-        return str(report.results[0].error)
+        with contextlib.suppress(BadCase):
+            await begin(quiet(), [Case("inner", "Hi", allow_tools=["delete"])])
+        return "Hello."
 
     ledger = await simulate(Case("c", "Hi"), nested)
-    said = ledger.index_of().spoken["@1"].text
-    assert "inside case 'c'" in said
+    end = ended(ledger)
+    assert end is not None
+    assert "a rehearsal was begun inside case 'c' at test_who_may_call.py" in end.error
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_no_hook_and_no_worker_of_a_rehearsal_inside_a_case_acts(
+    workers: int, tmp_path: Path
+) -> None:
+    def nested(message: str) -> str:
+        with contextlib.suppress(Exception):
+            rehearse(
+                lambda message: "Hello.",
+                Case("inner", "Hi", metrics=[polite]),
+                on_case_start=lambda _: subprocess.run(["touch", tmp_path / "here"], check=True),
+                workers=workers,
+                store=False,
+            )
+        return "Hello."
+
+    result = rehearse(nested, Case("c", "Hi", metrics=[polite]), store=False).results[0]
+    assert result.status == "error"
+    assert not (tmp_path / "here").exists()
+
+
+def test_a_rehearsal_inside_a_metric_is_not_a_score() -> None:
+    def asks(response: str) -> bool:
+        with contextlib.suppress(Exception):
+            rehearse(quiet(), Case("inner", "Hi"), store=False)
+        return True
+
+    result = rehearse(quiet(), Case("c", "Hi", metrics=[asks]), store=False).results[0]
+    assert result.status == "error"
 
 
 def test_the_command_line_exits_with_two_whatever_errors_are_allowed(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from greenroom.simulation.fence import opening_for
 from greenroom.simulation.fenced_run import run_within
 from greenroom.simulation.gate import BeforeLive
 from greenroom.simulation.hooked_turns import advance_hooked, as_stack
+from greenroom.simulation.outside_trials import check_outermost
 from greenroom.simulation.trial_context import (
     TrialContext,
     attach,
@@ -33,7 +34,6 @@ from greenroom.simulation.trial_context import (
     check_fence,
     check_loop,
     check_opaque,
-    check_outermost,
     preparing,
     set_up,
 )

@@ -25,6 +25,8 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import JSON_TYPES
 
 _ALIKE = 0.75
+_OF_THE_RUN = ""
+"""The place of what a case does not say itself."""
 
 
 def check_names(
@@ -46,8 +48,8 @@ def name_problems(
 
     A name that no tool has is wrong where nothing brings more tools. Steps, mocks and users that are
     functions, and the callbacks of a framework's agent could, but hardly ever do: in such a case a name is
-    wrong only if it is close to a tool's. The same holds for allowed tools, since a run may allow those of
-    several agents. Where bodies of tools run, or the user is an agent, names are checked after the trial.
+    wrong only if it is close to a tool's. The same holds for tools that the run allows, since it may allow those
+    of several agents. Where bodies of tools run, or the user is an agent, names are checked after the trial.
     """
     offered = backend.tools
     if offered is None:
@@ -55,7 +57,7 @@ def name_problems(
     if _names_others(case, allowed, offered) and not brings_agents(case, allowed, offered):
         is_all = has_no_others(case, backend, offered)
         for place, name, given in _named(case, allowed):
-            is_wrong = is_all and not place.startswith("allow_tools")
+            is_wrong = is_all and place != _OF_THE_RUN
             if name not in offered and (is_wrong or _is_misspelt(name, offered, case.mocks)):
                 yield _unknown(case, place, name, given, "the agent offers", offered)
     for name in answered_by_user(case) if isinstance(backend, NativeBackend) else ():
@@ -118,7 +120,8 @@ def _named(case: Case, allowed: Collection[object]) -> Iterator[tuple[str, str, 
     for index, name in enumerate(allowed):
         if isinstance(name, str):
             given = f"allow_tools names {name!r} for case {case.id!r}"
-            yield at("allow_tools", index), name, given
+            is_cases = index < len(case.allow_tools)  # a case's own come first
+            yield at("allow_tools", index) if is_cases else _OF_THE_RUN, name, given
 
 
 def answered_by_user(case: Case) -> Collection[str]:

@@ -9,20 +9,30 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from greenroom.backends.seams import revisit
-from greenroom.errors import FenceBreach
-from greenroom.simulation.fence import FencedScope, RunScope, answerable, put_up
+from greenroom.errors import BadCase, FenceBreach
+from greenroom.simulation.fence import Breach, FencedScope, RunScope, answerable, put_up
+from greenroom.simulation.fence.refusal import where
+from greenroom.simulation.remedies import REHEARSAL, mend_breach
+
+
+def check_outermost() -> None:
+    """Refuse a rehearsal inside another: its cases would answer to two gates at once, and its hooks may connect."""
+    around = answerable()
+    if around is None:
+        revisit()  # no run is around it, which would have looked at the frameworks' classes
+    elif around.around != "run":
+        # On record before it is raised: the code of the case may swallow the exception.
+        around.record_breach(Breach(REHEARSAL, "", where()))
+        inside = f"case {around.name!r}" if around.around == "case" else around.name
+        raise BadCase(f"a rehearsal was begun inside {inside}. {mend_breach(REHEARSAL)}")
 
 
 @contextmanager
 def outside_trials() -> Generator[FencedScope]:
     """Fence in a whole run, whose trials have their own fences; what is tried between them is a fault of the run."""
     put_up()
-    scope, around = FencedScope("code outside of the trials", around="run"), answerable()
-    if around is not None and around.around != "run":
-        yield scope  # inside a case, whose fence stays; a trial that begins here is refused
-        return
-    if around is None:
-        revisit()
+    check_outermost()
+    scope = FencedScope("code outside of the trials", around="run")
     try:
         with RunScope(scope):
             yield scope

@@ -22,6 +22,7 @@ from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import ended, started
 from greenroom.simulation.conversation import advance, answer, last_outcome, say
 from greenroom.simulation.fenced_run import run_within
+from greenroom.simulation.outside_trials import check_outermost
 from greenroom.simulation.recorded.fork import check_place
 from greenroom.simulation.trial_context import (
     TrialContext,
@@ -29,7 +30,6 @@ from greenroom.simulation.trial_context import (
     check_fence,
     check_loop,
     check_opaque,
-    check_outermost,
     preparing,
     set_up,
 )

@@ -4,6 +4,8 @@ CALL = "a call of the tool"
 """The route in a refusal of a tool that was called where no case answers."""
 PERFORM = "perform()"
 """The route in a refusal of a conversation for real inside a rehearsal."""
+REHEARSAL = "a rehearsal"
+"""The route in a refusal of a rehearsal inside another."""
 _NETWORK = ("socket.", "ssl.", "asyncio.")
 
 
@@ -26,6 +28,8 @@ def mend_breach(route: str) -> str:
         return "Call it from the agent, where a mock can answer."
     if route == PERFORM:
         return "It acts for real, and a rehearsal must not: mock the tool that calls it."
+    if route == REHEARSAL:
+        return "Rehearse from outside, and pass the agent that the case is about."
     if not route.startswith(_NETWORK):
         return "Mock the tool that does it."
     return "Mock the tool that does it, or name it: mocks={...: live(tool, hosts=[...])}."

@@ -14,7 +14,6 @@ from greenroom.backends.answered import AnsweredBackend, with_model
 from greenroom.backends.backend import Backend, Interception, hooks_heard
 from greenroom.backends.makers import PerCase
 from greenroom.backends.registry import backend_for
-from greenroom.backends.seams import revisit
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_data
 from greenroom.cases.users import UserAgents
@@ -43,7 +42,6 @@ from greenroom.simulation.fence import (
     Breach,
     FencedScope,
     RunScope,
-    answerable,
     not_held,
     put_up,
 )
@@ -51,7 +49,7 @@ from greenroom.simulation.gate import RehearsalWorld
 from greenroom.simulation.mock_names import answered_by_user, check_names
 from greenroom.simulation.outside_trials import CalledApart
 from greenroom.simulation.refusals import Refusals
-from greenroom.simulation.remedies import PERFORM, mend_breach
+from greenroom.simulation.remedies import PERFORM, REHEARSAL, mend_breach
 from greenroom.simulation.user.user_side import UserSide
 from greenroom.simulation.user.users import user_of
 from greenroom.world.resources import Resources
@@ -185,6 +183,8 @@ def on_breach(trial: TrialContext) -> Callable[[Breach], None]:
         where = f" at {breach.where}" if breach.where else ""
         if breach.route == PERFORM:
             tried = f"perform() was called inside case {case.id!r}{where}; it was refused"
+        elif breach.route == REHEARSAL:
+            tried = f"a rehearsal was begun inside case {case.id!r}{where}; it was refused"
         else:
             by = f"{breach.route} ({breach.target}){where}"
             tried = (
@@ -340,19 +340,6 @@ def check_fence() -> None:
         raise FenceNotHeld(
             f"the fence cannot hold here: {'; '.join(reasons)}. Use asyncio's own event loop, or "
             f"allow_unfenced=True to continue with the gate alone."
-        )
-
-
-def check_outermost() -> None:
-    """Refuse a rehearsal inside another: its cases would answer to two gates at once."""
-    around = answerable()
-    if around is None:
-        revisit()  # no run is around it, which would have looked at the frameworks' classes
-    elif around.around != "run":
-        inside = f"case {around.name!r}" if around.around == "case" else around.name
-        raise BadCase(
-            f"a rehearsal was begun inside {inside}. Rehearse from outside, and pass the "
-            f"agent that the case is about."
         )
 
 

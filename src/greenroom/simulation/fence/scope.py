@@ -29,7 +29,8 @@ class Breach(Struct, frozen=True):
     """The case whose work it was, if that was over."""
 
     def __str__(self) -> str:
-        return f"{self.route} {self.target!r}" + (f" at {self.where}" if self.where else "")
+        target = f" {self.target!r}" if self.target else ""
+        return f"{self.route}{target}" + (f" at {self.where}" if self.where else "")
 
 
 class FencedScope(Struct, eq=False):

@@ -34,11 +34,11 @@ from greenroom.simulation.conversation import advance
 from greenroom.simulation.fenced_run import run_within
 from greenroom.simulation.gate import RehearsalWorld
 from greenroom.simulation.hooked_turns import as_stack
+from greenroom.simulation.outside_trials import check_outermost
 from greenroom.simulation.trial_context import (
     TrialContext,
     attach,
     check_fence,
-    check_outermost,
     preparing,
     set_up,
 )

@@ -96,9 +96,15 @@ class RunMiddleware:
                 return member, answer
         return None
 
-    def _refuse_inside(self, what: str) -> None:
+    def _refuse_inside(self, request: ModelRequest | ToolRequest) -> None:
         """Refuse a model or tool call made inside a hook: the hook would be called for it in turn, without end."""
         if run_var().get() is self._run:
+            is_tool = isinstance(request, ToolRequest)
+            what = (
+                f"called the tool {request.tool!r}"
+                if is_tool
+                else f"asked the model {request.model!r}"
+            )
             refused = HookRefused(
                 f"middleware {what} itself in a hook, which was refused. Give an answer in its place, "
                 f"or None to continue."
@@ -187,11 +193,12 @@ class RunMiddleware:
         return await self.held(request, asked)
 
     async def held(self, request: ModelRequest | ToolRequest, answer: Coroutine[Any, Any, T]) -> T:
-        """The answer, inside the `around_call` hooks."""
-        if not self.listeners("around_call"):
-            return await answer
-        seen = _without_body(request) if isinstance(request, ToolRequest) else request
+        """The answer, inside the `around_call` hooks; refused to a hook."""
         try:
+            self._refuse_inside(request)
+            if not self.listeners("around_call"):
+                return await answer
+            seen = _without_body(request) if isinstance(request, ToolRequest) else request
             async with self.around("around_call", seen):
                 return await answer
         finally:
@@ -246,7 +253,6 @@ class RunMiddleware:
 
     async def before_model(self, request: ModelRequest) -> tuple[ModelReply, Source] | None:
         """A reply in the model's place, and its label."""
-        self._refuse_inside(f"asked the model {request.model!r}")
         found = await self.first("before_model", request)
         if found is None:
             return None
@@ -304,7 +310,6 @@ class RunMiddleware:
 
     async def before_tool(self, request: ToolRequest) -> Returned | Pending | None:
         """An answer in the tool's place, recorded; None if the tool must be called."""
-        self._refuse_inside(f"called the tool {request.tool!r}")
         found = await self.first("before_tool", _without_body(request))
         if found is None:
             return None
