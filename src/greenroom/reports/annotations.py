@@ -45,7 +45,10 @@ def _line(result: CaseResult, place: CasePlace | None) -> str:
     facts = {"title": f"{result.label}: {result.status}"}
     if place is not None and place.file:
         facts = {"file": place.file, "line": str(place.line or 1), **facts}
-    given = ",".join(f"{name}={_property(value)}" for name, value in facts.items())
+    texts = {
+        name: _text(fact).replace(":", "%3A").replace(",", "%2C") for name, fact in facts.items()
+    }
+    given = ",".join(f"{name}={text}" for name, text in texts.items())
     return f"::{kind} {given}::{_text('; '.join(reasons(result)) or result.status)}"
 
 
@@ -53,7 +56,3 @@ def _text(text: str) -> str:
     """Text escaped so that it stays on its line."""
     short = shortened(harmless(text), _LONGEST)
     return short.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _text(text).replace(":", "%3A").replace(",", "%2C")

@@ -25,14 +25,11 @@ def variants_table(reports: Mapping[str, Report]) -> Table:
         ended = [_ended(found.get(case_id, [])) for found in by_case]
         table.add_row(styled(without_secrets(case_id), ""), *ended)
     table.add_section()
-    table.add_row("passing", *(_passing(report) for report in reports.values()))
-    table.add_row("cost", *(_cost(report) for report in reports.values()))
+    rates = [(report.pass_rate, report.interval) for report in reports.values()]
+    costs = [report.cost for report in reports.values()]
+    table.add_row("passing", *("–" if rate is None else rated(rate, how) for rate, how in rates))
+    table.add_row("cost", *("unknown" if cost is None else dollars(cost) for cost in costs))
     return table
-
-
-def _passing(report: Report) -> Text:
-    rate = report.pass_rate
-    return Text("–") if rate is None else rated(rate, report.interval)
 
 
 def _ended(results: list[CaseResult]) -> Text:
@@ -42,7 +39,3 @@ def _ended(results: list[CaseResult]) -> Text:
     good = sum(result.passed for result in results)
     style = STYLES["passed" if good == len(results) else "failed"]
     return Text(f"{good} of {len(results)} passed", style)
-
-
-def _cost(report: Report) -> Text:
-    return Text("unknown" if report.cost is None else dollars(report.cost))

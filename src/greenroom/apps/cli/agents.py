@@ -9,13 +9,7 @@ from greenroom.agents.contracts import check
 from greenroom.agents.costs import Estimate, Traffic, estimate
 from greenroom.agents.mermaid import mermaid
 from greenroom.apps.cli.event_loop import loaded, to_the_end
-from greenroom.apps.cli.exits import (
-    GATE_MISSED,
-    PASSED,
-    aside,
-    put_out,
-    put_out_data,
-)
+from greenroom.apps.cli.exits import GATE_MISSED, PASSED, aside, put_out, put_out_data
 from greenroom.apps.cli.report_output import open_store
 from greenroom.apps.cli.trials import trial_ledger
 from greenroom.backends.answered import with_model

@@ -10,14 +10,7 @@ from time import localtime, strftime
 from typing import Any
 
 from greenroom.apps.cli.evalsets import free_id
-from greenroom.apps.cli.exits import (
-    INTERRUPTED,
-    PASSED,
-    aside,
-    put_out,
-    put_out_data,
-    put_out_json,
-)
+from greenroom.apps.cli.exits import INTERRUPTED, PASSED, aside, put_out, put_out_data, put_out_json
 from greenroom.apps.cli.live_agent import LiveAgent
 from greenroom.apps.cli.perform_commands import perform_command
 from greenroom.apps.cli.request import retyped

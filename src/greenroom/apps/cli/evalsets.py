@@ -8,14 +8,7 @@ from typing import Any
 
 import click
 
-from greenroom.apps.cli.exits import (
-    BAD_INPUT,
-    Stopped,
-    aside,
-    put_out,
-    put_out_data,
-    put_out_json,
-)
+from greenroom.apps.cli.exits import BAD_INPUT, Stopped, aside, put_out, put_out_data, put_out_json
 from greenroom.apps.cli.report_output import open_store
 from greenroom.cases import (
     Case,

@@ -16,13 +16,7 @@ from greenroom.apps.cli.conclusion import (
     show_together,
 )
 from greenroom.apps.cli.event_loop import check_agent, run_cases, tools_to_mock
-from greenroom.apps.cli.exits import (
-    BAD_INPUT,
-    Interrupted,
-    Stopped,
-    put_out,
-    put_out_json,
-)
+from greenroom.apps.cli.exits import BAD_INPUT, Interrupted, Stopped, put_out, put_out_json
 from greenroom.apps.cli.progress import Watching
 from greenroom.apps.cli.request import Chosen, Order, chosen
 from greenroom.errors import BadInput, NotFound, StoreFailed

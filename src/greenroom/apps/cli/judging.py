@@ -10,14 +10,7 @@ from msgspec import structs
 
 from greenroom.apps.cli.conclusion import end
 from greenroom.apps.cli.event_loop import to_the_end
-from greenroom.apps.cli.exits import (
-    BAD_INPUT,
-    RUN_ERRORS,
-    Stopped,
-    aside,
-    put_out,
-    put_out_json,
-)
+from greenroom.apps.cli.exits import BAD_INPUT, RUN_ERRORS, Stopped, aside, put_out, put_out_json
 from greenroom.apps.cli.metric_names import metrics_named
 from greenroom.apps.cli.report_output import (
     Showing,

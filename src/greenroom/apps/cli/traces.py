@@ -5,13 +5,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 
-from greenroom.apps.cli.exits import (
-    BAD_INPUT,
-    Stopped,
-    aside,
-    put_out,
-    put_out_data,
-)
+from greenroom.apps.cli.exits import BAD_INPUT, Stopped, aside, put_out, put_out_data
 from greenroom.cases.case import Case
 from greenroom.cases.files.additions import add_cases
 from greenroom.cases.files.changes import changing

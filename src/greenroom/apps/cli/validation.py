@@ -5,12 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from greenroom.apps.cli.event_loop import loaded, to_the_end
-from greenroom.apps.cli.exits import (
-    BAD_INPUT,
-    Stopped,
-    put_out,
-    put_out_data,
-)
+from greenroom.apps.cli.exits import BAD_INPUT, Stopped, put_out, put_out_data
 from greenroom.backends.registry import backend_for
 from greenroom.cases import Problem, fix
 from greenroom.cases.files.changes import changing

@@ -104,10 +104,6 @@ def _unread_state(data: Json, place: str) -> dict[str, Json]:
     raise wrong(place, message, "Write it as `initial_session: {state: ...}`")
 
 
-def _write_named(evalset: EvalSet) -> Json:
-    return [_case_data(case) for case in evalset.cases]
-
-
 def _case_data(case: Case) -> dict[str, Json]:
     extra = dict(case.extra or {})
     data: dict[str, Json] = {
@@ -220,7 +216,7 @@ NAMED = Shape(
     "a list of mappings with `name` and `data`: conversations by name",
     _is_named,
     _read_named,
-    _write_named,
+    lambda evalset: [_case_data(case) for case in evalset.cases],
     USUAL,
     ("", "data"),
     names=(*_CASE, *_TURN),

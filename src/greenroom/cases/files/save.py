@@ -1,10 +1,8 @@
 """Writes eval sets to files: atomically, and nothing is lost silently."""
 
-import csv
-import io
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
@@ -18,7 +16,7 @@ from greenroom.cases.files.documents import Document, parsed_text
 from greenroom.cases.files.originals import says_only_text, settled
 from greenroom.cases.files.own import evalset_data
 from greenroom.cases.files.shapes import OWN, TABLE, Shape, shape_named
-from greenroom.cases.files.tables import as_rows
+from greenroom.cases.files.tables import csv_text
 from greenroom.cases.files.yaml_text import yaml_text
 from greenroom.cases.liveness import is_code
 from greenroom.cases.merged import measured_by
@@ -140,7 +138,12 @@ def _compared(evalset: EvalSet, shape: Shape) -> dict[str, Json]:
     ]
     for case in cases:
         for turn in map(as_object, as_array(case.get("turns", []))):
-            _drop_forms(turn)
+            # The kept form of a message that is only text is left out.
+            extra = turn.get("extra")
+            if is_object(extra) and says_only_text(extra.get("user_content")):
+                del extra["user_content"]
+                if not extra:
+                    del turn["extra"]
         if case.get("stop") == _USUAL_STOP:
             del case["stop"]
         if shape.usual is not None or measure_all(metrics, case):
@@ -152,15 +155,6 @@ def _compared(evalset: EvalSet, shape: Shape) -> dict[str, Json]:
         "cases": {str(case["id"]): case for case in cases},
         "order": [c["id"] for c in cases],
     }
-
-
-def _drop_forms(turn: dict[str, Json]) -> None:
-    """Leave out the kept form of messages that are only text."""
-    extra = turn.get("extra")
-    if is_object(extra) and says_only_text(extra.get("user_content")):
-        del extra["user_content"]
-        if not extra:
-            del turn["extra"]
 
 
 _USUAL_STOP: Json = {"max_turns": MAX_TURNS, "max_seconds": MAX_SECONDS}
@@ -187,10 +181,7 @@ def _text(data: Json, target: Path) -> str:
         case ".jsonl" | ".ndjson":
             return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in as_array(data))
         case ".csv" | ".tsv":
-            return _csv_text(
-                as_rows([as_object(row) for row in as_array(data)]),
-                "\t" if target.suffix == ".tsv" else ",",
-            )
+            return csv_text(data, "\t" if target.suffix == ".tsv" else ",")
         case _:
             return json_or_yaml(data, target)
 
@@ -200,12 +191,3 @@ def json_or_yaml(data: Json, target: Path) -> str:
     if target.suffix in (".yaml", ".yml"):
         return yaml_text(data)
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
-
-
-def _csv_text(rows: list[Mapping[str, str]], delimiter: str) -> str:
-    names = list(dict.fromkeys(name for row in rows for name in row)) or ["id"]
-    written = io.StringIO()
-    writer = csv.writer(written, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([row.get(name, "") for name in names] for row in rows)
-    return written.getvalue()

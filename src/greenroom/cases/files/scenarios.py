@@ -46,10 +46,6 @@ def _case(data: Json, place: str) -> Case:
     return case
 
 
-def _write(evalset: EvalSet) -> Json:
-    return [_case_data(case) for case in evalset.cases]
-
-
 def _case_data(case: Case) -> dict[str, Json]:
     data: dict[str, Json] = {"scenario_id": case.id}
     parts: dict[str, Json] = {
@@ -73,7 +69,7 @@ SHAPE = Shape(
     "a list of mappings with `starting_prompt` and `conversation_plan`",
     _recognises,
     _read,
-    _write,
+    lambda evalset: [_case_data(case) for case in evalset.cases],
     lists=("", ""),
     names=SCENARIO_FIELDS,
     called_by_file="set",

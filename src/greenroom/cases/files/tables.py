@@ -4,6 +4,8 @@ A column is a path into our own shape: `says`, `expect.reference`, `state.user.n
 of such columns are known; others are mapped by `columns`, or refused.
 """
 
+import csv
+import io
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
@@ -23,7 +25,7 @@ from greenroom.cases.names import near_name
 from greenroom.cases.problems import at, keys_of, mapping_at, put, shown, wrong
 from greenroom.cases.reader import CASE_FIELDS, EXPECT_FIELDS
 from greenroom.errors import BadFile
-from greenroom.ledger.plain import Json, is_array, is_object
+from greenroom.ledger.plain import Json, as_array, as_object, is_array, is_object
 
 Columns = Mapping[str, str]
 """The names of columns by the path they fill."""
@@ -222,9 +224,15 @@ def _json(cell: str) -> Json:
         return cell
 
 
-def as_rows(cases: list[dict[str, Json]]) -> list[Mapping[str, str]]:
-    """Cases as rows of a CSV file: a column for each place, what is not text in JSON."""
-    return [dict(_cells(case)) for case in cases]
+def csv_text(cases: Json, delimiter: str) -> str:
+    """Cases as a CSV file: a row for each, a column for each place, what is not text in JSON."""
+    rows = [dict(_cells(as_object(case))) for case in as_array(cases)]
+    names = list(dict.fromkeys(name for row in rows for name in row)) or ["id"]
+    written = io.StringIO()
+    writer = csv.writer(written, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([row.get(name, "") for name in names] for row in rows)
+    return written.getvalue()
 
 
 def _cells(case: dict[str, Json]) -> Iterator[tuple[str, str]]:

@@ -9,9 +9,6 @@ from greenroom.reports.page.shapes import (
     Compared,
     GateLine,
     Head,
-    MetricLine,
-    Moved,
-    TagLine,
     Verdicts,
 )
 from greenroom.reports.words import at_least, duration, shortened
@@ -131,18 +128,17 @@ def _verdict(found: Verdicts) -> list[Markup | None]:
 def _moved_case(case: CaseMoved) -> Markup:
     sides = [_trials(side) for side in (case.before, case.now) if side]
     again = [f", again {_trials(case.again)}"] if case.again else []
-    why = "; ".join([*map(_moved, case.metrics), *([case.why] if case.why else [])])
-    return _row(case.id, [" → ".join(sides), again], why)
+    whys: list[str] = []
+    for change in case.metrics:
+        delta = f"{change.now - change.before:+.2f}".replace("-", "−")
+        whys.append(f"{change.name} {change.before:.2f} → {change.now:.2f} ({delta})")
+    whys += [case.why] if case.why else []
+    return _row(case.id, [" → ".join(sides), again], "; ".join(whys))
 
 
 def _trials(counts: dict[str, int]) -> str:
     several = sum(counts.values()) > 1
     return ", ".join(f"{count} × {name}" if several else name for name, count in counts.items())
-
-
-def _moved(change: Moved) -> str:
-    delta = f"{change.now - change.before:+.2f}".replace("-", "−")
-    return f"{change.name} {change.before:.2f} → {change.now:.2f} ({delta})"
 
 
 # What it took, metrics, tags, nodes
@@ -159,38 +155,30 @@ def _models(head: Head) -> Markup | None:
 
 
 def _metrics(head: Head) -> Markup | None:
-    rows = [_metric(line) for line in head.metrics]
+    rows: list[Markup] = []
+    for line in head.metrics:
+        silent = {"n/a": line.not_applicable, "unmeasured": line.unmeasured}
+        apart = ", ".join(f"{count} {word}" for word, count in silent.items() if count)
+        if not line.measured:
+            rows.append(_row(line.name, "nothing measured", apart, "", "", ""))
+            continue
+        share, of = percent(line.passed / line.measured), f"{line.passed}/{line.measured}"
+        values = ("" if n is None else f"{n:.2f}" for n in (line.mean, line.low, line.high))
+        rows.append(_row(line.name, share, f"{of} · {apart}" if apart else of, *values))
     more = _left_out(head.left_out.get("metrics", 0), "metrics")
     return _table("Metrics", ("metric", "passing", "", "mean", "from", "to"), rows, more)
 
 
-def _metric(line: MetricLine) -> Markup:
-    silent = {"n/a": line.not_applicable, "unmeasured": line.unmeasured}
-    apart = ", ".join(f"{count} {word}" for word, count in silent.items() if count)
-    if not line.measured:
-        return _row(line.name, "nothing measured", apart, "", "", "")
-    of = f"{line.passed}/{line.measured}"
-    values = ("" if n is None else f"{n:.2f}" for n in (line.mean, line.low, line.high))
-    return _row(
-        line.name,
-        percent(line.passed / line.measured),
-        f"{of} · {apart}" if apart else of,
-        *values,
-    )
-
-
 def _tags(head: Head) -> Markup | None:
     priced = any(one.role == "agent" for one in head.spent)
-    rows = [_tag(line, priced) for line in head.tags]
+    rows: list[Markup] = []
+    for line in head.tags:
+        share, of = "nothing evaluated", f"of {line.total}"
+        if line.rate is not None:
+            share, of = line.rate.text, f"{line.passed}/{line.evaluated}"
+        rows.append(_row(line.name, share, of, *([_cost(line.cost)] if priced else [])))
     more = _left_out(head.left_out.get("tags", 0), "tags")
     return _table("Tags", ("tag", "passing", "", *(["agent's cost"] if priced else [])), rows, more)
-
-
-def _tag(line: TagLine, priced: bool) -> Markup:
-    cost = [_cost(line.cost)] if priced else []
-    if line.rate is None:
-        return _row(line.name, "nothing evaluated", f"of {line.total}", *cost)
-    return _row(line.name, line.rate.text, f"{line.passed}/{line.evaluated}", *cost)
 
 
 def _nodes(head: Head) -> Markup | None:

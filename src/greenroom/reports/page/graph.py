@@ -49,15 +49,14 @@ class _Picture:
             label=_short(purpose_of(facts)),
             key=_short(key),
             model=_short(model) if isinstance(model, str) else "",
-            tools=[(_short(tool), self._calls(node, tool)) for tool in tools],
+            tools=[
+                (_short(t), 0 if self._way is None else self._way.calls(node, t)) for t in tools
+            ],
             parts=[self.part(p, word, depth + 1) for word, p in _reached(kind, facts, below)]
             if fits
             else [],
         )
         return found if self._way is None else _figures(found, self._way)
-
-    def _calls(self, node: str, tool: str) -> int:
-        return 0 if self._way is None else self._way.calls(node, tool)
 
 
 def _reached(kind: str, facts: Facts, below: dict[str, Facts]) -> Iterator[tuple[str, Facts]]:

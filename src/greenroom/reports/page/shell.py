@@ -7,7 +7,6 @@ A file holds `flattened("report.js")` and `page.css` in itself. A server answers
 
 import re
 from base64 import b64encode
-from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -45,16 +44,12 @@ def modules(entry: str) -> list[str]:
     def visit(name: str, under_way: tuple[str, ...]) -> None:
         if name in found or name in under_way:
             return
-        for needed in _imported(name):
-            visit(needed, (*under_way, name))
+        for needed in _IMPORT.finditer(asset(name)):
+            visit(needed["name"], (*under_way, name))
         found[name] = None
 
     visit(entry, ())
     return list(found)
-
-
-def _imported(name: str) -> Iterator[str]:
-    yield from (match["name"] for match in _IMPORT.finditer(asset(name)))
 
 
 def digest_of(text: str) -> str:

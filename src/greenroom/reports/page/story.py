@@ -68,17 +68,14 @@ def story_of(
         case=_case(result, trimmer),
     )
     if ledger is not None and isinstance(first := ledger.first, RunStarted):
-        story.state, story.graph = _state(first, trimmer), graph_of(first.agent, ledger)
+        # The state that the trial began with.
+        places = [*state_places(state_in(first.state))][:_MOST_PLACES] if first.state else []
+        story.state = [(place, trimmer.json(value)) for place, value in places]
+        story.graph = graph_of(first.agent, ledger)
     if beside_baseline and rows:
         story.earlier = _earlier(result, before, rows, chosen)
     story.cuts = trimmer.cuts
     return story
-
-
-def _state(first: RunStarted, trimmer: Trimmer) -> list[tuple[str, Json]]:
-    """The state that the trial began with."""
-    places = [*state_places(state_in(first.state))][:_MOST_PLACES] if first.state else []
-    return [(place, trimmer.json(value)) for place, value in places]
 
 
 def state_places(state: State) -> Iterator[tuple[str, Json]]:
