@@ -1,10 +1,10 @@
 """Greenroom's own shape: everything in a case that is data, with a version."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from greenroom.cases.case import Case
 from greenroom.cases.data import metric_data, written_data
-from greenroom.cases.evalset import EvalSet
+from greenroom.cases.evalset import MOST_TRIALS, EvalSet
 from greenroom.cases.fields import Fields, ProblemList, refuse_silence, silence
 from greenroom.cases.files.shapes import OWN, Shape
 from greenroom.cases.liveness import is_code
@@ -39,6 +39,9 @@ def _read(data: Json, stem: str) -> EvalSet:
         refusal = wrong(fields.at("version"), why, "Write", example={"version": VERSION})
         fields.problems.add(refusal, "version")
     listed, place = fields.cases("cases"), fields.at("cases")
+    for i, case in enumerate(listed):
+        for blank in _blank_expectations(case, at(place, i)):
+            fields.problems.add(wrong(blank, "null expects nothing", _FILL_IN), blank)
     cases = fields.problems.each(listed, place, read_case)
     ids = [case.get("id") if is_object(case) else None for case in listed]
     fields.problems.unique(
@@ -69,6 +72,25 @@ def read_case(data: Json, place: str) -> Case:
     return case
 
 
+def _blank_expectations(case: Json, place: str) -> Iterator[str]:
+    """The places where an expectation is null: in YAML, `contains:` with nothing after it."""
+    if not is_object(case):
+        return
+    turns = case.get("turns")
+    listed = enumerate(turns) if is_array(turns) else ()
+    for where, turn in [(place, case), *((at(place, "turns", i), turn) for i, turn in listed)]:
+        if not is_object(turn) or "expect" not in turn:
+            continue
+        expect, here = turn["expect"], at(where, "expect")
+        if expect is None:
+            yield here
+        elif is_object(expect):
+            yield from (at(here, name) for name, value in expect.items() if value is None)
+
+
+_FILL_IN = "Write what is expected, or leave the field out"
+
+
 def _has_no_voice(data: Json) -> bool:
     return is_object(data) and all(data.get(name) in (None, "", []) for name in _VOICES)
 
@@ -79,6 +101,8 @@ def trials_from(value: Json, place: str) -> int:
         raise wrong(place, f"{shown(value)} should be a whole number")
     if value < 1:
         raise wrong(place, f"{value} should be 1 or more")
+    if value > MOST_TRIALS:
+        raise wrong(place, f"{shown(value)} are too many; {MOST_TRIALS:,} are the most")
     return value
 
 
