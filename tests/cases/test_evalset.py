@@ -248,3 +248,16 @@ def test_a_merged_set_holds_every_id_once_and_counts_what_it_dropped(
 @given(evalset=SETS)
 def test_a_set_merged_with_itself_is_no_larger(evalset: EvalSet) -> None:
     assert merge(evalset, evalset, deduplicate=True).cases == evalset.cases
+
+
+@pytest.mark.parametrize("trials", [0, -1, True, 2.0, "3", 100_001, 10**400])
+def test_a_number_of_trials_that_no_run_could_finish_is_refused(trials: Any) -> None:
+    with pytest.raises(BadCase, match=r"eval set 'shop' has trials=.*; give a whole number from 1"):
+        EvalSet("shop", [GREETS], trials=trials)
+
+
+def test_a_file_with_too_many_trials_says_where(tmp_path: Path) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text(f"version: 1\ntrials: {10**30}\ncases: [{{id: a, says: Hi}}]\n")
+    with pytest.raises(BadInput, match=r"line 2, column 1, trials: 10+ are too many"):
+        EvalSet.load(file)

@@ -1,5 +1,6 @@
 """Queries over state mean what they say, and nonsense is an error, never a match."""
 
+import re
 from contextlib import suppress
 from typing import Any
 
@@ -269,3 +270,46 @@ def test_one_of_less_equal_and_greater_holds(value: int, other: int) -> None:
 def test_a_query_matches_or_not_or_is_refused_and_never_crashes(value: Json, query: Any) -> None:
     with suppress(BadQuery):
         assert matches_state({"session": {"a": value}}, {"session": query}) in (True, False)
+
+
+E_ACUTE = "\u00e9"
+E_AND_ACUTE = "e\u0301"
+
+
+@pytest.mark.parametrize(
+    "query, expected",
+    [
+        ({"city": f"Orl{E_ACUTE}ans"}, True),
+        ({"city": {"$eq": f"Orl{E_ACUTE}ans"}}, True),
+        ({"city": {"$in": [f"Orl{E_ACUTE}ans"]}}, True),
+        ({"city": {"$ne": f"Orl{E_ACUTE}ans"}}, False),
+        ({"city": {"$nin": [f"Orl{E_ACUTE}ans"]}}, False),
+        ({"city": {"$regex": f"l{E_ACUTE}a"}}, True),
+        ({"city": {"$regex": f"^(?!.*{E_ACUTE})"}}, False),
+        ({"city": "Orleans"}, False),
+        ({"stops": [{"at": f"Orl{E_ACUTE}ans"}]}, True),
+        ({"stops": {"$all": [{"at": f"Orl{E_ACUTE}ans"}]}}, True),
+    ],
+)
+def test_letters_are_equal_however_unicode_writes_them(query: Any, expected: bool) -> None:
+    city = f"Orl{E_AND_ACUTE}ans"
+    assert matches({"city": city, "stops": [{"at": city}]}, query) is expected
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        lambda tags: (tag == "new" for tag in tags),
+        lambda tags: map(str.isupper, tags),
+        lambda tags: tags[0].isupper,
+        lambda tags: float("nan"),
+    ],
+)
+def test_a_predicate_that_decides_nothing_is_refused(predicate: Any) -> None:
+    with pytest.raises(BadQuery, match="neither true nor false"):
+        matches(ORDER, {"tags": predicate})
+
+
+def test_a_predicate_may_give_what_was_found() -> None:
+    assert matches(ORDER, {"name": lambda name: re.search("Ada", name)})
+    assert not matches(ORDER, {"name": lambda name: re.search("Bob", name)})

@@ -101,3 +101,11 @@ async def test_a_letter_and_its_accent_are_one_letter_however_they_are_written(m
 
 async def test_a_letter_does_not_stand_in_the_same_letter_with_an_accent():
     assert (await outcome(contains("Cafe"), run(user("?"), agent(DECOMPOSED)))).value == 0.0
+
+
+async def test_a_pattern_finds_letters_however_unicode_writes_them() -> None:
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    for pattern, said in ((composed, decomposed), (decomposed, composed)):
+        ledger = run(user("Where?"), agent(f"In the {said}."))
+        assert (await outcome(matches(pattern), ledger)).passed
+        assert not (await outcome(matches(f"^(?!.*{pattern})In"), ledger)).passed

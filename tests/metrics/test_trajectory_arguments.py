@@ -223,3 +223,11 @@ async def test_scored_again_from_the_ledger_a_function_in_an_argument_is_unmeasu
 async def test_a_type_can_be_a_predicate():
     assert await fits("f", {"n": 1}, tool_args={"f": bool})
     assert not await fits("f", {}, tool_args={"f": bool})
+
+
+async def test_arguments_are_equal_however_unicode_writes_their_letters() -> None:
+    composed, decomposed = "Orl\u00e9ans", "Orle\u0301ans"
+    assert await fits(call("f", city=composed), {"city": decomposed})
+    assert await fits(call("f", city=decomposed), {"city": composed})
+    assert await fits(call("f", places=[{"city": composed}]), {"places": [{"city": decomposed}]})
+    assert not await fits(call("f", city=composed), {"city": "Orleans"})

@@ -9,7 +9,11 @@ from typing import Any, cast
 from greenroom.cases.case import Case
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.parts import MetricLike
+from greenroom.cases.problems import shown
 from greenroom.errors import BadCase, BadInput
+
+MOST_TRIALS = 100_000
+"""The most trials of one case; a run of more would not end in a lifetime."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +40,11 @@ class EvalSet:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cases", tuple(self.cases))
-        if type(self.trials) is not int or self.trials < 1:
-            raise BadCase(f"eval set {self.id!r} has trials={self.trials!r}; give 1 or more.")
+        if type(self.trials) is not int or not 1 <= self.trials <= MOST_TRIALS:
+            raise BadCase(
+                f"eval set {self.id!r} has trials={shown(self.trials)}; give a whole number from 1 to "
+                f"{MOST_TRIALS:,}."
+            )
         seen: set[str] = set()
         for case in self.cases:
             if not isinstance(case, Case):  # pyright: ignore[reportUnnecessaryIsInstance]

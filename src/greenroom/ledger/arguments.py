@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
-from greenroom.ledger.plain import Json, is_array, is_object, plain, same
+from greenroom.ledger.plain import Json, alike, is_array, is_object, plain
 from greenroom.ledger.query import MISSING, has_operators, matches
 
 ArgsMatch = Literal["exact", "subset", "superset", "ignore"]
@@ -40,7 +40,7 @@ def value_fits(wanted: Any, made: Json, tolerance: float = 0.0) -> bool:
     """
     kind = cast("type[object]", type(wanted))
     if kind in _TEXTS:
-        return type(made) is kind and wanted == made
+        return type(made) is kind and (wanted == made or alike(wanted, made))
     if kind is int or kind is float:
         return _is_number(made) and (wanted == made or 0 < tolerance >= abs(wanted - made))
     if kind is list or kind is tuple:
@@ -59,7 +59,7 @@ def value_fits(wanted: Any, made: Json, tolerance: float = 0.0) -> bool:
     if callable(wanted):
         return matches(made, wanted)
     # A ledger holds JSON, so the wanted value is compared as JSON too.
-    return same(plain(wanted), made)
+    return alike(plain(wanted), made)
 
 
 def _is_number(value: Json) -> bool:

@@ -8,6 +8,7 @@ from enum import Enum
 from math import isfinite
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from unicodedata import normalize
 from uuid import UUID
 
 from greenroom.errors import BadValue
@@ -60,6 +61,24 @@ def same(one: Json, other: Json) -> bool:
     if is_object(one) and is_object(other):
         return all(same(value, other[key]) for key, value in one.items())
     return all(map(same, one, other)) if is_array(one) and is_array(other) else True
+
+
+def alike(one: Json, other: Json) -> bool:
+    """Whether two JSON values are equal to a reader, however Unicode writes their letters."""
+    return same(one, other) or same(_composed(one), _composed(other))
+
+
+def _composed(value: Json) -> Json:
+    if isinstance(value, str):
+        return composed(value)
+    if is_object(value):
+        return {composed(key): _composed(held) for key, held in value.items()}
+    return list(map(_composed, value)) if is_array(value) else value
+
+
+def composed(text: str) -> str:
+    """The text with every letter and its accents as one character, where Unicode has one."""
+    return text if text.isascii() else normalize("NFC", text)
 
 
 def as_text(value: Json) -> str:

@@ -6,7 +6,7 @@ matches. Written as data it becomes `$live`: its identity can be compared, but i
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import inf
 from typing import Any, cast
 
@@ -14,7 +14,15 @@ from greenroom.errors import BadQuery, BadValue
 from greenroom.ledger.changes import BUILT_IN_SCOPES
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.places import FieldLike, is_field
-from greenroom.ledger.plain import Json, is_array, is_object, plain, same
+from greenroom.ledger.plain import (
+    Json,
+    alike,
+    composed,
+    is_array,
+    is_object,
+    plain,
+    short_repr,
+)
 
 Query = Mapping[str, Any]
 Predicate = Callable[[Any], object]
@@ -75,17 +83,22 @@ def matches(value: Json, query: object) -> bool:
 def _equals(value: Json, wanted: Any) -> bool:
     if callable(wanted):
         return value is not MISSING and holds(wanted, plain(value))
-    return same(value, wanted)
+    return alike(value, wanted)
 
 
 def holds(predicate: Predicate, value: object) -> bool:
-    """Whether `predicate` is true of `value`; an async predicate is refused."""
-    found = predicate(value)
+    """Whether `predicate` is true of `value`; an answer that is no verdict is refused."""
+    found: Any = predicate(value)
+    # These would count as true, because every object does.
     if inspect.isawaitable(found):
-        # A coroutine would count as true, because every object does.
         if inspect.iscoroutine(found):
             found.close()
         raise BadQuery(f"the predicate {predicate!r} is async; give a plain function.")
+    if callable(found) or isinstance(found, Iterator) or found != found:
+        raise BadQuery(
+            f"the predicate {predicate!r} gave {short_repr(found)}, which is neither true nor false. "
+            f"Return a bool: any(...) or all(...) of an iterator, and the result of a function."
+        )
     return bool(found)
 
 
@@ -200,7 +213,7 @@ def _operate(value: Json, op: str, operand: object) -> bool:
 
 
 def _equal(value: Json, operand: Json) -> bool:
-    return value is not MISSING and same(value, operand)
+    return value is not MISSING and alike(value, operand)
 
 
 def _compare(holds: Callable[[Any, Any], bool]) -> Callable[[Json, object], bool]:
@@ -226,6 +239,13 @@ def _pattern(operand: Any, where: str = "$regex") -> re.Pattern[str]:
         raise BadQuery(
             f"{where}: $regex {operand!r} is not a regular expression: {error}."
         ) from error
+
+
+def _finds(operand: Any, text: str) -> bool:
+    pattern = _pattern(operand)
+    if not text.isascii():
+        pattern = re.compile(composed(pattern.pattern), pattern.flags)
+    return pattern.search(composed(text)) is not None
 
 
 def _near_what(operand: object, where: str = "$near") -> tuple[float, float]:
@@ -273,7 +293,7 @@ _OPERATORS: dict[str, Callable[[Json, Any], bool]] = {
     "$in": _among,
     "$nin": lambda value, operand: not _among(value, operand),
     "$exists": lambda value, operand: (value is not MISSING) == bool(operand),
-    "$regex": lambda v, operand: isinstance(v, str) and _pattern(operand).search(v) is not None,
+    "$regex": lambda value, operand: isinstance(value, str) and _finds(operand, value),
     "$and": lambda value, operand: all(matches(value, part) for part in operand),
     "$or": lambda value, operand: any(matches(value, part) for part in operand),
     "$not": lambda value, operand: not matches(value, operand),

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Sequence
 from typing import ClassVar, Protocol
-from unicodedata import normalize
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import composed
 from greenroom.metrics.builtin import (
     BuiltIn,
     QuickMetric,
@@ -117,7 +117,7 @@ class Matches(BuiltIn, frozen=True, kw_only=True):
         said = spoken(ledger)
         if isinstance(said, Unmeasured):
             return said
-        found = self.pattern.search(said)
+        found = self.pattern.search(composed(said))
         if found is None:
             reason = f"{self.pattern.pattern!r} is not found in {quoted(said)}"
             return Score(0.0, False, name=self.name, reason=reason, evidence=[said])
@@ -133,6 +133,8 @@ def matches(pattern: str | re.Pattern[str], *, name: str | None = None) -> Match
         raise BadMetric(f"matches({pattern!r}): not a regular expression: {error}.") from error
     if not isinstance(compiled.pattern, str) or not compiled.pattern:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise BadMetric(f"matches({pattern!r}): give a string that is not empty.")
+    # What was said is searched in this form, too.
+    compiled = re.compile(composed(compiled.pattern), compiled.flags)
     if _fits_all(compiled):
         raise BadMetric(
             f"matches({pattern!r}): every answer matches it; write a pattern that some answers do not match."
@@ -191,11 +193,6 @@ def missing_texts(said: str, wanted: Sequence[str], *, ignore_case: bool = False
     spelled = folded if ignore_case else composed
     searched = spelled(said)
     return [text for text in wanted if spelled(text) not in searched]
-
-
-def composed(text: str) -> str:
-    """The text with every letter and its accents as one character, where Unicode has one."""
-    return text if text.isascii() else normalize("NFC", text)
 
 
 def folded(text: str) -> str:

@@ -10,7 +10,7 @@ from greenroom.errors import BadMetric, BadQuery
 from greenroom.ledger.changes import State
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.places import by_scope, is_field
-from greenroom.ledger.plain import Json, plain, same
+from greenroom.ledger.plain import Json, alike, plain
 from greenroom.ledger.query import (
     MISSING,
     Predicate,
@@ -85,7 +85,7 @@ class StateIs(BuiltIn, frozen=True, kw_only=True):
             return matches(found, self.query)
         if found is MISSING:
             return False
-        return holds(self.where, deepcopy(found)) if self.where else same(found, self.value)
+        return holds(self.where, deepcopy(found)) if self.where else alike(found, self.value)
 
     def _wanted(self) -> str:
         if self.query is not None:

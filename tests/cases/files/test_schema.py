@@ -34,7 +34,7 @@ def test_every_set_that_is_data_fits_the_schema(evalset: EvalSet) -> None:
 @pytest.mark.parametrize(
     "name, record, besides",
     [
-        ("case", Case, {"bridge", "agent"}),
+        ("case", Case, {"bridge", "agent", "origin"}),
         ("turn", Turn, set()),
         ("expect", Expect, set()),
         ("stop", Stop, set()),
@@ -59,6 +59,8 @@ def test_the_schema_knows_every_field(name: str, record: Any, besides: set[str])
         {"id": "a", "metrics": [{"threshold": 1}]},
         {"id": "a", "says": "Hi", "expected_tools": []},
         {"id": "a", "says": "Hi", "expect": {"tool": []}},
+        {"id": "a", "says": "Hi", "expect": None},
+        {"id": "a", "says": "Hi", "expect": {"contains": None, "response": "Yes"}},
     ],
 )
 def test_a_case_that_is_refused_does_not_fit_either(case: Any) -> None:

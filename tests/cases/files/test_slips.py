@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from greenroom import Expect
+from greenroom.cases import read_evalset
 from greenroom.errors import BadFile
 from greenroom.suite.checks.validation import problems_in
 from greenroom.suite.inputs.criteria import check_config
@@ -55,6 +57,33 @@ def test_each_slip_in_yaml_has_its_line_and_what_to_write(tmp_path: Path) -> Non
     assert [line.partition(" with ")[0] for line in found[13]] == ["'broken' should be a mapping"]
     assert "has no option 'at_mst'" in found[18][0]
     assert sorted(found) == [5, 6, 7, 10, 12, 13, 18]
+
+
+BLANKS = """\
+version: 1
+cases:
+  - id: one
+    says: Hi
+    expect:
+    metrics: [exact]
+  - id: two
+    turns:
+      - says: Hi
+        expect:
+          contains:
+          response: Hello
+"""
+
+
+def test_an_expectation_left_blank_is_not_taken_for_none(tmp_path: Path) -> None:
+    fix = "null expects nothing. Write what is expected, or leave the field out"
+    assert told(tmp_path, "set.yaml", BLANKS) == {5: [fix], 11: [fix]}
+
+
+def test_a_blank_cell_of_a_table_expects_nothing(tmp_path: Path) -> None:
+    (tmp_path / "faq.jsonl").write_text('{"question": "Hi", "answer": null, "contains": "Yes"}\n')
+    [case] = read_evalset(tmp_path / "faq.jsonl")
+    assert case.expect == Expect(contains="Yes")
 
 
 def test_a_misspelt_column_of_one_line_leaves_its_user_a_voice(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
 """Greenroom's own shape: everything in a case that is data, with a version."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from greenroom.cases.case import Case
 from greenroom.cases.data import metric_data, written_data
-from greenroom.cases.evalset import EvalSet
+from greenroom.cases.evalset import MOST_TRIALS, EvalSet
 from greenroom.cases.fields import Fields, ProblemList, refuse_silence, silence
 from greenroom.cases.files.shapes import OWN, Shape
 from greenroom.cases.liveness import is_code
@@ -16,6 +16,7 @@ from greenroom.cases.wire import RecordReader, RecordWriter
 from greenroom.ledger.plain import Json, is_array, is_object
 
 VERSION = 1
+_FILL_IN = "Write what is expected, or leave the field out"
 _VOICES = ("says", "attachments", "turns", "user")
 
 
@@ -39,6 +40,9 @@ def _read(data: Json, stem: str) -> EvalSet:
         refusal = wrong(fields.at("version"), why, "Write", example={"version": VERSION})
         fields.problems.add(refusal, "version")
     listed, place = fields.cases("cases"), fields.at("cases")
+    for i, case in enumerate(listed):
+        for blank in _blank_expectations(case, at(place, i)):
+            fields.problems.add(wrong(blank, "null expects nothing", _FILL_IN), blank)
     cases = fields.problems.each(listed, place, read_case)
     ids = [case.get("id") if is_object(case) else None for case in listed]
     fields.problems.unique(
@@ -70,12 +74,30 @@ def read_case(data: Json, place: str) -> Case:
     return case
 
 
+def _blank_expectations(case: Json, place: str) -> Iterator[str]:
+    """The places where an expectation is null: in YAML, `contains:` with nothing after it."""
+    if not is_object(case):
+        return
+    turns = case.get("turns")
+    listed = enumerate(turns) if is_array(turns) else ()
+    for where, turn in [(place, case), *((at(place, "turns", i), turn) for i, turn in listed)]:
+        if not is_object(turn) or "expect" not in turn:
+            continue
+        expect, here = turn["expect"], at(where, "expect")
+        if expect is None:
+            yield here
+        elif is_object(expect):
+            yield from (at(here, name) for name, value in expect.items() if value is None)
+
+
 def trials_from(value: Json, place: str) -> int:
     """How often each case is run."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise wrong(place, f"{shown(value)} should be a whole number")
     if value < 1:
         raise wrong(place, f"{value} should be 1 or more")
+    if value > MOST_TRIALS:
+        raise wrong(place, f"{shown(value)} are too many; {MOST_TRIALS:,} are the most")
     return value
 
 

@@ -5,7 +5,7 @@ from dataclasses import MISSING, fields
 from typing import Any, get_type_hints
 
 from greenroom.cases.case import Case, Expect, Stop, Turn
-from greenroom.cases.evalset import EvalSet
+from greenroom.cases.evalset import MOST_TRIALS, EvalSet
 from greenroom.cases.files.own import VERSION
 from greenroom.cases.mock_reader import FAULT_FIELDS, WORLD_FIELDS
 from greenroom.cases.names import MAX_ID
@@ -30,7 +30,7 @@ def evalset_schema() -> Schema:
         **_record(EvalSet, {**_HEAD, **_SET}, without=("shape", "usual")),
         "required": ["version", "cases"],
         "$defs": {
-            "case": _record(Case, _CASE, without=("script", *_CODE)),
+            "case": _record(Case, _CASE, without=("script", "origin", *_CODE)),
             "turn": _record(
                 Turn, {"expect": _ref("expect"), "attachments": _list(_ref("attachment"))}
             ),
@@ -74,13 +74,13 @@ def _only(properties: Mapping[str, Json], *required: str) -> Schema:
 _HEAD: dict[str, Schema] = {"$schema": _TEXT, "version": {"const": VERSION}}
 _SET: dict[str, Schema] = {
     "id": _ID,
-    "trials": {"type": "integer", "minimum": 1},
+    "trials": {"type": "integer", "minimum": 1, "maximum": MOST_TRIALS},
     "cases": _list(_ref("case")),
     "metrics": _list(_ref("criterion")),
 }
 _CASE: dict[str, Schema] = {
     "id": _ID,
-    "expect": {"anyOf": [_ref("expect"), {"type": "null"}]},
+    "expect": _ref("expect"),
     "turns": _list(_ref("turn")),
     "mocks": {"type": "object", "additionalProperties": _ref("mock")},
     "allow_tools": _list(_TEXT),
@@ -92,11 +92,12 @@ _CASE: dict[str, Schema] = {
     "attachments": _list(_ref("attachment")),
 }
 _EXPECT: dict[str, Schema] = {
-    "tools": {"anyOf": [_list({"anyOf": [_TEXT, _ref("call")]}), {"type": "null"}]},
-    "state": {"anyOf": [_by_scope(), {"type": "null"}]},
-    "state_after": {
-        "anyOf": [{"type": "object", "additionalProperties": _by_scope()}, {"type": "null"}]
-    },
+    **dict.fromkeys(("response", "reference", "stopped_by"), _TEXT),
+    "tools": _list({"anyOf": [_TEXT, _ref("call")]}),
+    "contains": {"anyOf": [_TEXT, _list(_TEXT)]},
+    "intermediate": _list(_TEXT),
+    "state": _by_scope(),
+    "state_after": {"type": "object", "additionalProperties": _by_scope()},
 }
 
 _NAMES: Schema = {"media_type": _TEXT, "name": _TEXT}
