@@ -5,7 +5,7 @@ refused where they occur, and memory is proportional to the file.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from math import inf, isfinite
 from typing import Any, cast
@@ -173,7 +173,7 @@ class _Building:
         """The document built from all events."""
         self.halves = has_halves(text)
         # Hundreds of thousands of events go through here, so one lookup must tell them apart.
-        steps = {
+        steps: dict[str, Callable[[Any], None]] = {
             "ScalarEvent": self._scalar,
             "MappingStartEvent": lambda event: self._open({}, event),
             "SequenceStartEvent": lambda event: self._open([], event),
@@ -355,9 +355,13 @@ def _dumper() -> Any:
 
     base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     # Values are written out where PyYAML would use an alias to an equal one.
-    made: Any = type("Plain", (base,), {"ignore_aliases": lambda *_: True})
+    made: Any = type("Plain", (base,), {"ignore_aliases": _never_refer})
     made.add_representer(str, _text)
     return made
+
+
+def _never_refer(*_: object) -> bool:
+    return True
 
 
 def _text(dumper: Any, text: str) -> Any:
