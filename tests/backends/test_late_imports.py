@@ -118,6 +118,47 @@ asyncio.run(main())
 """
 
 
+TWICE = """
+import asyncio, warnings
+warnings.simplefilter("ignore")
+import sys
+from contextlib import suppress
+from greenroom import Case, evaluate
+from greenroom.errors import FenceNotHeld
+acted = []
+
+async def pay() -> str:
+    "Pay."
+    acted.append("paid")
+    return "paid"
+
+async def work(message):
+BODY
+
+async def twice(message):
+    for name in list(sys.modules):
+        if name.split(".")[0] in PACKAGES or name.startswith("google.adk"):
+            del sys.modules[name]
+    with suppress(Exception):
+        await work(message)
+    return "done"
+
+async def main():
+    with suppress(Exception):
+        await work("Hi")
+    acted.clear()
+    for _ in range(2):
+        result = (await evaluate(twice, Case("c", "Hi"))).results[0]
+        print(result.error.type, acted)
+    await twice("Hi")
+    try:
+        await evaluate(twice, Case("c", "Hi"))
+    except FenceNotHeld as error:
+        print("a second time" in str(error))
+
+asyncio.run(main())
+"""
+
 EARLY = """
 import asyncio, warnings
 warnings.simplefilter("ignore")
@@ -172,3 +213,11 @@ def test_a_framework_loaded_inside_a_function_is_held(body: str, tmp_path: Path)
     held, free = told_by(SCRIPT.replace("BODY", body), tmp_path)
     assert held == "ToolRefused []"
     assert free.endswith("['paid']")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["pydantic-ai", "openai-agents", "langgraph", "google-adk"])
+def test_a_second_copy_of_a_framework_is_refused(name: str, tmp_path: Path) -> None:
+    packages = '{"pydantic_ai", "agents", "langchain_core", "langgraph"}'
+    text = TWICE.replace("BODY", FRAMEWORKS[name]).replace("PACKAGES", packages)
+    assert told_by(text, tmp_path) == ["FenceBreach []", "FenceBreach []", "True"]

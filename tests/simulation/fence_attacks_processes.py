@@ -6,6 +6,8 @@ import shlex
 import subprocess
 import sys
 import webbrowser
+from importlib import import_module
+from typing import Any
 
 from simulation.fence_attacks import Attacks
 from simulation.fence_canaries import Canary
@@ -65,6 +67,27 @@ def posix_spawn(canary: Canary):
 @processes.by("os.posix_spawn")
 def posix_spawn_by_name(canary: Canary):
     return lambda: os.waitpid(os.posix_spawnp("touch", canary.touching, os.environ), 0)
+
+
+@processes.by("_posixsubprocess.fork_exec")
+def a_second_copy_of_what_starts_processes(canary: Canary):
+    def act() -> None:
+        name = "_posixsubprocess"
+        known = sys.modules.pop(name)
+        try:
+            again: Any = import_module(name)
+        finally:
+            sys.modules[name] = known
+        reads, writes = os.pipe()
+        command = [word.encode() for word in ("/usr/bin/env", *canary.touching)]
+        nowhere = (-1,) * 6
+        rest = (False, False, -1, None, None, None, -1, None, False)
+        pid = again.fork_exec(
+            command, command[:1], True, (writes,), None, None, *nowhere, reads, writes, *rest
+        )
+        os.waitpid(pid, 0)
+
+    return act
 
 
 @processes.by("subprocess.Popen")

@@ -56,6 +56,51 @@ async def test_what_a_file_does_when_it_is_imported_is_refused(
     assert not (tmp_path / "acted").exists()
 
 
+MADE = """
+from pathlib import Path
+from greenroom import Agent, Scripted, per_case, tool
+
+@tool
+def delete() -> str:
+    Path(__file__).with_name("acted").touch()
+    return "gone"
+
+class Named:
+    is_looked_at = False
+
+    @property
+    def name(self):
+        if self.is_looked_at:
+            acting()
+        return "mine"
+
+    async def respond(self, request):
+        return "Hello."
+
+def acting():
+    try:
+        delete()
+    except Exception:
+        pass
+    return Agent("desk", model=Scripted("Hello."))
+
+made = per_case(acting)
+named = Agent("desk", model=Named(), tools=[delete])
+Named.is_looked_at = True
+"""
+
+
+@pytest.mark.parametrize("attr", ["made", "named"])
+async def test_what_an_agent_does_when_it_is_looked_at_is_refused(attr, tmp_path: Path) -> None:
+    file = tmp_path / "looked_at_agent.py"
+    file.write_text(MADE)
+    with pytest.raises(ImportRefused, match="called the tool 'delete'"):
+        await load_agent(f"{file}:{attr}")
+    command = [sys.executable, "-m", "greenroom.apps.cli", "agent", "graph", f"{file}:{attr}"]
+    assert warm_python.run(command, capture_output=True, cwd=tmp_path).returncode == 3
+    assert not (tmp_path / "acted").exists()
+
+
 async def test_a_factory_is_fenced_too(server, tmp_path: Path) -> None:
     file = tmp_path / "made_agent.py"
     file.write_text(

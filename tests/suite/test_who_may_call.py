@@ -274,12 +274,15 @@ async def test_a_rehearsal_inside_a_case_ends_the_case_whatever_its_code_does(be
 def test_no_hook_and_no_worker_of_a_rehearsal_inside_a_case_acts(
     workers: int, tmp_path: Path
 ) -> None:
+    def acts(_: Case) -> None:
+        subprocess.run(["touch", tmp_path / "here"], check=True)
+
     def nested(message: str) -> str:
         with contextlib.suppress(Exception):
             rehearse(
                 lambda message: "Hello.",
                 Case("inner", "Hi", metrics=[polite]),
-                on_case_start=lambda _: subprocess.run(["touch", tmp_path / "here"], check=True),
+                on_case_start=acts,
                 workers=workers,
                 store=False,
             )

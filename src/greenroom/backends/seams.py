@@ -79,6 +79,12 @@ SEAMS: Final[list[Seam]] = [
 _put_in: Final[set[Seam]] = set()
 _broken: Final[dict[str, str]] = {}
 _installing: Final = RLock()
+_held: Final[dict[str, Seam]] = {}
+"""The modules in which seams are installed. If one is loaded again, its second copy has none."""
+_at_work: Final[list[Seam]] = []
+"""The seams that are being installed, one because of another."""
+_refusing: Final[list[Callable[[str], None]]] = []
+"""Asked before such a module is loaded again; each raises where that is refused."""
 
 Call = Callable[..., Any]
 Wrap = Callable[[Call], Call]
@@ -102,6 +108,17 @@ def add_seam(module: str, *watched: str, install: Callable[[], None] | None = No
     SEAMS.append(Seam(module, watched, install=install))
     if _FINDER in sys.meta_path:
         stand()
+
+
+def hold(module: str, install: Callable[[], None]) -> None:
+    """Call `install` whenever this module, which is loaded by now, is loaded again."""
+    _held[module] = Seam(module, (module,), install=install)
+
+
+def refuse_second_copies_by(refuse: Callable[[str], None]) -> None:
+    """Ask `refuse` before a framework's module with seams is loaded again."""
+    if refuse not in _refusing:
+        _refusing.append(refuse)
 
 
 def missing_seams() -> tuple[str, ...]:
@@ -144,7 +161,16 @@ def wrap(places: Iterable[tuple[Any, str, Wrap]]) -> None:
     """
     found = [(owner, name, make, original(owner, name)) for owner, name, make in places]
     for owner, name, make, real in found:
+        _hold(owner)
         setattr(owner, name, stand_in(real, make(real)))
+
+
+def _hold(owner: Any) -> None:
+    """Remember the module of a class, or the module itself, in which the seam at work is installed."""
+    if _at_work:
+        _held.setdefault(
+            owner.__module__ if isinstance(owner, type) else owner.__name__, _at_work[-1]
+        )
 
 
 def wrap_below(base: type, methods: Mapping[str, Wrap]) -> None:
@@ -195,6 +221,7 @@ def follow_classes(base: type, visit: Visit) -> None:
     object, and all are visited again with `revisit`.
     """
     seen: WeakSet[type] = WeakSet()
+    _hold(base)
 
     def visit_first(kind: type) -> None:
         if kind not in seen:
@@ -243,6 +270,7 @@ def _install(seam: Seam) -> None:
     if seam in _put_in or not is_really(seam.watched[0].split(".")[0]):
         return
     _put_in.add(seam)
+    _at_work.append(seam)
     try:
         (seam.install or import_module(seam.module).install)()
     except (GreenroomError, ImportError, AttributeError) as error:
@@ -251,6 +279,8 @@ def _install(seam: Seam) -> None:
             f"the tools of {framework} cannot be intercepted in this version: {error}. Install a version "
             f"that Greenroom knows"
         )
+    finally:
+        _at_work.pop()
 
 
 class _Loading(local):
@@ -269,14 +299,16 @@ class _Finder:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        seam = next((s for s in SEAMS if s not in _put_in and s.watches(fullname)), None)
+        held = _held.get(fullname)
+        seam = held or next((s for s in SEAMS if s not in _put_in and s.watches(fullname)), None)
         if seam is None:
             return None
         for finder in sys.meta_path:
             spec = None if finder is self else finder.find_spec(fullname, path, target)
             if spec is not None:
                 if spec.loader is not None:
-                    spec.loader = cast("Loader", _Loader(spec.loader, seam))
+                    kind = _Loader if held is None else _SecondLoader
+                    spec.loader = cast("Loader", kind(spec.loader, seam))
                 return spec
         return None
 
@@ -292,10 +324,7 @@ class _Loader:
         return self._real.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        # From here on the module has its own loader again, which resources and reloading use.
-        module.__loader__ = self._real
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._real
+        self._put_back(module)
         _loading.modules[self._seam] += 1
         try:
             self._real.exec_module(module)
@@ -307,6 +336,34 @@ class _Loader:
             _install(self._seam)
         if self._seam.module in _broken:
             raise FenceNotHeld(_broken[self._seam.module])
+
+    def _put_back(self, module: ModuleType) -> None:
+        """From here on the module has its own loader again, which resources and reloading use."""
+        module.__loader__ = self._real
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._real
+
+
+class _SecondLoader(_Loader):
+    """Loads a module again in which seams are: they are installed again, or the second copy is not held.
+
+    Seams of a framework are not: the gates know the classes of the first copy.
+    """
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._put_back(module)
+        name, install = module.__name__, self._seam.install
+        if install is None:
+            for refuse in _refusing:
+                refuse(name)
+            _broken[self._seam.module] = (
+                f"{name} was loaded a second time in this process, and the tools of the second copy cannot "
+                f"be intercepted. Load it once, or rehearse in a new process"
+            )
+        self._real.exec_module(module)
+        if install is not None:
+            with _installing:
+                install()
 
 
 _FINDER: Final = _Finder()

@@ -6,6 +6,8 @@ PERFORM = "perform()"
 """The route in a refusal of a conversation for real inside a rehearsal."""
 REHEARSAL = "a rehearsal"
 """The route in a refusal of a rehearsal inside another."""
+SECOND_COPY = "a second copy of the module"
+"""The route in a refusal of a framework's module that is loaded again."""
 _NETWORK = ("socket.", "ssl.", "asyncio.")
 
 
@@ -30,6 +32,10 @@ def mend_breach(route: str) -> str:
         return "It acts for real, and a rehearsal must not: mock the tool that calls it."
     if route == REHEARSAL:
         return "Rehearse from outside, and pass the agent that the case is about."
+    if route == SECOND_COPY:
+        return (
+            "The tool gate holds the tools of the first copy: load a framework once in a process."
+        )
     if not route.startswith(_NETWORK):
         return "Mock the tool that does it."
     return "Mock the tool that does it, or name it: mocks={...: live(tool, hosts=[...])}."

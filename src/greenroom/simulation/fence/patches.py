@@ -6,13 +6,14 @@ import socket
 import sys
 from contextlib import suppress
 from contextvars import Context
+from functools import partial
 from pkgutil import resolve_name
 from threading import Lock
 from typing import Final
 
-from greenroom.backends.seams import missing_seams, stand
+from greenroom.backends.seams import hold, missing_seams, refuse_second_copies_by, stand
 from greenroom.simulation.fence import clusters
-from greenroom.simulation.fence.refusal import check_tool, host_here
+from greenroom.simulation.fence.refusal import check_second_copy, check_tool, host_here
 from greenroom.simulation.fence.routes import (
     GUARDS,
     Wrap,
@@ -78,6 +79,15 @@ _PLATFORMS: Final = ("linux", "darwin")
 _SELF_TEST: Final = "greenroom.fence"
 
 
+def _patch(module: str) -> None:
+    """Patch what a module has, or has again."""
+    for owner, name, wrap in _PATCHES:
+        if owner.partition(":")[0] == module:
+            with suppress(ImportError, AttributeError):
+                home: object = resolve_name(owner)
+                setattr(home, name, wrap(getattr(home, name)))
+
+
 class _Installation:
     """Whether the fence is up, and whether its audit hook was called when it went up."""
 
@@ -91,10 +101,10 @@ class _Installation:
         with self._installing:
             if self.up:
                 return
-            for owner, name, wrap in _PATCHES:
-                with suppress(ImportError, AttributeError):
-                    home: object = resolve_name(owner)
-                    setattr(home, name, wrap(getattr(home, name)))
+            for module in {owner.partition(":")[0]: None for owner, _, _ in _PATCHES}:
+                _patch(module)
+                hold(module, partial(_patch, module))
+            refuse_second_copies_by(check_second_copy)
             watch_everywhere(check_tool)
             find_hosts_by(host_here, check_tool)
             clusters.watch()

@@ -22,7 +22,7 @@ from greenroom.simulation.fence.scope import (
     followed,
     stray,
 )
-from greenroom.simulation.remedies import CALL, mend_breach
+from greenroom.simulation.remedies import CALL, SECOND_COPY, mend_breach
 from greenroom.world.call_context import Host
 
 _STRAY_REMEDY: Final = (
@@ -94,6 +94,12 @@ def check_tool(origin: object, name: str) -> None:
             f"another task of this process tried {breach} while a rehearsal was open; it was not "
             f"run. No case started this work, so every case that is open ends as an error."
         )
+
+
+def check_second_copy(module: str) -> None:
+    """Refuse to load a framework's module again in a rehearsal: the gate holds the first copy."""
+    if fenced():
+        refuse(SECOND_COPY, module)
 
 
 def host_here() -> Host | None:

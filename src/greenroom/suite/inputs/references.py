@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from greenroom.backends.makers import per_case
+from greenroom.backends.registry import backend_for
 from greenroom.cases.suffixes import SUFFIXES
 from greenroom.errors import (
     BadFile,
@@ -41,13 +42,19 @@ async def load_agent(reference: str) -> Any:
 
     `path:make_agent()` is made again for every case.
     """
+    found = await _agent_named(reference)
+    # Commands look at an agent before they run it: what code of its own does then, it does here first, inside the
+    # fence. One that is made for every case is looked at in a sample.
+    with fenced_import(reference):
+        _ = backend_for(found).snapshot
+    return found
+
+
+async def _agent_named(reference: str) -> Any:
     where, attr = split_reference(reference)
     module = load_module(where, "agent path")
     if attr.endswith("()"):
-        made = per_case(_attribute(module, attr.removesuffix("()"), reference))
-        with fenced_import(reference):
-            _ = made.sample
-        return made
+        return per_case(_attribute(module, attr.removesuffix("()"), reference))
     if attr:
         return await _made(_attribute(module, attr, reference), reference)
     for name in (*AGENT_NAMES, *AGENT_FACTORIES):
