@@ -149,6 +149,9 @@ async def test_data_is_the_turns_output():
         (lambda message: "\u200b", "empty string"),
         (lambda message: {"role": "assistant", "content": ""}, "empty string"),
         (lambda message: {"role": "assistant", "content": None}, "empty string"),
+        (lambda message: {"role": "assistant", "content": []}, "empty string"),
+        (lambda message: "\u3164\u2800\ufe0f", "empty string"),
+        (lambda message: ValueError("no stock"), "returned the exception ValueError('no stock')"),
         (lambda message: 1 / 0, "ZeroDivisionError"),
     ],
 )

@@ -187,3 +187,11 @@ async def test_a_name_tells_two_of_them_apart():
 def test_a_bad_option_is_refused_by_its_name(make, options, words):
     with pytest.raises(BadMetric, match=words):
         make(**options)
+
+
+async def test_a_figure_just_below_its_threshold_is_not_rounded_up_to_it():
+    wanted = Case("c", says="Hi", expect=Expect(reference="one two three"))
+    ledger = run(user("Hi"), agent("one two four"))
+    [found] = (await score(ledger, [response_match_score(threshold=0.6667)], wanted)).values()
+    assert found.passed is False
+    assert "f1 0.66667; f1 must reach 0.6667" in found.reason

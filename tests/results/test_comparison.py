@@ -15,6 +15,7 @@ from greenroom.cases import Metric
 from greenroom.errors import BadFile, BadInput
 from greenroom.metrics import contains, exact, response_match_score
 from greenroom.results import CaseResult, Problem, Status, compare, compare_all
+from greenroom.results.shards import together
 from greenroom.results.statistics.exact import fisher, sign
 
 
@@ -309,8 +310,25 @@ def test_what_was_measured_on_one_side_only_is_told(tmp_path, then, now, told):
     loaded = Report.load(before.save(tmp_path / "r.json"))
     words = f"2 cases were measured differently, which may be all that changed: {told}."
     for baseline in (before, loaded):
-        assert words in str(after.compare(baseline))
+        changes = after.compare(baseline)
+        assert words in str(changes)
+        assert [case["unlike"] for case in changes.data()["cases"]] == [told, told]
     assert "measured differently" not in str(before.compare(loaded))
+
+
+def test_a_metric_that_kept_its_name_and_measures_something_else_is_told(tmp_path):
+    before = measured(contains("four", name="m"), exact("three"))
+    after = measured(contains("three", name="m"), exact("three"))
+    files = [one.save(tmp_path / f"{n}.json") for n, one in enumerate((before, after))]
+    loaded = list(map(Report.load, files))
+    words = "m has other options, another model or other code now, which may be all that changed."
+    for then, now in ((before, after), loaded, (together([before], ["a"]), after)):
+        changes = now.compare(then)
+        assert words in str(changes)
+        assert changes.data()["remade"] == ["m"]
+    assert compare([before, replace(after, id="x")], after).remade == ["m"]
+    assert "remade" not in before.compare(loaded[0]).data()
+    assert replace(before, measures={}).compare(after).remade == []
 
 
 def test_a_metric_that_applies_to_no_case_makes_no_difference(tmp_path):

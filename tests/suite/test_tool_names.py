@@ -193,6 +193,28 @@ def test_a_tool_like_no_other_may_be_forbidden() -> None:
 # Mocks
 
 
+@pytest.mark.parametrize(
+    "metric",
+    [
+        forbidden_calls("delete_*", "refnd*", "shout", name="guard"),
+        Criterion("forbidden_calls", options={"tools": ["refnd*", "ref*"], "name": "guard"}),
+    ],
+)
+def test_a_pattern_of_forbidden_tools_that_fits_none_is_noted(metric: Any) -> None:
+    idle = [one for one in ("delete_*", "refnd*") if one in str(metric)]
+    note = f"guard: no tool of the agents fits {', '.join(map(repr, idle))}; they offer ['refund']"
+    of_case = rehearse(clerk("Done."), [Case("a", "Pay", metrics=[metric])])
+    of_run = rehearse(clerk("Done."), [Case("a", "Pay"), Case("b", "Pay")], metrics=[metric])
+    assert (of_case.notes, of_run.notes) == ([note], [note])
+
+
+def test_a_pattern_is_not_noted_where_a_tool_fits_or_the_tools_are_unknown() -> None:
+    guarded = Case("a", "Pay", metrics=[forbidden_calls("ref*")])
+    assert rehearse(clerk("Done."), [guarded]).notes == []
+    noted = rehearse(lambda message: "Done.", [guarded]).notes
+    assert not [note for note in noted if "fits" in note]
+
+
 def test_a_misspelt_mock_alone_is_found_before_the_first_case_runs() -> None:
     cases = [
         Case("good", "Pay", mocks={"refund": "ok"}, metrics=[contains("No")]),

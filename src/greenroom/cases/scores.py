@@ -150,3 +150,8 @@ def checked_words(given: Any, what: str) -> str:
 
 Outcome = Score | NotApplicable | Unmeasured
 """What a metric found: a score, nothing to measure, or why it could not measure."""
+
+
+def told_apart(value: float, bar: float) -> str:
+    """A value with the two digits of every score, or as many as tell it from its threshold."""
+    return next((t for n in range(2, 17) if float(t := f"{value:.{n}f}") < bar), repr(value))

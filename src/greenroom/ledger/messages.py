@@ -20,9 +20,13 @@ _UNSEEN = frozenset(("Cc", "Cf", "Zs", "Zl", "Zp"))
 """The categories of characters that nobody sees: controls, formats such as U+200B, and blanks."""
 
 
+_UNSEEN_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\ufe0e\ufe0f\uffa0")
+"""Joiners, fillers, an empty cell of Braille and selectors, which are letters, signs or marks to Unicode."""
+
+
 def is_blank(text: str) -> bool:
     """Whether a text says nothing: it is empty, or nothing in it can be seen."""
-    return all(category(character) in _UNSEEN for character in text)
+    return all(char in _UNSEEN_LETTERS or category(char) in _UNSEEN for char in text)
 
 
 class ToolCall(PydanticStruct, frozen=True):

@@ -88,18 +88,22 @@ def _equals(value: Json, wanted: Any) -> bool:
 
 def holds(predicate: Predicate, value: object) -> bool:
     """Whether `predicate` is true of `value`; an answer that is no verdict is refused."""
-    found: Any = predicate(value)
+    found = predicate(value)
     # These would count as true, because every object does.
     if inspect.isawaitable(found):
         if inspect.iscoroutine(found):
             found.close()
         raise BadQuery(f"the predicate {predicate!r} is async; give a plain function.")
-    if callable(found) or isinstance(found, Iterator) or found != found:
+    if not _decides(found):
         raise BadQuery(
             f"the predicate {predicate!r} gave {short_repr(found)}, which is neither true nor false. "
             f"Return a bool: any(...) or all(...) of an iterator, and the result of a function."
         )
     return bool(found)
+
+
+def _decides(answer: object) -> bool:
+    return not (callable(answer) or isinstance(answer, Iterator) or answer != answer)
 
 
 def plain_query(query: object, where: str = "query") -> Json:

@@ -1,6 +1,6 @@
 """Did the agent call a tool, with these arguments, often enough and not too often?"""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import ClassVar, Literal, cast, get_args
 
@@ -158,7 +158,15 @@ class ForbiddenCalls(BuiltIn, frozen=True, kw_only=True):
 
     def tools_named(self) -> dict[str, list[str]]:
         """The tools that are not patterns."""
-        return {name: [] for name in self.tools if not set(name) & set("*?[")}
+        return {name: [] for name in self.tools if not _is_pattern(name)}
+
+    def idle_patterns(self, offered: Collection[str]) -> list[str]:
+        """The patterns that fit none of the offered tools."""
+        return [
+            pattern
+            for pattern in filter(_is_pattern, self.tools)
+            if not any(fnmatchcase(tool, pattern) for tool in offered)
+        ]
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Score:
         """1 if there are none; `measured` is how many there are."""
@@ -176,6 +184,10 @@ class ForbiddenCalls(BuiltIn, frozen=True, kw_only=True):
             evidence=found,
             measured=len(found),
         )
+
+
+def _is_pattern(name: str) -> bool:
+    return not {*"*?["}.isdisjoint(name)
 
 
 def forbidden_calls(

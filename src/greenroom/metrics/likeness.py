@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal, get_args
 
 from greenroom.cases.case import Case, Expect
-from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
+from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured, told_apart
 from greenroom.ledger.ledger import Ledger
 from greenroom.metrics.builtin import (
     BuiltIn,
@@ -81,11 +81,13 @@ class ResponseMatch(BuiltIn, frozen=True, kw_only=True):
         figures = rouge(wanted, said, self.kind, self.stem)
         if not figures.f1 and (blind := unreadable(wanted, self.kind)):
             return Unmeasured(f"the reference of turn {turn.number} {blind}")
-        precision, recall, f1 = figures
         value: float = getattr(figures, self.mode)
+        shown = {name: f"{share:.2f}" for name, share in figures._asdict().items()}
+        if value < self.threshold:
+            shown[self.mode] = told_apart(value, self.threshold)
         details = {"reached": True, **figures._asdict()}
         reason = (
-            f"{self.kind} precision {precision:.2f}, recall {recall:.2f}, f1 {f1:.2f}; "
+            f"{self.kind} {', '.join(f'{name} {share}' for name, share in shown.items())}; "
             f"{self.mode} must reach {self.threshold:g}"
         )
         if not figures.f1 and not words_in(said, stem=False):

@@ -21,10 +21,19 @@ CHECKED_BY = {
     "expected_response": "response",
     "expected_contains": "contains",
     "tool_trajectory_avg_score": "tools",
+    "tool_name_match": "tools",
     "expected_reference": "reference",
     "response_match_score": "reference",
+    "reference_recall": "reference",
+    "exact()": "reference",
+    "contains()": "contains",
 }
 """Which part of an expectation a metric checks."""
+_AT_THE_END = ("exact()", "contains()")
+"""These look at the last response only, and so at the last turn's expectation."""
+_DIFFS = ("tool_trajectory_avg_score", "tool_name_match")
+"""The evidence of these is a diff: two characters before each call say what is wrong with it."""
+_MISSING = "- "
 
 
 def failure_text(result: CaseResult, *, again: str = "", whole: bool = False) -> str:
@@ -85,7 +94,7 @@ def differences(result: CaseResult) -> list[Difference]:
         return []
     found: dict[tuple[int, str], Difference] = {}
     for name, score in missed.items():
-        for one in _of_score(case, score, CHECKED_BY[name]):
+        for one in _of_score(case, name, score):
             found.setdefault((one.turn, one.part), one)
     return [found[place] for place in sorted(found, key=lambda place: place[0])]
 
@@ -101,13 +110,24 @@ def _case(result: CaseResult) -> Case | None:
         return None
 
 
-def _of_score(case: Case, score: Score, part: str) -> list[Difference]:
+def _of_score(case: Case, name: str, score: Score) -> list[Difference]:
     found: list[Difference] = []
+    last, part = len(case.script), CHECKED_BY[name]
     for number, turn in enumerate(case.script, start=1):
-        expected = _expected(turn.expect, part) if turn.expect is not None else None
-        mark = f"turn {number}: "
-        actual = [seen.removeprefix(mark) for seen in score.evidence if seen.startswith(mark)]
-        if expected is not None and expected != actual and f"turn {number}: " in score.reason:
+        if name in _AT_THE_END:
+            told, actual = number == last, [*score.evidence]
+        else:
+            mark = f"turn {number}: "
+            told = mark in score.reason
+            actual = [seen.removeprefix(mark) for seen in score.evidence if seen.startswith(mark)]
+        if name in _DIFFS:
+            actual = [seen[2:] for seen in actual if not seen.startswith(_MISSING)]
+        if not told or turn.expect is None:
+            continue
+        expected = _expected(turn.expect, part)
+        if expected is None and name == "exact()":
+            expected = _expected(turn.expect, "response")
+        if expected is not None and expected != actual:
             found.append(Difference(number, part, expected, actual))
     return found
 

@@ -108,6 +108,7 @@ def report_wire(
         results=results,
         confirmed=[each(result) for result in report.confirmed],
         sources=to_wire(dict(report.sources)) if report.sources else UNSET,
+        measures=dict(report.measures) or UNSET,
     )
 
 
@@ -197,6 +198,7 @@ def report_from(data: Json, where: str) -> Report:
             ]
         ),
         sources={} if isinstance(found.sources, UnsetType) else _places(found.sources),
+        measures={} if isinstance(found.measures, UnsetType) else found.measures,
     )
 
 

@@ -56,6 +56,7 @@ def redacted(report: Report, by: Redactor | None = None) -> Redacted:
         confirmed=tuple([_result(result, ledgers) for result in report.confirmed]),
         against=report.against,
         sources={ids[case_id]: clean(place) for case_id, place in report.sources.items()},
+        measures={by.text(name): digest for name, digest in report.measures.items()},
     )
 
 

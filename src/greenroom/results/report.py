@@ -1,6 +1,6 @@
 """The report of a run: its results and the totals computed from them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum
 from os import urandom
@@ -123,6 +123,8 @@ class Report:
     """The id of the baseline against which such cases were run again; None if that was not asked for."""
     sources: Mapping[str, CasePlace] = field(default_factory=dict[str, CasePlace], compare=False)
     """Where each case is from, by its id, if it is known."""
+    measures: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
+    """A digest of what each metric of the run is made of, by its name, if it is known."""
     _counted: _Counted = field(default_factory=_Counted, init=False, repr=False, compare=False)
 
     @property
@@ -386,3 +388,12 @@ class Report:
         from greenroom.results.files import read_report
 
         return read_report(path)
+
+
+def shared_measures(reports: Iterable[Report]) -> dict[str, str]:
+    """What the metrics of several reports are made of; empty for one that is not the same in all."""
+    found: dict[str, str] = {}
+    for report in reports:
+        for name, digest in report.measures.items():
+            found[name] = digest if found.setdefault(name, digest) == digest else ""
+    return found

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from greenroom.errors import BadInput
-from greenroom.results.report import PART, Report, new_report_id
+from greenroom.results.report import PART, Report, new_report_id, shared_measures
 from greenroom.results.result import CaseResult
 
 _PART = re.compile(rf"{PART}\d{{1,6}} of \d{{1,6}}", re.ASCII)
@@ -51,6 +51,7 @@ def together(reports: Sequence[Report], names: Sequence[str]) -> Report:
         confirmed=tuple(_all(report.confirmed for report in reports)),
         against=first.against if len(against) == 1 else None,
         sources={case: place for report in reports for case, place in report.sources.items()},
+        measures=shared_measures(reports),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Literal, NamedTuple
 
-from greenroom.cases.scores import Outcome
+from greenroom.cases.scores import DEFAULT_THRESHOLD, Outcome, told_apart
 from greenroom.ledger import questions
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.redaction import without_secrets
@@ -70,9 +70,11 @@ def reasons(result: Facts) -> list[str]:
 
 
 def fell_short(found: Outcome | OutcomeFacts) -> str:
-    """Why a score did not pass: its reason, else that it was below its threshold, unless its value is 1."""
-    is_low = found.value is None or found.value < 1
-    return found.reason or ("below its threshold" if is_low else "its Score says passed=False")
+    """Why a score did not pass: its reason, else that it was below its threshold, unless it was not."""
+    value, bar = found.value, DEFAULT_THRESHOLD if found.threshold is None else found.threshold
+    if found.reason or value is None or value >= bar:
+        return found.reason or "its Score says passed=False"
+    return f"{told_apart(value, bar)} is below its threshold of {bar:g}"
 
 
 def mark(result: Facts, metric: str) -> str:

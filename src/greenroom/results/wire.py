@@ -289,6 +289,7 @@ class ReportData(Wire, kw_only=True):
     against: str | None = None
     confirmed: tuple[ResultData, ...] = ()
     sources: dict[str, PlaceData] | UnsetType = UNSET
+    measures: dict[str, str] | UnsetType = UNSET
 
 
 _WIRES: Mapping[type, type[Wire]] = {

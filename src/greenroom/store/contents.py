@@ -318,6 +318,7 @@ class StoreReader:
             adaptive=run.plan.adaptive,
             confirmed=tuple(confirmed),
             against=run.plan.against if run.plan.confirm else None,
+            measures=run.plan.metrics,
         )
 
     def _results(self, run: Run) -> StoredResults:

@@ -24,6 +24,7 @@ from greenroom.suite.collected import CollectedResults, ResultQueue
 from greenroom.suite.early_end import EarlyEnd
 from greenroom.suite.executor import Executor
 from greenroom.suite.hooks import Hooks
+from greenroom.suite.storage.identity import metric_digests
 from greenroom.suite.storage.recorder import Recorder
 from greenroom.suite.trial import Settings, Trial, TrialState
 from greenroom.suite.watch import closed, refusals_since, watched
@@ -119,6 +120,7 @@ class ActiveRun(Struct):
             at=at,
             adaptive=self.adaptive is not None,
             against=None if suspects is None else suspects.baseline.id,
+            measures=metric_digests(self.settings.measuring.metrics),
             confirmed=tuple(
                 r for position, r in in_order if suspects and suspects.is_again(position)
             ),

@@ -137,10 +137,14 @@ class FunctionBackend(ForeignBackend):
                 given = None
             finally:
                 await router.settle()
+        if isinstance(given, BaseException):
+            raise AgentFailed(
+                f"function {self.agent!r} returned the exception {given!r}; let it raise it."
+            )
         answer = jsonable(given)
         if is_object(answer) and set(answer) == {"role", "content"}:
             # A message dict of the usual form counts as its text.
-            has_text = isinstance(answer["content"], str | None)
+            has_text = answer["content"] in (None, []) or isinstance(answer["content"], str)
             answer = (answer["content"] or "") if has_text else answer
         if isinstance(answer, str) and is_blank(answer):
             raise AgentFailed(f"function {self.agent!r} answered with an empty string.")

@@ -20,7 +20,7 @@ from greenroom.ledger.redaction import clean_ids, redactor
 from greenroom.results.breakdown import summary_of
 from greenroom.results.endings import EVALUATED, Status
 from greenroom.results.facts import Facts
-from greenroom.results.report import Report, Summary
+from greenroom.results.report import Report, Summary, shared_measures
 from greenroom.results.result import UNKNOWN_CODE, CaseResult, LedgerSource, case_of
 from greenroom.results.statistics.exact import ALPHA, fisher, fisher_floor
 from greenroom.results.statistics.intervals import Tally
@@ -330,6 +330,7 @@ def pooled(reports: Sequence[Report]) -> Report:
         id="+".join(report.id for report in reports),
         evalset_id=last.evalset_id,
         at=last.at,
+        measures=shared_measures(reports),
     )
 
 

@@ -232,6 +232,13 @@ class Comparison:
         }
 
     @property
+    def remade(self) -> list[str]:
+        """The metrics of the run that have kept their name, and are made of something else now."""
+        then, now = self.baseline.measures, self.current.measures
+        known = then.keys() & now.keys()
+        return [name for name in self.metrics if name in known and then[name] != now[name]]
+
+    @property
     def cost(self) -> MetricChange | None:
         """The average cost of a trial of the compared cases in USD; None when a price is unknown."""
         return _all_known("cost", [case.cost for case in self.compared])

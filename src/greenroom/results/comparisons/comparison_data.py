@@ -40,6 +40,7 @@ def comparison_data(comparison: Comparison) -> dict[str, Json]:
         "counts": {verdict: len(comparison.of(verdict)) for verdict in get_args(Verdict)},
         "metrics": {name: _change(change) for name, change in comparison.metrics.items()},
         "moved": list(comparison.moved),
+        **({"remade": [*remade]} if (remade := comparison.remade) else {}),
         "tags": {tag: _tag(found) for tag, found in comparison.per_tag.items()},
         "cases": [_case(case) for case in comparison.cases],
     }
@@ -75,6 +76,7 @@ def _case(case: CaseChange) -> dict[str, Json]:
         "cost": _change(case.cost),
         "seconds": _change(case.seconds),
         "known": case.known,
+        **({"unlike": case.unlike} if case.unlike else {}),
     }
 
 

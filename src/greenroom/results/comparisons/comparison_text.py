@@ -13,7 +13,7 @@ from greenroom.results.comparisons.families import shown_names
 from greenroom.results.report import Report
 from greenroom.results.statistics.exact import ALPHA
 from greenroom.results.statistics.intervals import percent
-from greenroom.results.words import dollars, dollars_apart, number_of
+from greenroom.results.words import dollars, dollars_apart, listed, number_of
 
 NOTABLE: tuple[Verdict, ...] = (
     "regressed",
@@ -99,6 +99,12 @@ def _measured_differently(comparison: Comparison) -> Iterator[str]:
         )
     if (more := len(found) - _UNLIKE) > 0:
         yield f"Other cases were measured differently in {number_of(more, 'other way')}."
+    if remade := comparison.remade:
+        have = "has" if len(remade) == 1 else "have"
+        yield (
+            f"{listed(remade)} {have} other options, another model or other code now, which may be all "
+            f"that changed."
+        )
 
 
 def replayed_in(report: Report) -> int:

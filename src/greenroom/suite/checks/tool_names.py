@@ -16,6 +16,7 @@ from greenroom.errors import BadCase, BadInput
 from greenroom.ledger.choices import near
 from greenroom.ledger.messages import ToolCall
 from greenroom.metrics.builtin import BuiltIn
+from greenroom.metrics.calls import ForbiddenCalls
 from greenroom.metrics.definition import as_metric
 from greenroom.simulation.mock_names import brings_agents, has_no_others, name_problems
 from greenroom.simulation.trial_context import target_of
@@ -53,6 +54,7 @@ def check_tool_names(
         raise BadCase("\n".join([*lines[:_SHOWN], *more]))
     doubts = (problem for case in cases for problem in scope_problems(case, f"case {case.id!r}"))
     notes = [f"{one.where}: {one.message}. {one.fix}" for one in doubts]
+    notes += _forbidden_in_vain(metrics, backend, cases, allowed)
     if allowed:
         notes += _allowed_in_vain(allowed, backend, cases)
     return list(dict.fromkeys(notes))
@@ -187,6 +189,34 @@ def _allowed_in_vain(
     for name in allowed:
         if is_all and isinstance(name, str) and name not in offered:
             yield f"allow_tools names {name!r}, but the agents offer {sorted(offered)}"
+
+
+def _forbidden_in_vain(
+    metrics: Iterable[MetricLike],
+    backend: Backend | None,
+    cases: EvalSet,
+    allowed: Collection[object],
+) -> Iterator[str]:
+    """Notes on patterns of forbidden tools that fit no tool of any case's agent: a misspelt one forbids nothing.
+
+    They are not refused, because a guard may be for tools that an agent gets later.
+    """
+    listed = [*metrics, *(one for case in cases for one in case.metrics)]
+    guards = {metric.name: metric for one in listed if (metric := _guard_in(one)) is not None}
+    offered, is_all = _offered(backend, cases, allowed) if guards else ({}, False)
+    for name, guard in guards.items():
+        if is_all and (idle := guard.idle_patterns(offered)):
+            which = ", ".join(map(repr, idle))
+            yield f"{name}: no tool of the agents fits {which}; they offer {sorted(offered)}"
+
+
+def _guard_in(metric: MetricLike) -> ForbiddenCalls | None:
+    if isinstance(metric, Criterion):
+        if metric.name != "forbidden_calls":
+            return None
+        metric = as_metric(metric)
+    found = getattr(metric, "inner", metric)
+    return found if isinstance(found, ForbiddenCalls) else None
 
 
 def _offered(

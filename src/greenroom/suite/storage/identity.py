@@ -29,7 +29,7 @@ def plan_of(
         evalset_id=evalset.id,
         agent=agent if isinstance(agent, str) else str(getattr(agent, "name", "") or ""),
         digest="" if backend is None else backend.digest,
-        metrics={metric.name: metric_digest(metric) for metric in metrics},
+        metrics=metric_digests(metrics),
         cases=len(evalset),
         trials=evalset.trials,
         reference=agent if isinstance(agent, str) else GIVEN_AS.get(),
@@ -60,6 +60,11 @@ def set_digest(cases: Iterable[tuple[str, bool]]) -> str:
 def metric_digest(metric: Metric) -> str:
     """Changes with what a metric is made of: its options, its prompt, its model's name, its code."""
     return data_digest(metric_data(metric))
+
+
+def metric_digests(metrics: Iterable[Metric]) -> dict[str, str]:
+    """The digest of each metric of a run, by its name."""
+    return {metric.name: metric_digest(metric) for metric in metrics}
 
 
 def data_digest(data: object) -> str:
