@@ -56,6 +56,15 @@ class CommandGroup(click.Group):
         """Run a command and exit; a command returns its code, or raises."""
         options["standalone_mode"] = False
         try:
+            code = self._code(*args, **options)
+        except KeyboardInterrupt:  # a second one, while the first was reported
+            os._exit(INTERRUPTED)
+        STREAMS.release()
+        sys.exit(code)
+
+    def _code(self, *args: Any, **options: Any) -> int:
+        """The exit code of a command, after its last words."""
+        try:
             STREAMS.make_safe()
             with _no_silent_end():
                 code = super().main(*args, **options) or PASSED
@@ -70,8 +79,7 @@ class CommandGroup(click.Group):
         if lost := STREAMS.flush():
             aside(f"greenroom: not everything could be printed: {lost}")
             code = max(code, BAD_INPUT)
-        STREAMS.release()
-        sys.exit(code)
+        return code
 
 
 class RootGroup(CommandGroup):
@@ -121,14 +129,14 @@ class RootGroup(CommandGroup):
 
 @contextmanager
 def _no_silent_end() -> Generator[None]:
-    """Let code that ends the process at once, such as `os._exit(0)` in an agent, not look like a success.
+    """Let code that ends the process at once, such as `os._exit(0)` in an agent, not look like a verdict.
 
     Nothing can stop it, and no report is written then. A forked process may end as it likes.
     """
     leave, here = os._exit, os.getpid()
 
     def leave_openly(status: int) -> NoReturn:
-        if status == PASSED and os.getpid() == here:
+        if status not in ENDINGS and os.getpid() == here:
             message = (
                 "greenroom: this process was ended by code that it ran (os._exit), so there is no "
                 "result. Remove that call; with --workers, only the case that makes it ends.\n"
@@ -172,6 +180,9 @@ def telling(verbose: bool) -> Generator[None]:
         raise _stopped(_with_pointer(error), RUN_ERRORS, verbose) from error
     except OSError as error:
         # What author's code raises is named as such before it comes here: this is a file or folder of the command.
+        if isinstance(error, FileNotFoundError) and error.filename is None:
+            message = "the current folder no longer exists. Change to another one, and run the command again."
+            raise _stopped(message, BAD_INPUT, verbose) from error
         if error.filename is None:
             raise _stopped(f"{_named(error)}{_hint(verbose)}", RUN_ERRORS, verbose) from error
         message = f"{str(error.filename)!r} cannot be read or written: {error.strerror}. Name another place."
