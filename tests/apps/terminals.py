@@ -66,7 +66,7 @@ def hears_interrupts() -> None:
 def on_terminal(*words: str, cwd: Path, **env: str) -> Shown:
     """The command on a pseudo-terminal, to its end."""
     ours, theirs = pty.openpty()
-    with started(*words, cwd=cwd, stdout=theirs, COLUMNS="100", **env) as process:
+    with started(*words, cwd=cwd, stdout=theirs, **{"COLUMNS": "100", **env}) as process:
         os.close(theirs)
         text = _all(ours).decode()
     os.close(ours)

@@ -15,7 +15,14 @@ import pytest
 
 import warm_python
 from apps.conftest import AUTHOR
-from apps.terminals import WORDS, environment, hears_interrupts, started, wait_for
+from apps.terminals import (
+    WORDS,
+    environment,
+    hears_interrupts,
+    on_terminal,
+    started,
+    wait_for,
+)
 from apps.test_stopping import RUN, WAITING
 from greenroom.store import Store
 
@@ -106,7 +113,54 @@ def test_closed_output_spoils_no_store(author, tmp_path, closed):
     assert (run.status, run.done) == ("finished", 3)
 
 
+@pytest.mark.parametrize("columns", ["0", ""])
+def test_a_terminal_of_no_known_width_is_printed_to_as_any_other(author, tmp_path, columns):
+    author(PASSING)
+    words = ("eval", "run", "shop.py", "--store", "runs")
+    assert on_terminal(*words, cwd=tmp_path, COLUMNS=columns).exit_code == 0
+    told = shell(f"COLUMNS={columns} greenroom {' '.join(words)}", tmp_path)
+    assert told.returncode == 0, told.stderr
+
+
+@pytest.mark.parametrize("words", ["eval run ../shop.py", "runs list", "eval-set create new"])
+def test_a_current_folder_that_was_deleted_is_bad_input(author, tmp_path, words):
+    author(PASSING)
+    told = shell(f"mkdir gone; cd gone; rmdir ../gone; greenroom {words}", tmp_path)
+    assert told.returncode == 3, told.stderr
+    assert "Traceback" not in told.stderr
+
+
+@pytest.mark.parametrize("status", [0, 1, 5])
+def test_a_process_that_the_agent_ended_is_never_taken_for_a_verdict(author, tmp_path, status):
+    author(f"import os; os._exit({status})")
+    told = shell("greenroom eval run shop.py", tmp_path)
+    assert told.returncode == 2
+    assert "ended by code that it ran" in told.stderr
+
+
 # Signals
+
+
+def test_a_second_interrupt_while_the_first_is_reported_prints_no_traceback(tmp_path):
+    program = (
+        "import signal, sys\n"
+        "from greenroom.apps.cli import main\n"
+        "class Again:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name.startswith('greenroom.'): signal.raise_signal(signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Again())\n"
+        "main(['demo'])\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=hears_interrupts,
+    )
+    assert told.returncode == 130, told.stderr
+    assert "Traceback" not in told.stderr
 
 
 def test_a_terminal_that_hangs_up_leaves_a_report_and_a_run_that_can_go_on(author, tmp_path):

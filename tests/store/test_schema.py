@@ -416,6 +416,39 @@ def test_rows_that_were_tampered_with_give_a_named_error(
 
 
 @pytest.mark.sqlite
+@pytest.mark.parametrize(
+    "column, value",
+    [
+        ("trials.status", "'junk'"),
+        ("trials.status", "x'00ff'"),
+        ("trials.case_id", "x'00ff'"),
+        ("trials.trial", "'junk'"),
+        ("trials.place", "1.5"),
+        ("trials.ledger_size", "'junk'"),
+        ("trials.cost", "'junk'"),
+        ("trials.ledger", "'junk'"),
+        ("runs.id", "x'00ff'"),
+        ("runs.status", "'junk'"),
+        ("runs.begun", "'junk'"),
+        ("runs.passed", "'junk'"),
+        ("store.position", "1e300"),
+    ],
+)
+def test_a_value_that_greenroom_never_wrote_is_named_as_damage(
+    tmp_path: Path, column: str, value: str
+) -> None:
+    store = Store(tmp_path)
+    begun(store, row("a"))
+    table, _, name = column.partition(".")
+    connection = sqlite3.connect(tmp_path / "runs.db")
+    connection.execute(f"update {table} set {name} = {value}")
+    connection.commit()
+    connection.close()
+    with pytest.raises(StoreFailed, match=f"it is damaged: its column '{name}' holds .*restore"):
+        store.database.about()
+
+
+@pytest.mark.sqlite
 def test_a_trial_that_is_written_again_is_found_by_its_key(tmp_path: Path) -> None:
     begun(Store(tmp_path))
     with Store(tmp_path).database.connected() as connection:

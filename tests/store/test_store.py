@@ -411,6 +411,27 @@ async def test_a_named_run_of_the_usual_place_is_not_run_twice_at_once(
     assert ["is in use by another process" in str(error) for error in inner] == [True]
 
 
+async def test_a_named_run_that_two_processes_begin_in_the_same_instant_is_one_run(
+    tmp_path: Path,
+) -> None:
+    """Neither has found the other's run when it looked for one."""
+
+    class Earlier(Store):
+        def latest_called(self, name: str, plan: Plan) -> None:
+            return None
+
+    async def again(ctx: Any) -> str:
+        options: Any = {"store": Earlier(tmp_path), "resume_or_new": "nightly"}
+        with pytest.raises(StoreFailed, match="is in use by another process"):
+            await evaluate(ECHO, Case("a", "Hi"), metrics=[OK], **options)
+        return "done"
+
+    agent = step(again, name="s")
+    await evaluate(agent, Case("a", "Hi"), metrics=[OK], store=tmp_path, resume_or_new="nightly")
+    [run] = Store(tmp_path).runs()
+    assert (run.status, run.done) == ("finished", 1)
+
+
 @pytest.mark.sqlite
 async def test_a_place_that_was_asked_for_must_do(tmp_path: Path) -> None:
     (tmp_path / "file").touch()

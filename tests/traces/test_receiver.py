@@ -1,5 +1,6 @@
 """The receiver of `traces watch --otlp`: what it acknowledges is kept, whoever sends what to it."""
 
+import json
 import os
 import signal
 import socket
@@ -33,6 +34,33 @@ def test_a_request_that_cannot_be_read_is_refused_and_not_kept(body, headers, tm
         refused.value.close()
     assert refused.value.code == 400
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_that_broke_off_is_not_acknowledged_whatever_it_looks_like(tmp_path, capfd):
+    """In protobuf no byte at all is an export without spans."""
+    head = b"POST /v1/traces HTTP/1.1\r\nContent-Type: application/x-protobuf\r\n"
+    with Receiver.at("127.0.0.1:0", tmp_path) as receiver:
+        host, _, port = receiver.place.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=60) as connection:
+            connection.sendall(head + b"Content-Length: 9\r\n\r\n")
+            connection.shutdown(socket.SHUT_WR)
+            assert b" 400 " in connection.makefile("rb").readline()
+    assert "0 of 9 bytes have come" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/x-protobuf"])
+def test_an_exporter_is_answered_in_its_own_encoding_with_the_reason(kind, tmp_path, capfd):
+    with Receiver.at("127.0.0.1:0", tmp_path) as receiver:
+        asked = Request(f"http://{receiver.place}/v1/traces", b"\xff", {"Content-Type": kind})
+        with pytest.raises(HTTPError) as refused:
+            urlopen(asked, timeout=10)
+        with refused.value as answer:
+            assert answer.headers["Content-Type"] == kind
+            said = answer.read()
+    # In protobuf the message is field 2 of a `Status`, after its tag and its length.
+    why = json.loads(said)["message"] if "json" in kind else said[2 : 2 + said[1]].decode()
+    assert why
+    assert why in capfd.readouterr().err
 
 
 def test_an_export_without_spans_is_acknowledged_and_leaves_nothing(tmp_path):

@@ -1,9 +1,7 @@
 """The append-only ledger of a trial: the only record of what happened."""
 
-import os
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from threading import get_ident
 from typing import TypeVar, overload
 
 from msgspec.structs import replace
@@ -17,6 +15,7 @@ from greenroom.ledger.indexers import INDEXERS
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import Json, OwnedJson, plain
 from greenroom.ledger.text_files import MAX_KEPT, bytes_of
+from greenroom.ledger.whole_files import put_whole
 
 E = TypeVar("E", bound=Event)
 
@@ -135,16 +134,13 @@ class Ledger:
         secrets, for a copy to share. Attachments are kept next to it, in a folder `attachments`.
         """
         target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # Another process may save the same trial at the same time: the last one wins.
-        part = target.with_name(f"{target.name}.{os.getpid()}-{get_ident()}.part")
         text = (self.redacted() if redact else self).dumps()
         if MARK in text:
             from greenroom.ledger.blobs import keep_beside  # most ledgers have no attachments
 
             keep_beside(target, text)
-        part.write_text(text, encoding="utf-8")
-        part.replace(target)
+        # Another process may save the same trial at the same time: the last one wins.
+        put_whole([text.encode()], target)
 
     def redacted(self) -> "Ledger":
         """The ledger without the secrets that this process knows of; itself if it holds none."""

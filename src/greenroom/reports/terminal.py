@@ -23,7 +23,10 @@ class Terminal(Console):
 
     def __init__(self, file: IO[str] | None = None, *, width: int | None = None) -> None:
         stream = file or sys.stdout
-        piped = not stream.isatty() and "COLUMNS" not in os.environ
+        variables = dict(os.environ)
+        if not variables.get("COLUMNS", "").strip("0"):  # of no width: it is not known
+            variables.pop("COLUMNS", None)
+        piped = not stream.isatty() and "COLUMNS" not in variables
         fixed = width or (_UNWRAPPED if piped else None)
         super().__init__(
             file=file,
@@ -33,6 +36,7 @@ class Terminal(Console):
             markup=False,
             emoji=False,
             highlight=False,
+            _environ=variables,
         )
 
     @cached_property

@@ -1,7 +1,6 @@
 """Reports in files, each written atomically."""
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from os import urandom
 from pathlib import Path
@@ -13,6 +12,7 @@ from greenroom.errors import BadFile, BadValue
 from greenroom.ledger.codec import json_of
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.text_files import MAX_KEPT, text_of
+from greenroom.ledger.whole_files import put_whole
 from greenroom.results.data import report_from, report_wire, result_wire
 from greenroom.results.gate import Decision
 from greenroom.results.redaction import redacted, redacted_decision
@@ -122,25 +122,8 @@ def write_whole(text: str | Iterable[str], path: str | Path, what: str = "the re
     target = Path(path)
     parts = [text] if isinstance(text, str) else text
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
         # Half a surrogate pair, which an interrupted stream leaves, is not valid UTF-8 but can be escaped.
-        _put((part.encode(errors="backslashreplace") for part in parts), target)
+        put_whole((part.encode(errors="backslashreplace") for part in parts), target)
     except OSError as error:
         raise BadFile(f"cannot write {what} to {str(target)!r}: {error}.") from error
     return target
-
-
-def _put(parts: Iterable[bytes], target: Path) -> None:
-    if target.exists() and not target.is_file():
-        with target.open("wb") as file:  # a pipe or a device cannot be replaced
-            file.writelines(parts)
-        return
-    # A link stays a link: what it leads to is replaced.
-    final = target.resolve()
-    part = final.with_name(f".{final.name[:100]}.{os.getpid()}.{os.urandom(4).hex()}.part")
-    try:
-        with part.open("wb") as file:
-            file.writelines(parts)
-        part.replace(final)
-    finally:
-        part.unlink(missing_ok=True)

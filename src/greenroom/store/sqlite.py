@@ -12,6 +12,7 @@ from greenroom.errors import BadInput, StoreFailed, StoreRefused
 from greenroom.ledger.blobs import FOLDER, BlobFolder
 from greenroom.ledger.ownership import check_ownership
 from greenroom.ledger.private_folders import make_private
+from greenroom.store.checked_rows import DAMAGED, STORED, CheckedCursor, checked_row
 from greenroom.store.cut_trials import CutTrial, being_written
 from greenroom.store.database import Connection, Hold, Holdable, transaction
 from greenroom.store.journal import Journal
@@ -33,6 +34,13 @@ class SqliteConnection(sqlite3.Connection):
 
     file: os.stat_result | None = None
     """The file's identity when it was opened for writing."""
+
+    def execute(self, sql: str, values: Any = (), /) -> CheckedCursor:
+        """Run a statement; rows of the tables are checked as they are read."""
+        cursor = self.cursor(CheckedCursor)
+        if sql.startswith(("select", "with")):
+            cursor.row_factory = checked_row
+        return cursor.execute(sql, values)
 
     def begin(self) -> None:
         """Begin a transaction that writes: no other one does until it ends."""
@@ -182,6 +190,10 @@ class SqliteDatabase:
         if safe != "ok" or lost:
             why = safe if safe != "ok" else f"it lacks {', '.join(lost)}"
             raise StoreFailed(f"{self.path} is damaged: {why}. Restore an older copy of it.")
+        with self.connected() as connection:
+            for table in STORED:
+                for _ in connection.stream(f"select * from {table}"):
+                    pass  # a row is checked when it is read
         return [("engine", f"SQLite {sqlite3.sqlite_version}"), ("runs", str(runs))]
 
     def environment(self) -> dict[str, str]:
@@ -337,6 +349,8 @@ class SqliteDatabase:
             hint = f"another process has held it for more than {_PATIENCE:g} s; try again"
         elif str(error) == "database or disk is full":
             hint = "free some space, then continue the run"
+        elif str(error).startswith(DAMAGED):
+            hint = "restore an older copy of it, or name another store"
         elif not all(os.access(place, os.W_OK) for place in (self.path, self.path.parent)):
             hint = "it is read-only: its runs can be read, but new ones need another store"
         else:

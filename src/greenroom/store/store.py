@@ -82,11 +82,14 @@ class Store(StoreReader):
         return f"Store({self.address!r})"
 
     def begin(self, plan: Plan, connection: Connection) -> Run:
-        """Record a run before its first trial; a shared run is recorded by the first process."""
+        """Record a run before its first trial; a run with a name is recorded by the first process.
+
+        The others get that run, as one to be resumed.
+        """
         run = Run(id=_new_id(), plan=plan, status="running", begun=time())
         with transaction(connection):
-            if plan.shards and (shared := _shared_run(plan, connection)):
-                return shared
+            if plan.called and (named := _named_run(plan, connection)):
+                return replace(named, begun_before=True)
             while _is_taken(run, connection):
                 run = replace(run, id=_new_id())
             connection.execute(
@@ -230,8 +233,8 @@ def _database(place: str | Path) -> Database:
     return PostgresDatabase(str(place))
 
 
-def _shared_run(plan: Plan, connection: Connection) -> Run | None:
-    """The unfinished run of this name that is shared by the same number of processes."""
+def _named_run(plan: Plan, connection: Connection) -> Run | None:
+    """The unfinished run of this name that is shared by the same number of processes, or by none."""
     rows = connection.execute(f"{RUN} where status <> 'finished' order by begun desc, id desc")
     wanted = plan.called, plan.shards, plan.evalset_id, plan.name
     for run in map(run_from, rows.fetchall()):

@@ -60,6 +60,15 @@ class RootGroup(click.Group):
         """Run a command and exit; a command returns its code, or raises."""
         options["standalone_mode"] = False
         try:
+            code = self._code(*args, **options)
+        except KeyboardInterrupt:  # a second one, while the first was reported
+            os._exit(INTERRUPTED)
+        STREAMS.release()
+        sys.exit(code)
+
+    def _code(self, *args: Any, **options: Any) -> int:
+        """The exit code of a command, after its last words."""
+        try:
             STREAMS.make_safe()
             with _no_silent_end():
                 code = super().main(*args, **options) or PASSED
@@ -74,8 +83,7 @@ class RootGroup(click.Group):
         if lost := STREAMS.flush():
             aside(f"greenroom: not everything could be printed: {lost}")
             code = max(code, BAD_INPUT)
-        STREAMS.release()
-        sys.exit(code)
+        return code
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Our own commands, and those of others."""
@@ -141,14 +149,14 @@ def is_verbose() -> bool:
 
 @contextmanager
 def _no_silent_end() -> Generator[None]:
-    """Let code that ends the process at once, such as `os._exit(0)` in an agent, not look like a success.
+    """Let code that ends the process at once, such as `os._exit(0)` in an agent, not look like a verdict.
 
     Nothing can stop it, and no report is written then. A forked process may end as it likes.
     """
     leave, here = os._exit, os.getpid()
 
     def leave_openly(status: int) -> NoReturn:
-        if status == PASSED and os.getpid() == here:
+        if status not in ENDINGS and os.getpid() == here:
             message = (
                 "greenroom: this process was ended by code that it ran (os._exit), so there is no "
                 "result. Remove that call; with --workers, only the case that makes it ends.\n"
@@ -185,7 +193,10 @@ def _stopped(error: Exception) -> Stopped:
             # A store that fails after trials have run is named in the report.
             code = BAD_INPUT if isinstance(error, BadInput | StoreFailed) else RUN_ERRORS
             more = f"\nMore: greenroom explain {explained_name(error)}"
-            return Stopped(f"{error}{more}{hint * isinstance(error, ImportFailed)}", code)
+            return Stopped(f"{error}{more}{hint if isinstance(error, ImportFailed) else ''}", code)
+        case FileNotFoundError() if error.filename is None:
+            message = "the current folder no longer exists. Change to another one, and run the command again."
+            return Stopped(message, BAD_INPUT)
         case OSError() if error.filename is not None:
             # What author's code raises is named as such before it comes here: this is a file or folder of the command.
             name = str(error.filename)

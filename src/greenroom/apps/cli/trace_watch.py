@@ -16,7 +16,7 @@ from typing import Self
 
 import click
 
-from greenroom.apps.cli.exits import BAD_INPUT, GATE_MISSED, Stopped, put_out
+from greenroom.apps.cli.exits import BAD_INPUT, GATE_MISSED, Stopped, harmless, put_out
 from greenroom.apps.cli.metric_names import metrics_named
 from greenroom.apps.cli.report_output import read_report
 from greenroom.apps.cli.traces import names_in
@@ -32,6 +32,9 @@ from greenroom.traces.formats.otlp import from_protobuf, spans_in
 from greenroom.traces.records import Flaw, Imported
 
 _LARGEST = 64 * 1024 * 1024
+_PROTOBUF = "application/x-protobuf"
+_MESSAGE, _SHORT = 0x12, 127
+"""The field of a protobuf `Status` that says what is wrong, and how long it may be in one byte."""
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -217,9 +220,12 @@ class _Handler(BaseHTTPRequestHandler):
             return
         raw = self.rfile.read(length)
         try:
+            if len(raw) < length:  # in protobuf, the first half of an export may look whole
+                raise ValueError(f"a request: {len(raw)} of {length} bytes have come.")
             data = self._read(raw)
-        except (BadInput, ValueError):
-            self._answer(400)
+        except (BadInput, ValueError) as error:
+            click.echo(harmless(f"greenroom: an export is refused: {error}"), err=True)
+            self._answer(400, str(error))
             return
         try:
             if data:  # in protobuf, an export without spans has no bytes
@@ -241,19 +247,28 @@ class _Handler(BaseHTTPRequestHandler):
     def _read(self, raw: bytes) -> object:
         if self.headers.get("Content-Encoding") == "gzip":
             raw = unpacked(raw, _LARGEST)
-        is_json = "json" in (self.headers.get("Content-Type") or "")
-        data = parsed_json(raw.decode()) if is_json else from_protobuf(raw, "a request")
+        data = parsed_json(raw.decode()) if self._is_json else from_protobuf(raw, "a request")
         flaws = [str(one) for one in spans_in(data, "a request", "") if isinstance(one, Flaw)]
         if flaws:
             raise ValueError(flaws[0])
         return data
 
-    def _answer(self, status: int) -> None:
+    @property
+    def _is_json(self) -> bool:
+        return "json" in (self.headers.get("Content-Type") or "")
+
+    def _answer(self, status: int, why: str = "") -> None:
+        """Answer as the request is written, JSON or protobuf: exporters read no other answer."""
+        said = json.dumps({"message": why} if why else {}).encode()
+        kind = "application/json"
+        if not self._is_json:
+            short = why.encode(errors="backslashreplace")[:_SHORT]
+            said, kind = bytes((_MESSAGE, len(short))) + short if short else b"", _PROTOBUF
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", "2")
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(said)))
         self.end_headers()
-        self.wfile.write(b"{}")
+        self.wfile.write(said)
 
     def log_message(self, format: str, *args: object) -> None:
         """Print nothing for each request."""

@@ -1,9 +1,7 @@
 """Writes eval sets to files: atomically, and nothing is lost silently."""
 
 import json
-import os
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
@@ -25,6 +23,7 @@ from greenroom.cases.suffixes import SUFFIXES
 from greenroom.errors import BadFile, BadInput
 from greenroom.ledger.blobs import keep_beside
 from greenroom.ledger.plain import Json, as_array, as_object, is_array, is_object, plain
+from greenroom.ledger.whole_files import put_whole
 
 _SHOWN = 20
 
@@ -85,16 +84,10 @@ def _judged_alike(evalset: EvalSet, shape: Shape) -> EvalSet:
 
 def save_text(text: str, target: Path) -> None:
     """Write a file atomically: another process reads the old or the new text, never a part."""
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="utf-8", newline="")
-        part.replace(target)
+        put_whole([text.encode()], target)
     except (OSError, UnicodeEncodeError) as error:
         raise BadFile(f"cannot write {target}: {error}.") from error
-    finally:
-        with suppress(OSError):  # the temporary file may not exist
-            part.unlink()
 
 
 # What would be lost

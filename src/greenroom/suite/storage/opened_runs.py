@@ -27,14 +27,17 @@ from greenroom.suite.storage.stored_run import StoredRun
 from greenroom.suite.trial import Trial
 
 
-async def begin_run(store: Store, plan: Plan, evalset: EvalSet) -> StoredRun:
-    """Begin a run in the store."""
+async def begin_run(store: Store, plan: Plan, evalset: EvalSet, options: Values) -> StoredRun:
+    """Begin a run in the store; one that another process has just begun by its name is that one's to finish."""
     clean = redactor()
     cases = Cases(evalset, clean)
     plan = _begun_here(replace(_without_secrets(plan, clean), set_digest=cases.set_digest), clean)
     writer = Writer(store, Cleaner(redactor))
     try:
         run = await writer.do(lambda connection: store.begin(plan, connection))
+        if run.begun_before:
+            await writer.close()
+            return await resume_run(store, plan, evalset, run.id, options)
         return StoredRun(store, writer, run, store.journal(run.id), cases, {}, {})
     except BaseException:
         await writer.close()
@@ -48,7 +51,7 @@ async def named_run(store: Store, plan: Plan, evalset: EvalSet, options: Values)
     if not options["shard"]:
         before = store.latest_called(named.called, named)
         if before is None:
-            return await begin_run(store, plan, evalset)
+            return await begin_run(store, plan, evalset, options)
         return await resume_run(store, plan, evalset, before.id, options)
     named = _begun_here(replace(named, set_digest=Cases(evalset, clean).set_digest), clean)
     writer = Writer(store, Cleaner(redactor))

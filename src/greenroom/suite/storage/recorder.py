@@ -89,7 +89,7 @@ async def open_recorder(
                 )
             return await named_run(store, plan, evalset, options)
         if resume is False:
-            return await begin_run(store, plan, evalset)
+            return await begin_run(store, plan, evalset, options)
         return await resume_run(store, plan, evalset, "" if resume is True else resume, options)
     except StoreFailed as error:
         # A store that the caller chose must work. So must any store from which a run is continued: to run
