@@ -569,6 +569,25 @@ def test_a_conversation_for_real_inside_a_metric_is_not_a_score() -> None:
     assert ACTED == []
 
 
+def test_a_generator_that_a_case_leaves_behind_does_not_act_when_it_is_closed() -> None:
+    left: list[Any] = []
+
+    async def pieces() -> Any:
+        try:
+            yield "Hello."
+        finally:
+            with contextlib.suppress(Refusal):
+                delete()
+
+    async def clerk(message: str) -> str:
+        left.append(generator := pieces())
+        return await anext(generator)
+
+    rehearse(clerk, Case("c", "Hi", metrics=[polite]), store=False)
+    assert left[0].ag_frame is None, "it was not closed"
+    assert ACTED == []
+
+
 def test_a_body_that_never_runs_does_not_run_if_the_tool_is_its_own_mock() -> None:
     @tool(yields=True)
     def ask(q: str) -> str:
