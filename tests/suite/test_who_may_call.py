@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -572,7 +572,7 @@ def test_a_conversation_for_real_inside_a_metric_is_not_a_score() -> None:
 def test_a_generator_that_a_case_leaves_behind_does_not_act_when_it_is_closed() -> None:
     left: list[Any] = []
 
-    async def pieces() -> Any:
+    async def pieces() -> AsyncGenerator[str]:
         try:
             yield "Hello."
         finally:
