@@ -180,8 +180,10 @@ async def test_a_task_born_in_a_passage_finds_it_closed_when_it_is_over(canary):
     assert canary.songs() == []
 
 
-@pytest.mark.parametrize("birth", ["task", "timer", "thread", "callback"])
+@pytest.mark.parametrize("birth", ["task", "timer", "thread", "callback", "callback of a job"])
 async def test_what_is_born_inside_a_case_stays_fenced_after_it(birth, canary):
+    older = ThreadPoolExecutor(1)
+    older.submit(int).result()
     announced: list[Breach] = []
     go, gone = threading.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -203,6 +205,8 @@ async def test_what_is_born_inside_a_case_stays_fenced_after_it(birth, canary):
                 threading.Timer(0.02, reach_at_last).start()
             case "thread":
                 threading.Thread(target=lambda: (go.wait(), reach_at_last())).start()
+            case "callback of a job":
+                older.submit(go.wait).add_done_callback(lambda _: reach_at_last())
             case _:
                 loop.call_later(0.02, reach_at_last)
     go.set()
@@ -212,6 +216,7 @@ async def test_what_is_born_inside_a_case_stays_fenced_after_it(birth, canary):
     assert replace(scope.breach, of="refund") in strays()
     assert announced == []
     await asyncio.gather(*tasks)
+    older.shutdown()
 
 
 async def test_a_worker_born_in_a_case_works_freely_for_others_afterwards(canary):

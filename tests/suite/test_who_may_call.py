@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -566,6 +566,25 @@ def test_a_conversation_for_real_inside_a_metric_is_not_a_score() -> None:
 
     result = rehearse(quiet(), Case("c", "Hi", metrics=[asks]), store=False).results[0]
     assert result.status == "error"
+    assert ACTED == []
+
+
+def test_a_generator_that_a_case_leaves_behind_does_not_act_when_it_is_closed() -> None:
+    left: list[Any] = []
+
+    async def pieces() -> AsyncGenerator[str]:
+        try:
+            yield "Hello."
+        finally:
+            with contextlib.suppress(Refusal):
+                delete()
+
+    async def clerk(message: str) -> str:
+        left.append(generator := pieces())
+        return await anext(generator)
+
+    rehearse(clerk, Case("c", "Hi", metrics=[polite]), store=False)
+    assert left[0].ag_frame is None, "it was not closed"
     assert ACTED == []
 
 

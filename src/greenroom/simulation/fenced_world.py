@@ -31,6 +31,8 @@ def _drop(_: str) -> None:
 class FencedWorld(LiveWorld):
     """A live world inside the fence: asking a model is the only way out."""
 
+    is_gate = True
+    """Decides itself which bodies run; a World without this asks the case that it is used in."""
     recording: "Recording | KnownAnswers | None" = None
     """Answers for models, where it can."""
     seed: int | None = None

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, Unpack
 from greenroom.errors import RunBroke
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
-from greenroom.simulation.fence import FencedExecutor
+from greenroom.simulation.fence import FencedExecutor, FencedScope, RunScope
 from greenroom.simulation.hangs.leftovers import sweep
 from greenroom.simulation.trial_context import check_loop
 from greenroom.suite.cancel import Cancel
@@ -116,7 +116,9 @@ def on_own_loop(work: Callable[[], Awaitable[T]]) -> T:
         finally:
             # A task that swallows its cancellation would keep the loop, and the caller, waiting forever.
             await _sweep_all()
-            closing = asyncio.ensure_future(asyncio.get_running_loop().shutdown_asyncgens())
+            # Generators that a case left behind end here, where no case answers for what they do then.
+            with RunScope(FencedScope("a generator that the run left behind", around="call")):
+                closing = asyncio.ensure_future(asyncio.get_running_loop().shutdown_asyncgens())
             await asyncio.wait({closing}, timeout=_CLOSING)
             await _sweep_all()
 

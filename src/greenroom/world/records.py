@@ -30,14 +30,22 @@ from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import JSON_TYPES, Json, as_object, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.models.replies import checked_reply
-from greenroom.world.call_context import asking, placed
+from greenroom.world.call_context import asking, check_direct_call, placed
 from greenroom.world.captures import captured
 from greenroom.world.choices import chosen
 from greenroom.world.pacer import is_paced, persist
 from greenroom.world.pieces import Delivery
 from greenroom.world.resources import Resources
 from greenroom.world.updates import settle
-from greenroom.world.world import Context, Returned, ToolBody, ToolRequest, World, opened
+from greenroom.world.world import (
+    Context,
+    Returned,
+    SealedBody,
+    ToolBody,
+    ToolRequest,
+    World,
+    opened,
+)
 
 if TYPE_CHECKING:
     from greenroom.world.middleware.run import RunMiddleware
@@ -294,6 +302,9 @@ async def answer_tool(
 
     `settle` is awaited in between: what it raises keeps the body from being run.
     """
+    if not (getattr(world, "is_gate", False) or request.delegates) and isinstance(body, SealedBody):
+        # In a case, a World made there would bypass the gate: to the case, this is a call by its own code.
+        check_direct_call(request.origin, request.tool)
     begin_call(world, request)
     hooks: RunMiddleware | None = getattr(world, "middleware", None)
     index = world.ledger.indexes[world.voice]

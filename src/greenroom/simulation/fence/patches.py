@@ -27,6 +27,7 @@ from greenroom.simulation.fence.routes import (
 )
 from greenroom.simulation.fence.scope import FencedScope, scope_var
 from greenroom.simulation.fence.threads import (
+    carrying_callback,
     carrying_joinable_start,
     carrying_register,
     carrying_start,
@@ -42,6 +43,7 @@ _PATCHES: Final[tuple[tuple[str, str, Wrap], ...]] = (
     ("threading", "_start_new_thread", carrying_start),
     ("threading", "_start_joinable_thread", carrying_joinable_start),
     ("concurrent.futures.thread:ThreadPoolExecutor", "submit", carrying_submit),
+    ("concurrent.futures._base:Future", "add_done_callback", carrying_callback),
     ("atexit", "register", carrying_register),
     ("_posixsubprocess", "fork_exec", guarded_fork_exec),
     ("subprocess", "_fork_exec", guarded_fork_exec),

@@ -1,4 +1,4 @@
-"""Threads, executor jobs and exit callbacks belong to the scope of the work that made them.
+"""Threads, executor jobs, callbacks of futures and exit callbacks belong to the scope of the work that made them.
 
 Python starts a thread with an empty context. Only our own variables are carried over, the scope and
 the running mock: whatever else a program keeps in its context is its own affair.
@@ -79,6 +79,17 @@ def carrying_register(real: Call) -> Call:
         return callback
 
     return register
+
+
+def carrying_callback(real: Call) -> Call:
+    """Wrap `concurrent.futures.Future.add_done_callback`, whose callbacks run in the thread of the job."""
+
+    @wraps(real)
+    def add_done_callback(future: object, callback: Call, /) -> object:
+        owner = _owner()
+        return real(future, callback if owner[0] is None else partial(_call_in, owner, callback))
+
+    return add_done_callback
 
 
 class _ExitCallback:
