@@ -30,6 +30,8 @@ async def test_cost_within_measures_the_cost():
     found = await outcome(cost_within(0.04), spent)
     assert (found.value, found.passed) == (0.0, False)
     assert found.reason == "cost 0.05 USD, over the budget of 0.04"
+    found = await outcome(cost_within(0.00002), run(user("Hi"), replied(0.00003)))
+    assert found.reason == "cost 0.00003 USD, over the budget of 0.00002"
 
 
 async def test_an_unknown_price_is_unmeasured_and_never_0():

@@ -9,6 +9,7 @@ from greenroom.errors import BadMetric
 from greenroom.ledger import questions
 from greenroom.ledger.events import CUT_SHORT
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.money import money
 from greenroom.metrics.builtin import QuickMetric, is_number, written
 from greenroom.metrics.facts import known_cost, known_usage
 from greenroom.metrics.needs import MODELS, TIMES, Needs
@@ -27,7 +28,7 @@ class CostWithin(QuickMetric, frozen=True, kw_only=True):
         if isinstance(spent, Unmeasured):
             return spent
         passed = spent <= self.usd
-        reason = f"cost {spent:g} USD, {'within' if passed else 'over'} the budget of {self.usd:g}"
+        reason = f"cost {money(spent)} USD, {'within' if passed else 'over'} the budget of {money(self.usd)}"
         return Score(float(passed), passed, name=self.name, reason=reason, measured=spent)
 
 
