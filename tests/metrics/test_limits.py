@@ -72,6 +72,14 @@ def test_limits_of_tokens_are_whole_numbers(limits):
         tokens_within(**limits)
 
 
+async def test_a_trial_whose_record_has_no_end_has_not_completed():
+    whole = run(user("Hi"), agent("Hello."))
+    cut = Ledger(list(whole)[:-1])
+    assert (await outcome(completed_within(100), whole)).passed
+    found = await outcome(completed_within(100), cut)
+    assert found == Unmeasured("the record has no end, so it is not known when the trial completed")
+
+
 async def test_completed_within_measures_the_time():
     quick = run(user("Hi"), agent("Hello"), seconds=2.0)
     found = await outcome(completed_within(2.5), quick)

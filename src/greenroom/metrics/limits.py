@@ -45,10 +45,12 @@ class CompletedWithin(QuickMetric, frozen=True, kw_only=True):
     needs: ClassVar[Needs] = TIMES
     seconds: float
 
-    def measure(self, case: Case, ledger: Ledger, world: World) -> Score:
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """1 if the trial ended by itself in time."""
         took = questions.seconds(ledger)
         end = questions.ended(ledger)
+        if end is None and took <= self.seconds:
+            return Unmeasured("the record has no end, so it is not known when the trial completed")
         cut = end.reason if end is not None and end.reason in CUT_SHORT else ""
         passed = took <= self.seconds and not cut
         reason = f"took {took:.3g} s; the limit is {self.seconds:g} s"
