@@ -273,3 +273,17 @@ def test_a_goal_that_every_state_meets_is_refused() -> None:
 def test_a_tag_is_a_string(tags: list[Any]) -> None:
     with pytest.raises(BadCase, match=r"`tags` holds .*; write it as a string"):
         Case("c", "Hi", tags=tags)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Stop(max_turns=True),
+        lambda: Stop(max_seconds=True),
+        lambda: Case("a", says="Hi", seed=True),
+        lambda: Case("a", says="Hi", now=False),
+    ],
+)
+def test_true_is_not_a_number_of_a_case(make: Any) -> None:
+    with pytest.raises(BadCase, match=r"is (True|False), but should be a (whole )?number"):
+        make()

@@ -30,6 +30,8 @@ async def test_cost_within_measures_the_cost():
     found = await outcome(cost_within(0.04), spent)
     assert (found.value, found.passed) == (0.0, False)
     assert found.reason == "cost 0.05 USD, over the budget of 0.04"
+    found = await outcome(cost_within(0.00002), run(user("Hi"), replied(0.00003)))
+    assert found.reason == "cost 0.00003 USD, over the budget of 0.00002"
 
 
 async def test_an_unknown_price_is_unmeasured_and_never_0():
@@ -68,6 +70,14 @@ async def test_a_reply_that_does_not_say_what_it_used_leaves_the_tokens_unmeasur
 def test_limits_of_tokens_are_whole_numbers(limits):
     with pytest.raises(BadMetric):
         tokens_within(**limits)
+
+
+async def test_a_trial_whose_record_has_no_end_has_not_completed():
+    whole = run(user("Hi"), agent("Hello."))
+    cut = Ledger(list(whole)[:-1])
+    assert (await outcome(completed_within(100), whole)).passed
+    found = await outcome(completed_within(100), cut)
+    assert found == Unmeasured("the record has no end, so it is not known when the trial completed")
 
 
 async def test_completed_within_measures_the_time():

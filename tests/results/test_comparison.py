@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from greenroom import Agent, Case, Report, Score, Scripted, rehearse
 from greenroom.cases import Metric
 from greenroom.errors import BadFile, BadInput
+from greenroom.ledger.plain import as_array, as_object
 from greenroom.metrics import contains, exact, response_match_score
 from greenroom.results import CaseResult, Problem, Status, compare, compare_all
 from greenroom.results.shards import together
@@ -312,7 +313,8 @@ def test_what_was_measured_on_one_side_only_is_told(tmp_path, then, now, told):
     for baseline in (before, loaded):
         changes = after.compare(baseline)
         assert words in str(changes)
-        assert [case["unlike"] for case in changes.data()["cases"]] == [told, told]
+        cases = as_array(changes.data()["cases"])
+        assert [as_object(case)["unlike"] for case in cases] == [told, told]
     assert "measured differently" not in str(before.compare(loaded))
 
 

@@ -209,7 +209,7 @@ def test_half_a_character_survives(tmp_path: Path) -> None:
 
 
 def test_half_a_character_in_the_name_of_a_report_survives(tmp_path: Path) -> None:
-    report = Report([CaseResult(case_id="c", status="passed")], name="caf\udce9")
+    report = Report([CaseResult(case_id="c", status="skipped")], name="caf\udce9")
     assert reloaded(report, tmp_path).name == "caf\udce9"
 
 
@@ -340,6 +340,14 @@ def told(report: Report, tmp_path: Path, **changed: Any) -> str:
 def test_a_pass_that_its_scores_speak_against_is_refused(found: Any, tmp_path: Path) -> None:
     report = Report([CaseResult(case_id="a", status="failed", scores={"exact": found})])
     assert "its status is 'passed', but 'exact' did not pass" in told(
+        report, tmp_path, status="passed"
+    )
+
+
+@pytest.mark.parametrize("scores", [{}, {"exact": NotApplicable("no reference")}])
+def test_a_pass_that_nothing_measured_is_refused(scores: Any, tmp_path: Path) -> None:
+    report = Report([CaseResult(case_id="a", status="failed", scores=scores)])
+    assert "its status is 'passed', but no metric gave a score" in told(
         report, tmp_path, status="passed"
     )
 

@@ -80,6 +80,16 @@ async def test_what_was_not_run_says_why_and_the_rest_is_a_whole_report():
     assert "is not enough" in str(report)
 
 
+async def test_tiny_amounts_are_not_written_as_powers_of_ten():
+    report = await run(Priced(), [0.00003, 0.00003], 0.00005)
+    assert report["c1"].notes == (
+        (
+            "not run: the budget of $0.00005 is not enough: $0.00003 is spent, and a case cost up to "
+            "$0.00003"
+        ),
+    )
+
+
 async def test_a_budget_that_just_suffices_is_enough():
     assert (await run(Priced(), [0.1, 0.1, 0.1], 0.3)).passed
 

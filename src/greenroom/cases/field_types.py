@@ -52,7 +52,9 @@ class FieldTypes:
         for value, (name, usual, kinds, words) in zip(values, self._fields, strict=True):
             if value is usual:
                 continue
-            if not isinstance(value, kinds) or (isinstance(value, str) and str not in kinds):
+            # To Python a string is a sequence and a bool a number.
+            is_other = any(isinstance(value, kind) and kind not in kinds for kind in (str, bool))
+            if is_other or not isinstance(value, kinds):
                 raise BadCase(f"{where}: `{name}` is {value!r}, but should be {words}.")
         for name in self._texts:
             for text in getattr(part, name):

@@ -9,6 +9,7 @@ from greenroom.errors import BadMetric
 from greenroom.ledger import questions
 from greenroom.ledger.events import CUT_SHORT
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.money import money
 from greenroom.metrics.builtin import QuickMetric, is_number, written
 from greenroom.metrics.facts import known_cost, known_usage
 from greenroom.metrics.needs import MODELS, TIMES, Needs
@@ -27,7 +28,7 @@ class CostWithin(QuickMetric, frozen=True, kw_only=True):
         if isinstance(spent, Unmeasured):
             return spent
         passed = spent <= self.usd
-        reason = f"cost {spent:g} USD, {'within' if passed else 'over'} the budget of {self.usd:g}"
+        reason = f"cost {money(spent)} USD, {'within' if passed else 'over'} the budget of {money(self.usd)}"
         return Score(float(passed), passed, name=self.name, reason=reason, measured=spent)
 
 
@@ -44,10 +45,12 @@ class CompletedWithin(QuickMetric, frozen=True, kw_only=True):
     needs: ClassVar[Needs] = TIMES
     seconds: float
 
-    def measure(self, case: Case, ledger: Ledger, world: World) -> Score:
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """1 if the trial ended by itself in time."""
         took = questions.seconds(ledger)
         end = questions.ended(ledger)
+        if end is None and took <= self.seconds:
+            return Unmeasured("the record has no end, so it is not known when the trial completed")
         cut = end.reason if end is not None and end.reason in CUT_SHORT else ""
         passed = took <= self.seconds and not cut
         reason = f"took {took:.3g} s; the limit is {self.seconds:g} s"

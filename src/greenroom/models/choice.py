@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, get_args
 
 from greenroom.errors import BadAgent, NoCandidate
 from greenroom.ledger.choices import choice_problem
+from greenroom.ledger.money import money
 from greenroom.ledger.places import by_scope
 from greenroom.ledger.plain import Json
 from greenroom.ledger.query import Query, check_query, matches_state, plain_query
@@ -84,7 +85,8 @@ class Choice(Chooser):
 
     def _picked(self, request: ModelRequest, context: ChoiceContext) -> Candidate:
         if self.budget is not None and self._is_spent(self.budget, context):
-            return self._other(f"the budget of ${self.budget:g} is spent (${context.spent:.4g})")
+            spent = money(context.spent, 4)
+            return self._other(f"the budget of ${money(self.budget)} is spent (${spent})")
         meant = [each for each in self.candidates if each.holds(request)]
         if not meant:
             return self._other("none of its candidates is meant for this request")

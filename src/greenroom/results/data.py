@@ -224,15 +224,19 @@ def _places(found: Mapping[str, PlaceData]) -> dict[str, CasePlace]:
 def _listed(found: ResultData, where: str) -> CaseResult:
     steps = [_read(step) for step in found.trajectory]
     result = _result(found, where, asked=found.case, steps=steps)
-    against = [name for name, outcome in result.scores.items() if _speaks_against(outcome)]
-    if result.passed and (against or result.error is not None):
-        why = f"{against[0]!r} did not pass" if against else "it ended in an error"
+    if result.passed and (why := _contradiction(result)):
         raise BadFile(f"{where}: its status is 'passed', but {why}. Score the run again.")
     return result
 
 
-def _speaks_against(outcome: Outcome) -> bool:
-    return outcome.passed is False or isinstance(outcome, Unmeasured)
+def _contradiction(result: CaseResult) -> str:
+    """What speaks against a result that passed; empty if nothing does."""
+    for name, outcome in result.scores.items():
+        if outcome.passed is False or isinstance(outcome, Unmeasured):
+            return f"{name!r} did not pass"
+    if result.error is not None:
+        return "it ended in an error"
+    return "" if result.measured else "no metric gave a score"
 
 
 def verdict_from(

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from greenroom.errors import BadInput
 from greenroom.ledger.choices import choice_problem
 from greenroom.ledger.events import Event, ModelReplied
+from greenroom.ledger.money import money
 from greenroom.results.result import CaseResult
 
 UnknownPrices = Literal["refuse", "allow"]
@@ -119,8 +120,8 @@ class Budget(Struct):
         aside = sum(max(live, highest) for live in self._under_way.values())
         if self.spent + aside + highest > self.limit * _SLACK:
             return (
-                f"the budget of ${self.limit:g} is not enough: ${self.spent:.4g} is spent, "
-                f"and a case cost up to ${highest:.4g}"
+                f"the budget of ${money(self.limit)} is not enough: ${money(self.spent, 4)} is spent, "
+                f"and a case cost up to ${money(highest, 4)}"
             )
         return ""
 

@@ -7,6 +7,7 @@ from greenroom.apps.cli.event_loop import loaded, to_the_end
 from greenroom.apps.cli.exits import put_out, put_out_data
 from greenroom.apps.cli.request import Order
 from greenroom.cases import EvalSet
+from greenroom.ledger.money import money
 from greenroom.results import Report
 from greenroom.suite.forecasts import Forecast, forecast, sum_of
 
@@ -59,7 +60,7 @@ def _budget(order: Order, forecasts: Iterable[Forecast]) -> list[str]:
         return []
     cost = sum_of(one.whole for one in forecasts).cost
     if cost.at_least > order.budget:
-        return [f"the budget of ${order.budget:g} would not be enough"]
+        return [f"the budget of ${money(order.budget)} would not be enough"]
     if cost.usd is None:
-        return [f"whether the budget of ${order.budget:g} would be enough is unknown"]
-    return [f"the budget of ${order.budget:g} would be enough"]
+        return [f"whether the budget of ${money(order.budget)} would be enough is unknown"]
+    return [f"the budget of ${money(order.budget)} would be enough"]

@@ -17,6 +17,7 @@ from greenroom.cases.liveness import is_live
 from greenroom.errors import BadInput, GreenroomError, NotFound
 from greenroom.ledger.events import UserSaid
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.money import money
 from greenroom.ledger.plain import Json, as_object, is_object
 from greenroom.ledger.private_folders import make_private
 from greenroom.ledger.questions import started
@@ -117,7 +118,7 @@ class Plays:
         table = self._table(play_id)
         if table.cost >= self._budget > 0:
             raise BadInput(
-                f"this conversation has cost {dollars(table.cost)}, and the server may spend ${self._budget:g} on "
+                f"this conversation has cost {dollars(table.cost)}, and the server may spend ${money(self._budget)} on "
                 f"one. `greenroom web --budget USD` raises that."
             )
         found = await self._ask(table, {**asked, "do": do})

@@ -4,6 +4,7 @@ from msgspec import Struct, field
 
 from greenroom.errors import BadInput, OverBudget
 from greenroom.ledger.events import Event, ModelReplied
+from greenroom.ledger.money import money
 
 
 class Allowance(Struct):
@@ -40,7 +41,7 @@ class Allowance(Struct):
         if self.usd is not None and self.unpriced:
             return f"the price of {', '.join(sorted(self.unpriced))} is unknown, so no amount can be kept"
         if self.usd is not None and self.cost >= self.usd:
-            return f"${self.cost:.4g} of ${self.usd:g} is spent"
+            return f"${money(self.cost, 4)} of ${money(self.usd)} is spent"
         return ""
 
     def check(self) -> None:

@@ -9,6 +9,7 @@ from msgspec import Struct, field, structs
 from greenroom.agents.costs.tables import aligned
 from greenroom.errors import ScriptExhausted
 from greenroom.ledger.events import ModelFailed
+from greenroom.ledger.money import money
 from greenroom.ledger.safe_text import on_one_line
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
@@ -44,7 +45,7 @@ class MutationEstimate(Struct, frozen=True):
         return cls(len(due), len(costs), usd)
 
     def __str__(self) -> str:
-        cost = "at an unknown price" if self.usd is None else f"about ${self.usd:.4g}"
+        cost = "at an unknown price" if self.usd is None else f"about ${money(self.usd, 4)}"
         cost = "at no cost" if self.usd == 0 else cost
         return f"{number_of(self.mutants, 'mutant')}, {number_of(self.trials, 'trial')}, {cost}"
 

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from greenroom.errors import BadInput, OverBudget
 from greenroom.ledger.messages import Usage
+from greenroom.ledger.money import money
 from greenroom.ledger.questions import spending, started
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.world.middleware.current import current_run
@@ -60,7 +61,7 @@ class Budget(Middleware):
                 )
             if spent.cost >= self._usd:
                 raise OverBudget(
-                    f"the trial has cost {spent.cost:.6g} of {self._usd} USD, and agent "
+                    f"the trial has cost {money(spent.cost)} of {money(self._usd)} USD, and agent "
                     f"{request.agent!r} would ask again. Raise budget(usd=...), or check what it asks."
                 )
 
