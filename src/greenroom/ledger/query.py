@@ -14,7 +14,7 @@ from greenroom.errors import BadQuery, BadValue
 from greenroom.ledger.changes import BUILT_IN_SCOPES
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.places import FieldLike, is_field
-from greenroom.ledger.plain import Json, is_array, is_object, plain, same
+from greenroom.ledger.plain import Json, is_array, is_object, number_in, plain, same
 
 Query = Mapping[str, Any]
 Predicate = Callable[[Any], object]
@@ -186,8 +186,8 @@ def value_at(value: Json | Mapping[str, Json], dotted: str) -> Json:
     for part in dotted.split("."):
         if is_object(found):
             found = found.get(part, MISSING)
-        elif is_array(found) and part.isdecimal():
-            found = found[int(part)] if int(part) < len(found) else MISSING
+        elif is_array(found) and (place := number_in(part)) is not None:
+            found = found[place] if place < len(found) else MISSING
         else:
             return MISSING
     return found
