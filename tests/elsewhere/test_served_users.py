@@ -1,7 +1,9 @@
 """Whose conversations are whose: users, other agents in the same store, and the traces of those who ask."""
 
 import asyncio
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,11 @@ from starlette.applications import Starlette
 
 from greenroom import step
 from greenroom.apps.serving.app import Server
+from greenroom.apps.serving.requests import INTERNAL
 from greenroom.apps.serving.served import ServedAgent
 from greenroom.backends.a2a import card_of
 from greenroom.backends.registry import backend_for
+from greenroom.errors import GreenroomError
 from greenroom.store import Store
 
 UNKNOWN = -32001
@@ -69,6 +73,53 @@ def answer(task: Any) -> str:
 def callers(tmp_path: Path) -> tuple[Caller, Caller]:
     app = served(remember, tmp_path, {"a-token": "ALICE", "b-token": "BOB"})
     return Caller(app, "a-token"), Caller(app, "b-token")
+
+
+async def test_a_damaged_store_is_an_answer_to_the_caller_and_a_line_in_the_log(tmp_path: Path):
+    told: list[str] = []
+    agent = ServedAgent(backend_for(remember), Store(tmp_path), "desk", {}, report=told.append)
+    caller = Caller(Server({"": agent}, card_of(remember, "http://127.0.0.1/")).app())
+    await caller.say("hello", "1")
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as connection, connection:
+        connection.execute("update conversations set begun = 'junk'")
+    assert await caller.ask("ListTasks") == INTERNAL
+    [line] = told
+    assert line.startswith("ListTasks: the store")
+    assert "it is damaged: its column 'begun'" in line
+
+
+async def test_a_server_whose_store_is_damaged_stops_with_the_reason(tmp_path: Path):
+    agent = ServedAgent(backend_for(remember), Store(tmp_path), "desk", {})
+    server = Server({"": agent}, card_of(remember, "http://127.0.0.1/"))
+    await Caller(server.app()).say("hello", "1")
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as connection, connection:
+        connection.execute("update conversation_events set line = 'junk'")
+    failures: list[GreenroomError] = []
+    app = server.app(on_failure=failures.append)
+    async with app.router.lifespan_context(app):
+        pass
+    [error] = failures
+    assert "it is damaged: its column 'line'" in str(error)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "delete from conversation_events where seq = 2 or seq > 4",
+        "update conversation_events set line = x'7b0a'",
+    ],
+)
+async def test_a_conversation_that_is_damaged_is_named_and_keeps_no_other_from_going_on(
+    damage: str, tmp_path: Path
+):
+    told: list[str] = []
+    agent = ServedAgent(backend_for(remember), Store(tmp_path), "desk", {}, report=told.append)
+    await Caller(Server({"": agent}, card_of(remember, "http://127.0.0.1/")).app()).say("hi", "1")
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as connection, connection:
+        connection.execute(damage)
+    assert await agent.resume() == 0
+    [line] = told
+    assert "cannot be continued: " in line
 
 
 async def test_each_token_is_a_user_with_state_of_its_own(callers: tuple[Caller, Caller]):

@@ -99,6 +99,8 @@ def test_a_page_in_a_browser_cannot_say_what_happened_in_production(tmp_path):
 def test_a_port_that_there_cannot_be_is_refused(tmp_path):
     with pytest.raises(BadInput, match="cannot be used"):
         Receiver.at("127.0.0.1:99999", tmp_path)
+    with pytest.raises(BadInput, match="write an address of this machine"):
+        Receiver.at(f"127.0.0.1:{'9' * 5000}", tmp_path)
 
 
 @pytest.mark.slow
@@ -140,7 +142,7 @@ def sent(place: str, request: bytes) -> bytes:
         return connection.makefile("rb").readline()
 
 
-@pytest.mark.parametrize("length", [b"abc", b"-1", b""])
+@pytest.mark.parametrize("length", [b"abc", b"-1", b"", b"9" * 5000])
 def test_a_request_of_no_length_is_refused_and_the_next_one_taken(length, tmp_path, capfd):
     with Receiver.at("127.0.0.1:0", tmp_path) as receiver:
         head = b"POST /v1/traces HTTP/1.1\r\nHost: here\r\nContent-Length: " + length

@@ -24,6 +24,7 @@ JSON_TYPES = frozenset((str, int, float, bool, type(None), dict, list))
 """The types JSON values have in Python, for a quick check before a thorough one."""
 
 _DEPTH = 100
+_MOST_DIGITS = 18
 _TEXT = json.JSONEncoder(ensure_ascii=False)
 _BYTES = "; or attach(data, media_type)"
 # Only where Python's own repr ends one: other text may merely look like an address.
@@ -214,3 +215,12 @@ def short_repr(value: object) -> str:
     """A value as Python shows it, for a message: without a memory address, and if it is long, its beginning."""
     text = without_addresses(repr(value))
     return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def number_in(written: str) -> int | None:
+    """The whole number that these digits write; None if they are none, or more than any that is meant.
+
+    Python refuses to read a number of thousands of digits, with a ValueError.
+    """
+    is_number = written.isascii() and written.isdecimal() and len(written) <= _MOST_DIGITS
+    return int(written) if is_number else None

@@ -20,6 +20,7 @@ from greenroom.ledger.plain import (
     composed,
     is_array,
     is_object,
+    number_in,
     plain,
     short_repr,
 )
@@ -203,8 +204,8 @@ def value_at(value: Json | Mapping[str, Json], dotted: str) -> Json:
     for part in dotted.split("."):
         if is_object(found):
             found = found.get(part, MISSING)
-        elif is_array(found) and part.isdecimal():
-            found = found[int(part)] if int(part) < len(found) else MISSING
+        elif is_array(found) and (place := number_in(part)) is not None:
+            found = found[place] if place < len(found) else MISSING
         else:
             return MISSING
     return found

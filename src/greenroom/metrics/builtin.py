@@ -3,7 +3,7 @@
 Options may come from a file, so each is checked where the metric is made.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import inf
 from typing import TypeGuard, cast
 
@@ -28,6 +28,10 @@ class BuiltIn(Struct, frozen=True, kw_only=True):
     def tools_named(self) -> dict[str, list[str]]:
         """The tools that it names, each with the arguments that it looks at; no patterns."""
         return {}
+
+    def idle_patterns(self, offered: Collection[str]) -> list[str]:
+        """Its patterns of tools' names that fit none of the offered tools."""
+        return []
 
 
 class QuickMetric(BuiltIn, frozen=True, kw_only=True):

@@ -32,6 +32,7 @@ class CheckedCursor(sqlite3.Cursor):
 
     names: tuple[str, ...] = ()
     kinds: tuple[Any, ...] = ()
+    has_status: bool = False
 
 
 def checked_row(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -40,22 +41,24 @@ def checked_row(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> tuple[Any, ...]
     if not cursor.kinds:
         cursor.names = tuple(name for name, *_ in cursor.description)
         cursor.kinds = tuple(_COLUMNS.get(name, (object, True))[0] for name in cursor.names)
-    for name, value, kind in zip(cursor.names, row, cursor.kinds, strict=True):
-        if not isinstance(value, kind) or (name == "status" and value not in _STATUSES):
-            _check(name, value)
+        cursor.has_status = "status" in cursor.names
+    if cursor.has_status or not all(map(isinstance, row, cursor.kinds)):
+        for name, value, kind in zip(cursor.names, row, cursor.kinds, strict=True):
+            if not _is_fit(name, value, kind):
+                shown = repr(value)[:_SHOWN]
+                raise sqlite3.DatabaseError(f"{DAMAGED}: its column {name!r} holds {shown}")
     return row
 
 
-def _check(name: str, value: object) -> None:
-    kind, may_be_none = _COLUMNS[name]
-    if value is None and may_be_none:
-        return
-    if kind is str and isinstance(value, bytes):
-        try:
-            from_column(value)
-        except UnicodeDecodeError:
-            pass
-        else:
-            return  # half a surrogate pair is kept as bytes
-    shown = repr(value)[:_SHOWN]
-    raise sqlite3.DatabaseError(f"{DAMAGED}: its column {name!r} holds {shown}")
+def _is_fit(name: str, value: object, kind: Any) -> bool:
+    if isinstance(value, kind):
+        return name != "status" or value in _STATUSES
+    if value is None:
+        return _COLUMNS[name][1]
+    if kind is not str or not isinstance(value, bytes):
+        return False
+    try:
+        from_column(value)  # half a surrogate pair is kept as bytes
+    except UnicodeDecodeError:
+        return False
+    return True

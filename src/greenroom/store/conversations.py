@@ -82,7 +82,7 @@ class Conversations:
         )
         with self._database.connected() as connection:
             rows = connection.execute(query, (len(prefix), prefix)).fetchall()
-        return tuple(key for key, line in rows if json.loads(bytes(line))["kind"] != _TURN_OVER)
+        return tuple(key for key, line in rows if not _ends_turn(bytes(line)))
 
     def delete(self, conversation_id: str) -> None:
         """Delete a conversation and the attachments only it has. The state of its user and app stays."""
@@ -264,3 +264,11 @@ class OpenConversation:
 def new_conversation_id() -> str:
     """A new id: it sorts by the time of creation, and no other one can be guessed from it."""
     return f"{strftime('%Y%m%d-%H%M%S')}-{urandom(4).hex()}"
+
+
+def _ends_turn(line: bytes) -> bool:
+    """Whether an event ends a turn; one that cannot be read does not, and is named when it is to be continued."""
+    try:
+        return json.loads(line)["kind"] == _TURN_OVER
+    except (ValueError, TypeError, KeyError):
+        return False

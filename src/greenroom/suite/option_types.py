@@ -167,9 +167,11 @@ def is_store(value: object) -> bool:
 
 
 def is_shard(value: object) -> bool:
-    match str(value).split("/"):
-        case [part, parts] if part.isdecimal() and parts.isdecimal():
-            return 1 <= int(part) <= int(parts)
+    from greenroom.ledger.plain import number_in
+
+    match [number_in(part) for part in str(value).split("/")]:
+        case [int(part), int(parts)]:
+            return 1 <= part <= parts
         case _:
             return value == ""
 

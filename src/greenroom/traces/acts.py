@@ -21,7 +21,7 @@ from greenroom.traces.messages import (
     text_in,
 )
 from greenroom.traces.records import Span
-from greenroom.traces.writer import usage_of
+from greenroom.traces.writer import price_of, usage_of
 
 Kind = Literal["agent", "model", "tool", ""]
 
@@ -344,7 +344,6 @@ def _usage(had: Mapping[str, Json]) -> Usage | None:
 
 def _cost(had: Mapping[str, Json]) -> float | None:
     for name in ("greenroom.cost_usd", "llm.cost.total", "gen_ai.usage.cost"):
-        value = had.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value)
+        if (found := price_of(had.get(name))) is not None:
+            return found
     return None

@@ -28,7 +28,7 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall, Usage
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import Json, number_in, plain
 from greenroom.traces.records import Imported
 
 VERDICTS = "greenroom:recorded-verdicts"
@@ -37,6 +37,8 @@ ORIGIN = "greenroom:imported"
 """The note that says where a ledger was read from."""
 ALWAYS_UNSEEN: tuple[Unseen, ...] = ("state", "nodes")
 """What no other format records."""
+_MOST = 10**12
+"""More tokens, or USD, than one reply can take."""
 
 
 class LedgerWriter:
@@ -334,8 +336,15 @@ def whole_number(given: object) -> int | None:
     """A count; None if the value is not one."""
     if isinstance(given, bool):
         return None
-    if isinstance(given, str) and given.strip().isdecimal():
-        return int(given)
-    if isinstance(given, int | float) and given >= 0 and given == int(given):
+    if isinstance(given, str):
+        given = number_in(given.strip())
+    if isinstance(given, int | float) and 0 <= given <= _MOST and given == int(given):
         return int(given)
     return None
+
+
+def price_of(given: object) -> float | None:
+    """What a reply cost in USD; None if the value is no amount that a reply can cost."""
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= _MOST:
+        return None
+    return float(given)

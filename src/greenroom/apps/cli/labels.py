@@ -9,7 +9,7 @@ import msgspec
 from greenroom.apps.cli.exits import aside, put_out, put_out_data
 from greenroom.apps.cli.report_output import open_store
 from greenroom.errors import BadInput
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, number_in
 from greenroom.reports.transcript import retold, transcript
 from greenroom.results.labels import (
     ANSWERS,
@@ -80,8 +80,8 @@ def _take(labels: LabelSet, rater: str, item: str, typed: str) -> bool:
         return False
     if word == "u" and mine:
         labels.grade(mine[-1], rater, None)
-    elif word.isdecimal() and 1 <= int(word) <= len(ANSWERS):
-        labels.grade(item, rater, ANSWERS[int(word) - 1], note.strip())
+    elif 1 <= (answer := number_in(word) or 0) <= len(ANSWERS):
+        labels.grade(item, rater, ANSWERS[answer - 1], note.strip())
     else:
         aside(f"type a number from 1 to {len(ANSWERS)}, u or q")
     return True

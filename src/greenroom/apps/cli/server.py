@@ -16,7 +16,7 @@ from greenroom.apps.cli.live_agent import LiveAgent
 from greenroom.backends.a2a import card_of
 from greenroom.backends.a2a.cards import CARD_PATH
 from greenroom.backends.registry import backend_for
-from greenroom.errors import BadInput, MissingExtra
+from greenroom.errors import BadInput, GreenroomError, MissingExtra
 from greenroom.installation import how_to_install
 from greenroom.store.store import as_store
 from greenroom.suite.inputs.references import load_value
@@ -73,9 +73,17 @@ def serve(
             if resumed:
                 aside(f"continuing {resumed} tasks that were in progress")
 
-        config.app = Server(agents, shown, hosts=tuple(hosts)).app(started)
+        server, failures = uvicorn.Server(config), list[GreenroomError]()
+
+        def failed(error: GreenroomError) -> None:
+            failures.append(error)
+            server.should_exit = True
+
+        config.app = Server(agents, shown, hosts=tuple(hosts)).app(started, failed)
         with suppress(KeyboardInterrupt):
-            runner.run(uvicorn.Server(config).serve(sockets=[listening]))
+            runner.run(server.serve(sockets=[listening]))
+        if failures:
+            raise failures[0]
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from greenroom.apps.cli.report_output import read_report
 from greenroom.apps.cli.traces import names_in
 from greenroom.cases.files.json_text import parsed_json
 from greenroom.errors import BadCase, BadFile, BadInput, BadLedger
+from greenroom.ledger.plain import number_in
 from greenroom.ledger.private_folders import make_private
 from greenroom.ledger.text_files import similar_file
 from greenroom.results.result import CaseResult
@@ -157,8 +158,8 @@ class Receiver:
     @classmethod
     def at(cls, given: str, folder: Path) -> "Receiver":
         """A receiver that listens at HOST:PORT and writes what it receives to a folder."""
-        host, _, port = given.rpartition(":")
-        if host not in _LOOPBACK or not port.isdecimal():
+        host, _, typed = given.rpartition(":")
+        if host not in _LOOPBACK or (port := number_in(typed)) is None:
             raise BadInput(
                 f"--otlp {given}: write an address of this machine, such as 127.0.0.1:4318; nothing else "
                 f"may reach it."
@@ -168,7 +169,7 @@ class Receiver:
             place = folder
 
         try:
-            return cls(_Server((host, int(port)), Handler))
+            return cls(_Server((host, port), Handler))
         except (OSError, OverflowError) as error:  # the number is too large for a port
             why = getattr(error, "strerror", "") or error
             raise BadInput(f"--otlp {given} cannot be used: {why}.") from error
@@ -208,11 +209,11 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Origin") is not None:
             self._answer(403)  # sent by a page in a browser, not by an exporter
             return
-        typed = self.headers.get("Content-Length") or ""
-        if self.path != "/v1/traces" or not typed.isdecimal():
+        length = number_in(self.headers.get("Content-Length") or "")
+        if self.path != "/v1/traces" or length is None:
             self._answer(404 if self.path != "/v1/traces" else 411)
             return
-        if (length := int(typed)) > _LARGEST:
+        if length > _LARGEST:
             self._answer(413)
             return
         if self.headers.get("Content-Encoding", "identity") not in ("gzip", "identity"):

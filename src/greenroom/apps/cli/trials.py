@@ -18,7 +18,7 @@ from greenroom.cases.files import write_evalset
 from greenroom.errors import BadInput, NotFound, ReplayDrifted
 from greenroom.ledger.difference import Difference, diff
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, number_in
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.terminal import Terminal
 from greenroom.results.words import number_of
@@ -40,8 +40,8 @@ def trial_key(store: Store, run_id: str, case: str) -> Key:
     keys = [key for key, result in store.results(run_id) if result.kept is not None]
     name, _, number = case.rpartition("#")
     wanted = [Key(case, 1)]
-    if name and number.isdecimal():
-        wanted.append(Key(name, int(number)))
+    if name and (trial := number_in(number)) is not None:
+        wanted.append(Key(name, trial))
     chosen = [key for key in keys if key in wanted] if case else keys
     if chosen:
         return chosen[0]
@@ -154,16 +154,16 @@ def _show(found: Shrunk, target: Path, left_out: Sequence[str], agent: str, as_j
 def _other(store: Store, run_id: str, case: str, other: str) -> Ledger:
     """The trial to compare with: `RUN`, `RUN#2`, `#2`, or without a name the next one of the case."""
     name, sign, number = case.rpartition("#")
-    name = name if sign and number.isdecimal() else case
+    mine = number_in(number) if sign else None
+    name = case if mine is None else name
     if other:
         run, _, trial = other.partition("#")
         chosen = store.run(run).id if run else run_id
         return trial_ledger(store, chosen, f"{name}#{trial}" if trial else case)
-    mine = int(number) if sign and number.isdecimal() else 1
     trials = [
         key.trial for key, result in store.results(run_id) if key.case_id == name and result.kept
     ]
-    rest = [trial for trial in trials if trial != mine]
+    rest = [trial for trial in trials if trial != (1 if mine is None else mine)]
     if not rest:
         raise BadInput(
             f"run {run_id!r} has one trial of {name!r}. Say which to compare it with: --with RUN."

@@ -27,10 +27,13 @@ from greenroom.apps.serving.requests import (
 )
 from greenroom.apps.serving.served import ServedAgent
 from greenroom.backends.a2a.cards import CARD_PATH
+from greenroom.errors import GreenroomError
 from greenroom.ledger.plain import Json
 
 LARGEST = 8_000_000
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_NOT_DONE = RpcError(INTERNAL, "the server could not continue.")
+"""What broke is in the log, not on the wire."""
 
 
 class Server:
@@ -44,12 +47,24 @@ class Server:
         self._card = card
         self._hosts = {*_LOOPBACK, (urlsplit(card.url).hostname or "").lower(), *hosts}
 
-    def app(self, on_start: Callable[[int], None] = lambda _: None) -> Starlette:
-        """The ASGI app; it continues unfinished tasks when it starts, and keeps them when it ends."""
+    def app(
+        self,
+        on_start: Callable[[int], None] = lambda _: None,
+        on_failure: Callable[[GreenroomError], None] | None = None,
+    ) -> Starlette:
+        """The ASGI app; it continues unfinished tasks when it starts, and keeps them when it ends.
+
+        If they cannot be read, `on_failure` is called with the reason, and should stop the server.
+        """
 
         @asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncGenerator[None]:
-            on_start(sum([await agent.resume() for agent in self._agents.values()]))
+            try:
+                on_start(sum([await agent.resume() for agent in self._agents.values()]))
+            except GreenroomError as error:
+                if on_failure is None:
+                    raise
+                on_failure(error)
             yield
             for agent in self._agents.values():
                 await agent.close()
@@ -92,6 +107,9 @@ class Server:
                 return await _answer(agent, call)
         except RpcError as error:
             return _json(_error(call, error))
+        except GreenroomError as error:  # such as a store that is damaged
+            agent.report(f"{call.method}: {error}")
+            return _json(_error(call, _NOT_DONE))
 
     def _refused(self, request: Request) -> Response | None:
         """Refuse a request for another host, or from another site's page: a browser was misled."""
@@ -119,7 +137,7 @@ async def _answer(agent: ServedAgent, call: Call) -> Response:
     if call.method in STREAMS:
         stream = await STREAMS[call.method](agent, call.params)
         return StreamingResponse(
-            _as_events(call, stream),
+            _as_events(agent, call, stream),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
@@ -130,14 +148,19 @@ async def _answer(agent: ServedAgent, call: Call) -> Response:
     raise RpcError(UNKNOWN_METHOD, f"there is no method {call.method[:100]!r}.")
 
 
-async def _as_events(call: Call, stream: AsyncIterator[Json]) -> AsyncIterator[str]:
+async def _as_events(
+    agent: ServedAgent, call: Call, stream: AsyncIterator[Json]
+) -> AsyncIterator[str]:
     try:
         async for update in stream:
             yield _event({"jsonrpc": "2.0", "id": call.id, "result": update})
     except RpcError as error:
         yield _event(_error(call, error))
-    except Exception:  # what broke is in the log, not on the wire
-        yield _event(_error(call, RpcError(INTERNAL, "the server could not continue.")))
+    except GreenroomError as error:
+        agent.report(f"{call.method}: {error}")
+        yield _event(_error(call, _NOT_DONE))
+    except Exception:
+        yield _event(_error(call, _NOT_DONE))
         raise
 
 

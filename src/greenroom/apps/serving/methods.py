@@ -13,7 +13,7 @@ from greenroom.apps.serving.requests import (
 )
 from greenroom.apps.serving.served import ServedAgent
 from greenroom.apps.serving.work import Work
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, number_in
 
 _PAGE = 50
 
@@ -40,10 +40,10 @@ async def _list(agent: ServedAgent, params: Params) -> Json:
         if not state or f"TASK_STATE_{task.state}" == state
     ]
     size = min(number(params, "pageSize") or _PAGE, 100)
-    token = text(params, "pageToken") or "0"
-    if not token.isascii() or not token.isdigit():
+    begin = number_in(text(params, "pageToken") or "0")
+    if begin is None:
         raise RpcError(INVALID_PARAMS, "pageToken does not come from this server.")
-    begin, history = int(token), number(params, "historyLength") or 0
+    history = number(params, "historyLength") or 0
     with_artifacts = params.get("includeArtifacts") is True
     shown = tasks[begin : begin + size]
     return {

@@ -28,7 +28,7 @@ from greenroom.apps.serving.requests import (
 from greenroom.apps.serving.tasks import GIVEN_UP, HEARD, ServedTask, tasks_in
 from greenroom.apps.serving.work import Update, Work
 from greenroom.backends.backend import Backend
-from greenroom.errors import BadInput, BadValue, NotFound, StoreFailed
+from greenroom.errors import BadInput, BadLedger, BadValue, NotFound, StoreFailed
 from greenroom.ledger.events import (
     Event,
     InvocationEnded,
@@ -68,7 +68,7 @@ class ServedAgent:
         self._options = options
         self._places = places or asyncio.Semaphore(16)
         self._works: dict[str, Work] = {}
-        self._report = report
+        self.report = report
 
     # Messages
 
@@ -165,7 +165,7 @@ class ServedAgent:
         except (BadInput, BadValue) as error:
             if self._task(work.ledger, work.task).state != "INPUT_REQUIRED":
                 self._give_up(work.ledger, "FAILED", "")
-                self._report(f"task {work.task}: {error}")
+                self.report(f"task {work.task}: {error}")
             raise RpcError(INVALID_PARAMS, str(error)) from error
         except StoreFailed as error:
             raise self._unkept(work.task, error) from error
@@ -174,7 +174,7 @@ class ServedAgent:
                 self._give_up(work.ledger, "CANCELED", "")
             raise
         except Exception as error:  # noqa: BLE001 - an agent may raise anything, and the server continues
-            self._report(f"task {work.task}: {type(error).__name__}: {error}")
+            self.report(f"task {work.task}: {type(error).__name__}: {error}")
             if not self._task(work.ledger, work.task).is_over:
                 self._give_up(work.ledger, "FAILED", "")
         finally:
@@ -182,7 +182,7 @@ class ServedAgent:
             work.finish(self._task(work.ledger, work.task))
 
     def _unkept(self, task: str, error: StoreFailed) -> RpcError:
-        self._report(f"task {task}: {error}")
+        self.report(f"task {task}: {error}")
         return RpcError(INTERNAL, "the conversation cannot be kept; try again later.")
 
     async def _take_turn(self, work: Work) -> None:
@@ -310,7 +310,11 @@ class ServedAgent:
         """Continue the tasks that were in progress when the last server ended; returns how many."""
         count = 0
         for conversation in self._kept.unfinished(_PREFIX):
-            ledger = self._ledger(conversation)
+            try:
+                ledger = self._ledger(conversation)
+            except BadLedger as error:
+                self.report(f"conversation {conversation} cannot be continued: {error}")
+                continue
             task = tasks_in(ledger)[-1] if ledger is not None and tasks_in(ledger) else None
             first = None if ledger is None else started(ledger)
             if ledger is None or task is None or first is None or not task.is_under_way:

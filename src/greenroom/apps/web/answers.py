@@ -11,10 +11,9 @@ from starlette.responses import JSONResponse, Response
 from greenroom.apps.web.access import TooLarge
 from greenroom.apps.web.sets_page import Conflict, NamesCode
 from greenroom.errors import BadInput, GreenroomError, NotFound
-from greenroom.ledger.plain import Json, is_object
+from greenroom.ledger.plain import Json, is_object, number_in
 from greenroom.ledger.redaction import redactor
 
-_MOST_DIGITS = 18
 Handler = Callable[[Request], Awaitable[Response]]
 Action = Callable[[Request, dict[str, Json]], Awaitable[object]]
 
@@ -82,12 +81,6 @@ def whole_number(request: Request, name: str, usual: int) -> int:
     if (found := number_in(given)) is None:
         raise BadInput(f"{name}={given!r} should be a whole number.")
     return found
-
-
-def number_in(given: str) -> int | None:
-    """The whole number that a request names; None if it is none, or longer than any that is meant."""
-    is_number = given.isascii() and given.isdecimal() and len(given) <= _MOST_DIGITS
-    return int(given) if is_number else None
 
 
 def amount(request: Request, name: str) -> float | None:

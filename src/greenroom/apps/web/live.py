@@ -12,9 +12,8 @@ from contextlib import asynccontextmanager, suppress
 
 from msgspec import Struct
 
-from greenroom.apps.web.answers import number_in
 from greenroom.errors import GreenroomError
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, number_in
 from greenroom.store import Store
 from greenroom.store.runs import Key, Run
 

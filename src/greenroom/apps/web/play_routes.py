@@ -5,11 +5,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from greenroom.apps.web.answers import Action, acting, answer, number_in, text_in
+from greenroom.apps.web.answers import Action, acting, answer, text_in
 from greenroom.apps.web.runs_page import agent_of
 from greenroom.apps.web.site import Site
 from greenroom.cases.reader import case_from
-from greenroom.ledger.plain import Json, is_object
+from greenroom.ledger.plain import Json, is_object, number_in
 
 
 def play_routes(site: Site) -> list[BaseRoute]:

@@ -16,7 +16,6 @@ from greenroom.errors import BadCase, BadInput
 from greenroom.ledger.choices import near
 from greenroom.ledger.messages import ToolCall
 from greenroom.metrics.builtin import BuiltIn
-from greenroom.metrics.calls import ForbiddenCalls
 from greenroom.metrics.definition import as_metric
 from greenroom.simulation.mock_names import brings_agents, has_no_others, name_problems
 from greenroom.simulation.trial_context import target_of
@@ -210,13 +209,13 @@ def _forbidden_in_vain(
             yield f"{name}: no tool of the agents fits {which}; they offer {sorted(offered)}"
 
 
-def _guard_in(metric: MetricLike) -> ForbiddenCalls | None:
+def _guard_in(metric: MetricLike) -> BuiltIn | None:
     if isinstance(metric, Criterion):
         if metric.name != "forbidden_calls":
             return None
         metric = as_metric(metric)
     found = getattr(metric, "inner", metric)
-    return found if isinstance(found, ForbiddenCalls) else None
+    return found if isinstance(found, BuiltIn) else None
 
 
 def _offered(

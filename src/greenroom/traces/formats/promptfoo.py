@@ -8,7 +8,7 @@ from greenroom.traces.files import TraceFile
 from greenroom.traces.messages import messages_in
 from greenroom.traces.records import Flaw, Found, Imported
 from greenroom.traces.values import array, obj
-from greenroom.traces.writer import LedgerWriter, usage_of
+from greenroom.traces.writer import LedgerWriter, price_of, usage_of
 
 
 class Promptfoo:
@@ -47,12 +47,10 @@ def _result(result: dict[str, Json], number: int, source: str) -> Imported:
         used = response.get("tokenUsage")
         tokens = used if is_object(used) else {}
         usage = usage_of(tokens.get("prompt"), tokens.get("completion"))
-        cost = response.get("cost")
         provider = result.get("provider")
         model = str(provider.get("id") or "") if is_object(provider) else ""
         asked = writer.asked(model=model)
-        is_price = isinstance(cost, int | float) and not isinstance(cost, bool)
-        writer.replied(asked, said, usage=usage, cost=cost if is_price else None)
+        writer.replied(asked, said, usage=usage, cost=price_of(response.get("cost")))
         writer.said(said)
     elif result.get("error"):
         writer.broke(str(result["error"]))
