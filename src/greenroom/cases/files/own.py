@@ -60,14 +60,17 @@ def read_case(data: Json, place: str) -> Case:
     case = problems.part(
         place, lambda: case_from(mapping_at(place, data, CASE_FIELDS), place), None
     )
-    is_silent = is_object(data) and all(data.get(name) in (None, "", []) for name in _VOICES)
     if case is not None:
         problems.part(place, lambda: refuse_silence(case, place), None)
-    elif is_silent and not any("'says'" in found.fix for found in problems.found):
+    elif _has_no_voice(data) and not any("'says'" in found.fix for found in problems.found):
         problems.add(silence(place), place)
     problems.settle()
     assert case is not None  # otherwise a problem would have been raised
     return case
+
+
+def _has_no_voice(data: Json) -> bool:
+    return is_object(data) and all(data.get(name) in (None, "", []) for name in _VOICES)
 
 
 def trials_from(value: Json, place: str) -> int:
