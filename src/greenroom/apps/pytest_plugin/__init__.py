@@ -94,4 +94,5 @@ def evaluate_fixture(request: pytest.FixtureRequest) -> Generator[Any]:
     rehearsal.end()
 
 
-__getattr__, __dir__ = lazy(__name__, {"runner": "EvalResult EvalRunner load_test_file"})
+# Without its `__dir__`: pytest looks at everything that is listed there, which would load it.
+__getattr__, _ = lazy(__name__, {"runner": "EvalResult EvalRunner load_test_file"})
