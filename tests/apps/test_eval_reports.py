@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from greenroom import EvalSet, Report
+from greenroom import EvalSet, Report, Score
+from greenroom.cases import Outcome
 from greenroom.results import CaseResult, Status
 from greenroom.store import Store
 
@@ -214,9 +215,15 @@ def test_a_case_that_asks_for_something_else_is_not_called_worse(author, greenro
     assert "1 changed" in result.stdout
 
 
+def scored(status: Status) -> dict[str, Outcome]:
+    """What a trial of this status was measured as."""
+    measured = {"passed": 1.0, "failed": 0.0}
+    return {"ok": Score(measured[status])} if status in measured else {}
+
+
 def report_file(name: str, cases: int, status: Status, trials: int = 1, prefix: str = "c") -> str:
     results = [
-        CaseResult(case_id=f"{prefix}{n}", status=status, trial=trial)
+        CaseResult(case_id=f"{prefix}{n}", status=status, trial=trial, scores=scored(status))
         for n in range(cases)
         for trial in range(1, trials + 1)
     ]
@@ -250,8 +257,11 @@ def test_comparing_ends_with_a_code_for_each_end(shop, greenroom, trials):
 
 def test_one_flip_of_fifty_is_no_regression_unless_doubt_is_to_fail(shop, greenroom):
     main = report_file("main", 50, "passed")
+    statuses: list[Status] = ["passed"] * 49
+    statuses[31] = "failed"
     flipped = [
-        CaseResult(case_id=f"c{n}", status="failed" if n == 31 else "passed") for n in range(49)
+        CaseResult(case_id=f"c{n}", status=status, scores=scored(status))
+        for n, status in enumerate(statuses)
     ]
     Report(flipped, id="now").save("now.json")
     words = ["eval", "compare", "now.json", "--baseline", main]

@@ -1,11 +1,12 @@
 """The store: what is put into it comes out of it, and what cannot be used is named."""
 
+import asyncio
 import os
 import sqlite3
 import stat
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -391,24 +392,34 @@ async def test_a_named_run_needs_even_the_usual_place(
     assert asked == []
 
 
+@asynccontextmanager
+async def nightly_run(**options: Any) -> AsyncGenerator[None]:
+    """A run called "nightly" that is in the middle of its only case, and passes after that."""
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def wait(ctx: Any) -> str:
+        begun.set()
+        await may_end.wait()
+        return "You said Hi"
+
+    options["resume_or_new"] = "nightly"
+    agent = step(wait, name="s")
+    run = asyncio.create_task(evaluate(agent, Case("a", "Hi"), metrics=[OK], **options))
+    await begun.wait()
+    yield
+    may_end.set()
+    assert (await run).passed
+
+
 @pytest.mark.sqlite
 async def test_a_named_run_of_the_usual_place_is_not_run_twice_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("GREENROOM_STORE")
     monkeypatch.chdir(tmp_path)
-    inner: list[BaseException] = []
-
-    async def again(ctx: Any) -> str:
-        try:
+    async with nightly_run():
+        with pytest.raises(StoreFailed, match="is in use by another process"):
             await evaluate(ECHO, Case("a", "Hi"), metrics=[OK], resume_or_new="nightly")
-        except StoreFailed as error:
-            inner.append(error)
-        return "done"
-
-    agent = step(again, name="s")
-    await evaluate(agent, Case("a", "Hi"), metrics=[OK], resume_or_new="nightly")
-    assert ["is in use by another process" in str(error) for error in inner] == [True]
 
 
 async def test_a_named_run_that_two_processes_begin_in_the_same_instant_is_one_run(
@@ -420,14 +431,10 @@ async def test_a_named_run_that_two_processes_begin_in_the_same_instant_is_one_r
         def latest_called(self, name: str, plan: Plan) -> None:
             return None
 
-    async def again(ctx: Any) -> str:
+    async with nightly_run(store=tmp_path):
         options: Any = {"store": Earlier(tmp_path), "resume_or_new": "nightly"}
         with pytest.raises(StoreFailed, match="is in use by another process"):
             await evaluate(ECHO, Case("a", "Hi"), metrics=[OK], **options)
-        return "done"
-
-    agent = step(again, name="s")
-    await evaluate(agent, Case("a", "Hi"), metrics=[OK], store=tmp_path, resume_or_new="nightly")
     [run] = Store(tmp_path).runs()
     assert (run.status, run.done) == ("finished", 1)
 
