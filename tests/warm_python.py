@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -24,13 +25,23 @@ COMMANDS = (
     "greenroom.apps.cli.conclusion",
     "greenroom.apps.cli.evaluation",
     "greenroom.apps.cli.runs",
+    "greenroom.backends.function",
+    "greenroom.cases.from_runs",
     "greenroom.reports.json",
+    "greenroom.simulation.recorded.replay",
     "greenroom.store.writer",
     "greenroom.suite.checks.contracts",
+    "greenroom.suite.storage.opened_runs",
     "greenroom.suite.storage.stored_run",
     "greenroom.suite.workers.local",
     "greenroom.suite.workers.worker",
+    "greenroom.world.middleware.stack",
+    "pydantic",
     "pytest",
+    "yaml",
+    # Each of these is loaded to check an agent, or to find out which shape a file has.
+    *(point.module for point in entry_points(group="greenroom.checks")),
+    *(point.module for point in entry_points(group="greenroom.shapes")),
 )
 """The modules that the common commands need."""
 
