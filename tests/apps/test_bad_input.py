@@ -227,3 +227,13 @@ def test_a_project_is_not_begun_in_a_file(author, greenroom):
     result = greenroom("init", "shop.py")
     assert (result.exit_code, result.stdout) == (3, "")
     assert "cannot write shop.py/agent.py" in result.stderr
+
+
+def test_v_is_only_offered_by_a_command_that_takes_it(tmp_path, monkeypatch, greenroom):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "boom.py").write_text("1 / 0\n")
+    (tmp_path / "t.csv").write_text("question,answer\nHi,Hello\n")
+    checked = greenroom("eval-set", "validate", "t.csv", "--agent", "boom.py")
+    assert "ZeroDivisionError" in checked.stderr
+    assert "-v" not in checked.stderr
+    assert "Run it again with -v" in greenroom("eval", "run", "boom.py", "t.csv").stderr

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from greenroom import EvalSet, Report, Score
-from greenroom.cases import Outcome
 from greenroom.results import CaseResult, Status
 from greenroom.store import Store
 
@@ -36,6 +35,7 @@ def test_json_is_the_report_and_nothing_else(shop, greenroom):
         (["-o", "deep/er/out.xml"], ["deep/er/out.xml"]),
         (["-f", "html", "-o", "page.html"], ["page.html"]),
         (["-f", "json=a.json", "-f", "junit=b.xml"], ["a.json", "b.xml"]),
+        (["-f", "json=a.json", "-f", "json=b.json"], ["a.json", "b.json"]),
         (["-f", "json", "-f", "console"], ["eval_report.json", "eval_report.txt"]),
         (["-f", "console", "-o", "told/"], ["told/eval_report.txt"]),
         (["-f", "console", "-o", "told.txt"], ["told.txt"]),
@@ -215,15 +215,15 @@ def test_a_case_that_asks_for_something_else_is_not_called_worse(author, greenro
     assert "1 changed" in result.stdout
 
 
-def scored(status: Status) -> dict[str, Outcome]:
-    """What a trial of this status was measured as."""
-    measured = {"passed": 1.0, "failed": 0.0}
-    return {"ok": Score(measured[status])} if status in measured else {}
+def measured(case: str, status: Status, trial: int = 1) -> CaseResult:
+    passed = status == "passed"
+    scores = {"polite": Score(passed)} if passed or status == "failed" else {}
+    return CaseResult(case_id=case, status=status, trial=trial, scores=scores)
 
 
 def report_file(name: str, cases: int, status: Status, trials: int = 1, prefix: str = "c") -> str:
     results = [
-        CaseResult(case_id=f"{prefix}{n}", status=status, trial=trial, scores=scored(status))
+        measured(f"{prefix}{n}", status, trial)
         for n in range(cases)
         for trial in range(1, trials + 1)
     ]
@@ -257,12 +257,7 @@ def test_comparing_ends_with_a_code_for_each_end(shop, greenroom, trials):
 
 def test_one_flip_of_fifty_is_no_regression_unless_doubt_is_to_fail(shop, greenroom):
     main = report_file("main", 50, "passed")
-    statuses: list[Status] = ["passed"] * 49
-    statuses[31] = "failed"
-    flipped = [
-        CaseResult(case_id=f"c{n}", status=status, scores=scored(status))
-        for n, status in enumerate(statuses)
-    ]
+    flipped = [measured(f"c{n}", "failed" if n == 31 else "passed") for n in range(49)]
     Report(flipped, id="now").save("now.json")
     words = ["eval", "compare", "now.json", "--baseline", main]
     result = greenroom(*words)

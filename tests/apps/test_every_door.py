@@ -144,6 +144,19 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("trials", "atuo", "trials='atuo' should be a whole number of 1 or more, or 'auto'."),
     ("min_pass_rate", float("nan"), "min_pass_rate=nan should be a share from 0 to 1."),
     ("min_pass_rate", 1.5, "min_pass_rate=1.5 should be a share from 0 to 1."),
+    (
+        "min_pass_rate",
+        0.5,
+        (
+            "min_pass_rate=0.5 says when trials='auto' may stop; give that too, or leave it out. "
+            "Whether a report reaches a minimum is for greenroom.results.Gate."
+        ),
+    ),
+    (
+        "trials",
+        "auto",
+        "trials='auto' needs a min_pass_rate below 1: no number of trials shows that a case always passes.",
+    ),
     ("metrics", "contains", "metrics='contains' should be a list of metrics, or of their names."),
     ("config", 5, "config=5 should be an EvalConfig, or the path of a file with one."),
     ("fail_fast", "no", "fail_fast='no' should be True or False."),

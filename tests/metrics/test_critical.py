@@ -134,3 +134,11 @@ def test_a_config_may_say_so_in_any_of_its_shapes(tmp_path):
 def test_critical_is_yes_or_no():
     with pytest.raises(BadMetric, match="critical='very'"):
         criterion_from({"criterion": "m", "critical": "very"}, "here")
+
+
+@pytest.mark.parametrize("given", ["no", 1, None])
+def test_critical_is_true_or_false(given: object):
+    gate = Gate(Score(1.0))
+    gate.critical = given  # pyright: ignore[reportAttributeAccessIssue]
+    with pytest.raises(BadMetric, match=r"'gate' has critical=.*give True or False"):
+        as_metric(gate)

@@ -394,3 +394,28 @@ async def test_expected_names_of_tools_need_no_arguments():
 async def test_a_metric_that_does_not_apply_still_does_not_apply():
     found = await score(unseen_in(whole(), ["tools"]), ["efficiency"], Case("free", says="Hi"))
     assert isinstance(found["efficiency"], NotApplicable)
+
+
+class Calm:
+    """A metric of one's own that only says in an attribute what it needs."""
+
+    name = "calm"
+
+    def __init__(self, needs: object) -> None:
+        self.needs = needs
+
+    def measure(self, case: Case, ledger: Ledger, world: Any) -> Score:
+        return Score(not ledger.of(ToolCalled))
+
+
+@pytest.mark.parametrize("needs", ["tools", ["tools"], {"tools"}, frozenset({"tools"})])
+async def test_an_object_is_unmeasured_where_what_its_attribute_names_was_not_recorded(
+    needs: object,
+):
+    assert isinstance(await outcome(Calm(needs), unseen_in(whole(), ["tools"])), Unmeasured)
+
+
+@pytest.mark.parametrize("needs", ["tool", ["tols"], [None], 5])
+def test_an_attribute_that_names_what_no_record_holds_is_refused(needs: object):
+    with pytest.raises(BadMetric, match=r"metric 'calm'.*needs"):
+        as_metric(Calm(needs))  # pyright: ignore[reportArgumentType]

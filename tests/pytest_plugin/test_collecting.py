@@ -237,6 +237,8 @@ def test_a_torn_file_of_somebody_else_is_left_alone(project: Project) -> None:
         ("min_pass_rate = nan", "should be a share"),
         ('files = "a.yaml"', "files='a.yaml' should be a list of patterns"),
         ("max_cost = -1", "an amount in USD"),
+        ("max_errors = 1", "max_errors=1 is for min_pass_rate or baseline"),
+        ('on_drift = "live"', "on_drift='live' is for replay"),
         ("agent = 5", "agent=5 should be a path"),
         ("config = 5", "config=5 should be a path"),
         ("store = true", "store=True should be a path"),

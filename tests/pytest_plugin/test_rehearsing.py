@@ -242,3 +242,24 @@ def test_neither_plugin_is_needed(project: Project) -> None:
         """,
     )
     project.run(beside=()).assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize("given", ["90", "'half'", "float('nan')"])
+def test_a_minimum_that_cannot_be_is_refused_before_anything_runs(
+    project: Project, given: str
+) -> None:
+    project.cases(GOOD, name="refund.yaml")
+    project.write(
+        "test_it.py",
+        f"""
+        def test_it(rehearse):
+            begun = []
+            try:
+                rehearse("agent.py", "refund.yaml", min_pass_rate={given}, on_case_start=begun.append)
+            finally:
+                assert not begun
+        """,
+    )
+    result = project.run()
+    result.assert_outcomes(failed=1)
+    assert "should be a share from 0 to 1" in said(result)

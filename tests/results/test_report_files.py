@@ -352,6 +352,13 @@ def test_a_pass_that_nothing_measured_is_refused(scores: Any, tmp_path: Path) ->
     )
 
 
+def test_a_failure_that_every_score_speaks_against_is_refused(tmp_path: Path) -> None:
+    report = Report([CaseResult(case_id="a", status="passed", scores={"exact": Score(1.0)})])
+    assert "its status is 'failed', but every score passed" in told(
+        report, tmp_path, status="failed"
+    )
+
+
 def test_a_pass_with_an_error_is_refused(tmp_path: Path) -> None:
     report = Report(
         [CaseResult(case_id="a", status="error", error=Problem("metric", "broke", "E"))]

@@ -61,9 +61,13 @@ async def test_a_run_that_nobody_knows_cannot_go_on(tmp_path: Path) -> None:
         await resumed(tmp_path, cases(), resume="nonsense")
 
 
-async def test_without_a_store_nothing_can_go_on(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="no store to resume from"):
-        await evaluate(clerk(Asked(answer)), cases(), store=False, resume=True)
+@pytest.mark.parametrize("store", [False, None])
+async def test_without_a_store_nothing_can_go_on(
+    monkeypatch: pytest.MonkeyPatch, store: bool | None
+) -> None:
+    monkeypatch.setenv("GREENROOM_STORE", "off")
+    with pytest.raises(BadInput, match=r"no store to resume from.*GREENROOM_STORE=off"):
+        await evaluate(clerk(Asked(answer)), cases(), store=store, resume=True)
 
 
 @pytest.mark.sqlite

@@ -253,3 +253,9 @@ def test_a_run_that_goes_on_asks_for_the_same_trials(seed):
             other.add(result(play, ends(play)))
     assert after == before
     assert other.conclusion == one.conclusion
+
+
+def test_a_minimum_may_be_a_whole_number():
+    adaptive = Adaptive(cases(2), 0)
+    played_out(adaptive, passing)
+    assert "reaches the minimum of 0 %" in str(adaptive.conclusion)

@@ -102,6 +102,12 @@ def checked_switch(given: object, option: str, factory: str) -> None:
         raise BadMetric(f"{factory}(...) has {option}={given!r}; give true or false.")
 
 
+def checked_predicate(given: object, option: str, factory: str) -> None:
+    """Refuse what is neither a function nor left out: it could not be called, or would count as left out."""
+    if given is not None and not callable(given):
+        raise BadMetric(f"{factory}(...) has {option}={given!r}; give a function, or leave it out.")
+
+
 def checked_text(given: object, factory: str) -> str:
     """The string, if it is not empty."""
     if isinstance(given, str) and given.strip():

@@ -14,7 +14,13 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import call_text
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.query import Predicate, check_query, holds
-from greenroom.metrics.builtin import BuiltIn, checked_texts, written
+from greenroom.metrics.builtin import (
+    BuiltIn,
+    checked_predicate,
+    checked_switch,
+    checked_texts,
+    written,
+)
 from greenroom.metrics.counts import Bounds, bounds, times
 from greenroom.metrics.needs import CALL_ARGS, CALL_NAMES, Needs
 from greenroom.world.world import World
@@ -107,6 +113,8 @@ def called(
         raise BadMetric(f"{here} needs the tool's name as a string.")
     if problem := choice_problem(match, get_args(Match)):
         raise BadMetric(f"{here}: match={problem} For anything else use where=.")
+    checked_predicate(where, "where", "called")
+    checked_switch(never, "never", "called")
     wanted = _checked_args(args, here)
     return Called(
         tool=tool,

@@ -35,7 +35,7 @@ from greenroom.ledger.events import (
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.query import Predicate, holds
 from greenroom.ledger.questions import turns
-from greenroom.metrics.builtin import BuiltIn, QuickMetric, written
+from greenroom.metrics.builtin import BuiltIn, QuickMetric, checked_predicate, written
 from greenroom.metrics.needs import (
     CALL_NAMES,
     CALLS,
@@ -177,6 +177,8 @@ def event_count(
     agent_message, tool_call, tool_result, model_call, model_reply, yield. `where` picks events.
     """
     what, kinds = _kinds(kind)
+    checked_predicate(where, "where", "event_count")
+    checked_predicate(check, "check", "event_count")
     return EventCount(
         what=what,
         kinds=kinds,

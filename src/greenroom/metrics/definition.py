@@ -233,7 +233,18 @@ def as_metric(given: MetricLike) -> Metric:
     name = getattr(given, "name", None)
     if not isinstance(name, str) or not name.strip():
         raise BadMetric(f"metric {given!r} has `measure` but no `name`; give it one.")
+    if (needs := getattr(given, "needs", None)) is not None:
+        checked_needs(needs, f"metric {name!r}")
+    _checked_critical(given, name)
     return cast(Metric, given)
+
+
+def _checked_critical(given: object, name: str) -> bool:
+    """Whether it is declared critical; BadMetric unless it says so with a bool."""
+    critical = getattr(given, "critical", False)
+    if isinstance(critical, bool):
+        return critical
+    raise BadMetric(f"metric {name!r} has critical={critical!r}; give True or False.")
 
 
 def _from_function(
@@ -253,14 +264,14 @@ def _from_function(
     function, own = _function(given), getattr(given, "threshold", None)
     if threshold is None and own is not None:
         threshold = checked_threshold(own, f"metric {found!r}")
-    critical = getattr(given, "critical", getattr(inner, "critical", False))
+    critical = _checked_critical(given if hasattr(given, "critical") else inner, found)
     needed = needs if needs is not None else getattr(inner, "needs", None)
     return FunctionMetric(
         function,
         found,
         threshold,
         wants_of(function, found),
-        bool(critical),
+        critical,
         None if needed is None else checked_needs(needed, f"metric {found!r}"),
     )
 

@@ -1,7 +1,7 @@
 """What metrics need to have been recorded: without it there is no score."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import get_args
+from typing import cast, get_args
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Unmeasured
@@ -67,12 +67,16 @@ def needs_of(metric: object, case: Case) -> Needs:
     if for_case is not None:
         return for_case(case)
     declared = getattr(metric, "needs", None)
-    return EVERYTHING if declared is None else frozenset(declared)
+    return EVERYTHING if declared is None else checked_needs(declared, "the metric")
 
 
-def checked_needs(given: Iterable[str], where: str) -> Needs:
+def checked_needs(given: object, where: str) -> Needs:
     """The facts that are named, if each is one."""
-    names = [given] if isinstance(given, str) else list(given)
+    if not isinstance(given, Iterable):
+        raise BadMetric(f"{where} has needs={given!r}; give a list of names.")
+    names: list[object] = (
+        [given] if isinstance(given, str) else list(cast("Iterable[object]", given))
+    )
     for name in names:
         if name not in EVERYTHING:
             raise BadMetric(

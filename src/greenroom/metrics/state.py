@@ -23,7 +23,13 @@ from greenroom.ledger.query import (
     value_at,
 )
 from greenroom.ledger.questions import is_between_invocations, state_after
-from greenroom.metrics.builtin import BuiltIn, checked_text, shown_value, written
+from greenroom.metrics.builtin import (
+    BuiltIn,
+    checked_predicate,
+    checked_text,
+    shown_value,
+    written,
+)
 from greenroom.metrics.needs import NODES, STATE, Needs
 from greenroom.metrics.node_state import state_after_node
 from greenroom.metrics.response import cut
@@ -123,6 +129,7 @@ def state_is(
     check_places({} if key is None else {key: value}, here)
     if sum((value is not MISSING, where is not None, query is not None)) != 1:
         raise BadMetric(f"{here} needs exactly one of: a value, where=predicate, query={{...}}.")
+    checked_predicate(where, "where", "state_is")
     if query is not None:
         if not query:
             raise BadMetric(f"{here} has query={{}}, which checks nothing; say what it should be.")

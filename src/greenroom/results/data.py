@@ -224,13 +224,18 @@ def _places(found: Mapping[str, PlaceData]) -> dict[str, CasePlace]:
 def _listed(found: ResultData, where: str) -> CaseResult:
     steps = [_read(step) for step in found.trajectory]
     result = _result(found, where, asked=found.case, steps=steps)
-    if result.passed and (why := _contradiction(result)):
-        raise BadFile(f"{where}: its status is 'passed', but {why}. Score the run again.")
+    if why := _contradiction(result):
+        raise BadFile(f"{where}: its status is {result.status!r}, but {why}. Score the run again.")
     return result
 
 
 def _contradiction(result: CaseResult) -> str:
-    """What speaks against a result that passed; empty if nothing does."""
+    """What speaks against a verdict; empty if nothing does. A baseline that failed hides what got worse."""
+    if result.status == "failed":
+        applied = [one for one in result.scores.values() if not isinstance(one, NotApplicable)]
+        return "every score passed" if applied and all(one.passed for one in applied) else ""
+    if not result.passed:
+        return ""
     for name, outcome in result.scores.items():
         if outcome.passed is False or isinstance(outcome, Unmeasured):
             return f"{name!r} did not pass"

@@ -57,7 +57,7 @@ class Conclusion(Struct, frozen=True, kw_only=True):
 
     @property
     def _verdict_text(self) -> str:
-        bar = percent(self.bar, 0 if round(100 * self.bar, 9).is_integer() else 1)
+        bar = percent(self.bar, 0 if round(100.0 * self.bar, 9).is_integer() else 1)
         if self.interval is None:
             return f"no round was finished, so a minimum of {bar} is open"
         rate = f"the pass rate of these cases is {self.interval}"

@@ -591,6 +591,20 @@ def check(options: Options) -> None:
             raise _bad_input(f"{name}={problem}")
     for name, needs in lacking(given):
         raise _bad_input(f"{name}={given[name]!r} is for {needs}=; give that too, or leave it out.")
+    _check_minimum(given.get("trials"), given.get("min_pass_rate", 1))
+
+
+def _check_minimum(trials: object, minimum: float) -> None:
+    """Refuse trials that nothing could end early, and a minimum that nothing would look at."""
+    if trials == "auto" and minimum == 1:
+        raise _bad_input(
+            "trials='auto' needs a min_pass_rate below 1: no number of trials shows that a case always passes."
+        )
+    if trials != "auto" and minimum != 1:
+        raise _bad_input(
+            f"min_pass_rate={minimum!r} says when trials='auto' may stop; give that too, or leave it out. "
+            f"Whether a report reaches a minimum is for greenroom.results.Gate."
+        )
 
 
 def lacking(given: Values) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import warm_python
 from cases.files.fuzz_files import fuzz
 from cases.files.sets import VALUES
-from greenroom.cases import read_config, read_evalset
+from greenroom import Case, EvalSet
+from greenroom.cases import read_config, read_evalset, write_evalset
 from greenroom.cases.files.yaml_text import yaml_text, yaml_with_flaws
 from greenroom.errors import BadFile
 from marks import heavy
@@ -264,3 +265,14 @@ def measured(path: Path) -> int:
 
 def test_mutated_files_are_read_or_refused_and_nothing_else() -> None:
     assert fuzz(rounds=600, seed=1) > 0
+
+
+@pytest.mark.parametrize("name", ["a.yaml", "a.json", "a.csv"])
+@pytest.mark.parametrize("lossy", [True, False])
+def test_half_a_character_is_not_written_to_any_file(
+    tmp_path: Path, name: str, lossy: bool
+) -> None:
+    broken = EvalSet("a", [Case("c", says="\ud83d")])
+    with pytest.raises(BadFile, match=r"half a character|surrogates not allowed"):
+        write_evalset(broken, tmp_path / name, lossy=lossy)
+    assert not (tmp_path / name).exists()

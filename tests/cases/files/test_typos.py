@@ -253,6 +253,17 @@ def test_ten_broken_cells_are_found_where_they_stand(
     assert wanted <= positions(found), [str(problem) for problem in found]
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_bad_criterion_of_the_set_hides_no_problem_of_its_cases(
+    tmp_path: Path, count: int
+) -> None:
+    cases = "".join(f"- {{id: c{n}, says: Hi, tags: ['t ']}}\n" for n in range(count))
+    file = tmp_path / "s.yaml"
+    file.write_text(f"version: 1\nmetrics: [{{criterion: exact, critical: 'no'}}]\ncases:\n{cases}")
+    found = [problem.where for problem in problems_in(str(file))]
+    assert found == ["metrics[0]", *(f"cases[{n}].tags[0]" for n in range(count))]
+
+
 def test_misspelt_columns_are_found_in_the_header_with_what_is_wrong_below(tmp_path: Path) -> None:
     file = tmp_path / "s.csv"
     file.write_text("id,syas,expect.tols,owner\na/b,Hi,find,ada\n")

@@ -147,6 +147,12 @@ def is_verbose() -> bool:
     return context is not None and context.meta.get(_VERBOSE, False)
 
 
+def _could_be_verbose() -> bool:
+    """Whether the command that runs takes -v, and was not given it."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.meta.get(_VERBOSE) is False
+
+
 @contextmanager
 def _no_silent_end() -> Generator[None]:
     """Let code that ends the process at once, such as `os._exit(0)` in an agent, not look like a verdict.
@@ -185,7 +191,7 @@ def _before_empty(args: list[str]) -> str | None:
 
 def _stopped(error: Exception) -> Stopped:
     """What an error means for the command that met it."""
-    hint = "" if is_verbose() else "\nRun it again with -v to see the traceback."
+    hint = "\nRun it again with -v to see the traceback." if _could_be_verbose() else ""
     match error:
         case GreenroomError():
             from greenroom.apps.cli.explain import explained_name

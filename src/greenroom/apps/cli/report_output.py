@@ -1,7 +1,7 @@
 """How a report is shown, to which files it goes, and where an earlier one is found."""
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,8 +19,8 @@ from greenroom.store.store import Store, as_store
 _ENDINGS = {".json": "json", ".xml": "junit", ".html": "html", ".htm": "html", ".md": "markdown"}
 
 Say = Callable[[str], None]
-Plan = Mapping[str, Path]
-"""Where each format goes."""
+Plan = Sequence[tuple[str, Path]]
+"""Each format, with the file it goes to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +75,11 @@ def planned(formats: Sequence[str], output: str) -> Plan:
     if not asked and output:
         asked = [_by_ending(output)]
     if not asked:
-        return {}
+        return []
     places = destinations(asked, output or ".")
     for place in places:
         check_reachable(place.path)
-    return {place.reporter.name: place.path for place in places}
+    return [(place.reporter.name, place.path) for place in places]
 
 
 def check_reachable(path: Path) -> None:
@@ -114,7 +114,7 @@ def _by_ending(output: str) -> str:
 
 def for_variant(plan: Plan, number: int) -> Plan:
     """The plan for one of several agents, with its own files."""
-    return {name: path.with_stem(f"{path.stem}-{number}") for name, path in plan.items()}
+    return [(name, path.with_stem(f"{path.stem}-{number}")) for name, path in plan]
 
 
 def write_report(
@@ -127,7 +127,8 @@ def write_report(
     """Write a report as planned, with the gate's decision, and print where everything is."""
     if not plan:
         return
-    for path in write_reports(report, dict(plan), baseline=baseline, decision=decision):
+    formats = [f"{name}={path}" for name, path in plan]
+    for path in write_reports(report, formats, baseline=baseline, decision=decision):
         say(f"wrote {path}")
 
 

@@ -113,7 +113,7 @@ class Order(Showing):
         return {
             **self.passed_on,
             "trials": self.trials,
-            "min_pass_rate": self.minimum,
+            **({"min_pass_rate": self.minimum} if self.trials == "auto" else {}),
             "config": self.config or None,
             "mocks": mocks,
             "model": load_model(self.model) if self.model else None,

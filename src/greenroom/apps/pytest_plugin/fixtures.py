@@ -69,8 +69,10 @@ class Rehearsal:
                 '@pytest.mark.greenroom(agent="agent.py", cases="refund.yaml").'
             )
         minimum = given["min_pass_rate"]
-        if minimum is None:
-            del given["min_pass_rate"]
+        if minimum is not None and (problem := OPTIONS["min_pass_rate"].problem(minimum)):
+            raise BadInput(f"min_pass_rate={problem}")
+        if minimum is None or given.get("trials") != "auto":
+            del given["min_pass_rate"]  # only the gate looks at it
         return self._found(agent), self._found(cases), minimum, given
 
     def _found(self, given: object) -> object:

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from greenroom.suite.option_types import Flag, Option, as_number, nearest
-from greenroom.suite.options import OPTIONS
+from greenroom.suite.options import OPTIONS, lacking
 
 _SECTION = "[tool.greenroom.pytest]"
 BASELINE_INI = "greenroom_baseline"
@@ -181,6 +181,15 @@ def read_settings(config: pytest.Config) -> Settings:
         raise pytest.UsageError(
             "greenroom: trials='auto' runs each case until it is clear whether its pass rate reaches a "
             "minimum. Give one: --greenroom-min-pass-rate 0.9, say."
+        )
+    for name, needs in lacking(passed_on):
+        raise pytest.UsageError(
+            f"greenroom: {name}={passed_on[name]!r} is for {needs}; give that too, or leave it out."
+        )
+    if settings.max_errors and not settings.has_gate:
+        raise pytest.UsageError(
+            f"greenroom: max_errors={settings.max_errors!r} is for min_pass_rate or baseline: without them every "
+            f"case has to pass. Give one of them too, or leave it out."
         )
     config.stash[KEY] = settings
     return settings

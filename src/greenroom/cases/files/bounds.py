@@ -35,9 +35,9 @@ def has_halves(text: str) -> bool:
     return _ESCAPED_HALF.search(text) is not None
 
 
-def check_bounds(data: Json, text: str, place: str = "") -> None:
-    """Refuse values that are nested too deeply or too long, or strings that cannot be written."""
-    keys = _beyond([data], 0, has_halves(text))
+def check_bounds(data: Json, place: str = "", *, halves: bool) -> None:
+    """Refuse values that are nested too deeply or too long, or, if there may be `halves`, strings with those."""
+    keys = _beyond([data], 0, halves)
     if keys is None:
         return
     value: Any = data

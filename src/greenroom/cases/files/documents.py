@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from greenroom.cases.files.bounds import Unreadable, check_bounds
+from greenroom.cases.files.bounds import Unreadable, check_bounds, has_halves
 from greenroom.cases.files.csv_text import cell_positions, rows_with_flaws, text_lines
 from greenroom.cases.files.json_text import check_weight, json_positions, json_with_flaws
 from greenroom.cases.files.yaml_text import without_item, yaml_positions, yaml_with_flaws
@@ -128,7 +128,7 @@ def opened_text(source: Path, text: str) -> Document:
 
 def _json(source: Path, text: str) -> Document:
     data, flaws = json_with_flaws(text)
-    check_bounds(data, text)
+    check_bounds(data, halves=has_halves(text))
     return Document(source, data, lambda branches: json_positions(text, branches), flaws)
 
 
@@ -169,7 +169,7 @@ def _json_lines(source: Path, text: str) -> Document:
             why = f"Invalid JSON: {error}"
             flaws.append(Problem("", why, line=number, column=error.column))
             continue
-        check_bounds(row, line, place)
+        check_bounds(row, place, halves=has_halves(line))
         flaws += [replace(f, where=at(place, *keys_of(f.where)), line=number) for f in wrong]
         rows.append(row)
         begun.append((number, begin))

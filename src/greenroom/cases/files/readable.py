@@ -68,11 +68,16 @@ class ReadablePart:
             except BadInput as error:
                 # A case that still cannot be read is left out.
                 left = self.places
-                depth = 1 if is_object(self._data) and self.shape.lists[0] else 0
+                way: list[Key] = []
+                if is_object(self._data) and self.shape.lists[0]:
+                    way = [self.shape.lists[0]]
                 for problem in getattr(error, "problems", ()):
                     keys = keys_of(problem.where)
-                    if len(keys) > depth and isinstance(keys[depth], int):
-                        self._dropped.add(left[int(keys[depth])])
+                    if keys[: len(way)] != way:
+                        continue  # something of the set, not of a case
+                    number = next(iter(keys[len(way) :]), None)
+                    if isinstance(number, int):
+                        self._dropped.add(left[number])
         return None
 
     def _cases(self, data: Any) -> list[Any]:
@@ -95,6 +100,9 @@ class ReadablePart:
         there = list(enumerate(keys[: len(holders)]))
         names = [i for i, key in there if isinstance(key, str) and i > least]
         if not names:
+            if holders and keys[0] == "metrics":
+                # Of the set. Without any, its cases might seem to have none.
+                holders[0]["metrics"] = ["exact"]
             return
         last = names[-1]
         if "mocks" in keys[:last]:  # without its mock, an expected tool would be another problem

@@ -15,6 +15,7 @@ from greenroom.cases.files.bounds import (
     MAX_KEY,
     MAX_PARTS,
     Unreadable,
+    check_bounds,
     check_key,
     check_text,
     has_halves,
@@ -336,17 +337,21 @@ class _Building:
 
 
 def yaml_text(data: Json) -> str:
-    """The data as YAML."""
+    """The data as YAML; BadInput if a string in it cannot be written."""
     import yaml
 
-    return yaml.dump(
-        data,
-        Dumper=_dumper(),
-        sort_keys=False,
-        allow_unicode=True,
-        default_flow_style=False,
-        width=100,
-    )
+    try:
+        return yaml.dump(
+            data,
+            Dumper=_dumper(),
+            sort_keys=False,
+            allow_unicode=True,
+            default_flow_style=False,
+            width=100,
+        )
+    except UnicodeEncodeError:
+        check_bounds(data, halves=True)  # raises, and names the place
+        raise
 
 
 @cache

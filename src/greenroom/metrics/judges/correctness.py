@@ -50,7 +50,7 @@ def factual_accuracy(
     **options: Unpack[Options],
 ) -> Judge:
     """Is every fact in the last response right? The share of votes that say so."""
-    given = (threshold, template, evidence or _SEEN, name)
+    given = (threshold, template, _SEEN if evidence is None else evidence, name)
     return _criterion("factual_accuracy", _FACTS, Boolean("is_correct"), given, options)
 
 
@@ -69,7 +69,7 @@ def response_evaluation_score(
             f"response_evaluation_score(...) has threshold={threshold!r}; its scale is 0 to 1. "
             f"A grade of {threshold} out of 1 to 5 is {_SCALE.value(cast(float, threshold)):g} there."
         )
-    given = (threshold, template, evidence or _SEEN, name)
+    given = (threshold, template, _SEEN if evidence is None else evidence, name)
     return _criterion("response_evaluation_score", _QUALITY, _SCALE, given, options, adk="turns")
 
 

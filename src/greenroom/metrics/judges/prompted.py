@@ -307,7 +307,7 @@ def llm_judge(
     **options: Unpack[Options],
 ) -> Judged:
     """A model grades the trial by a `rubric` from 0 to 10 (passes at 7), or answers a `prompt`."""
-    where = "llm_judge(...)"
+    where, usual = "llm_judge(...)", "boolean" if rubric is None else "0-10"
     if (rubric is None) == (prompt is None):
         raise BadMetric(f"{where} takes a `rubric` or a `prompt`; give one of them.")
     if rubric is not None:
@@ -316,7 +316,7 @@ def llm_judge(
     return judge(
         "llm_judge" if name is None else name,
         cast(str, prompt),
-        form=form or ("boolean" if rubric is None else "0-10"),
+        form=usual if form is None else form,
         threshold=threshold,
         evidence=evidence,
         template=template,

@@ -172,7 +172,7 @@ def rubric_based_final_response_quality_v1(
 ) -> RubricJudge:
     """Does the last response meet each rubric? The value is the weighted share that it meets."""
     seen = ("user_messages", "response", "tool_calls?", "reference?")
-    given = _Given(rubrics, threshold, template, evidence or seen, name)
+    given = _Given(rubrics, threshold, template, seen if evidence is None else evidence, name)
     about = (_RESPONSE, "FINAL_RESPONSE_QUALITY")
     return _criterion("rubric_based_final_response_quality_v1", about, given, options)
 
@@ -189,7 +189,7 @@ def rubric_based_tool_use_quality_v1(
 ) -> RubricJudge:
     """Does the agent's use of its tools meet each rubric? A trial without calls is judged too."""
     seen = ("user_messages", "tool_calls", "responses?", "expected_tool_calls?")
-    given = _Given(rubrics, threshold, template, evidence or seen, name)
+    given = _Given(rubrics, threshold, template, seen if evidence is None else evidence, name)
     about = (_TOOL_USE, "TOOL_USE_QUALITY")
     return _criterion("rubric_based_tool_use_quality_v1", about, given, options)
 

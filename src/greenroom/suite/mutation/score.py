@@ -95,7 +95,6 @@ async def mutation_score(
 
 def _options(options: Options) -> dict[str, Any]:
     """The options for every run; BadInput names one that means nothing here."""
-    check(options)
     given = cast("dict[str, Any]", {**options})
     for name, why in _NOT_TAKEN.items():
         if name in given and given[name] not in (None, OPTIONS[name].default):
@@ -103,6 +102,7 @@ def _options(options: Options) -> dict[str, Any]:
         given.pop(name, None)
     if given.get("trials") == "auto":
         raise BadInput("trials='auto' is not for mutants; give a whole number.")
+    check(cast("Options", given))
     unknown = given.pop("unknown_prices", None)
     if (budget := given.get("budget")) is not None and not isinstance(budget, Budget):
         given["budget"] = Budget(budget, unknown or "refuse")  # one for all runs

@@ -77,7 +77,10 @@ async def open_recorder(
         store = as_store(given)
     if store is None:
         if continues:
-            raise BadInput("there is no store to resume from; leave store=False out.")
+            raise BadInput(
+                "there is no store to resume from: it is switched off, by store=False, GREENROOM_STORE=off, "
+                "or `store` in pyproject.toml. Name one."
+            )
         return Recorder()
     from greenroom.suite.storage.opened_runs import begin_run, named_run, resume_run
 
