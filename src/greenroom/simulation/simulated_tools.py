@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from threading import Lock
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -44,14 +45,18 @@ state after the call}; or, where the real tool would fail, {"error": its message
 state}. Leave nothing out of the state that still holds."""
 
 
+_NO_CALL: Final = Future[None]()
+"""What the first call of a trial waits for; made once, since few cases simulate a tool."""
+_NO_CALL.set_result(None)
+
+
 class SimulatedTools:
     """The simulated worlds of one trial: their models, and whose turn it is."""
 
     def __init__(self, case: Case) -> None:
         self._models: dict[str, Model] = {}
         self._shown: dict[str, ToolSpec] = {}
-        self._lock, self._last = Lock(), Future[None]()
-        self._last.set_result(None)
+        self._lock, self._last = Lock(), _NO_CALL
         known: dict[str, Simulated] = {}
         for mock in simulated_in(case.mocks.values()):
             if known.setdefault(mock.name, mock) != mock:
