@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from msgspec import Struct
 
-from greenroom.ledger.attachments import Attachment, text_and_attachments
+from greenroom.ledger.attachments import Attachment
 from greenroom.ledger.events import (
     Event,
     ModelCalled,
@@ -18,6 +18,7 @@ from greenroom.ledger.events import (
     ToolReturned,
     UserSaid,
 )
+from greenroom.ledger.index import result_message
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message, ToolCall, Usage, Voice
 from greenroom.ledger.plain import Json, as_object, plain
@@ -155,14 +156,6 @@ def model_ends(ledger: Ledger, voice: Voice = "agent") -> dict[int, ModelReplied
 
 
 # References in questions
-
-
-def result_message(end: ToolReturned | ToolFailed) -> Message:
-    """What a model sees of the end of a call."""
-    if isinstance(end, ToolFailed):
-        return Message("tool", f"Error: {end.error}", (), end.call_id, end.tool)
-    text, attached = text_and_attachments(end.value)
-    return Message("tool", text, (), end.call_id, end.tool, attached)
 
 
 def reply_message(reply: ModelReplied) -> Message:

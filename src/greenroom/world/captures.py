@@ -16,7 +16,6 @@ from greenroom.ledger.interactions import (
     ModelInput,
     model_inputs,
     reply_message,
-    result_message,
 )
 from greenroom.ledger.messages import Message, Role, ToolCall
 from greenroom.ledger.paths import branch_of, parent_branch
@@ -172,7 +171,7 @@ def _reference(index: VoiceIndex, message: Message) -> str:
             return f"said:{len(index.said) - 1}"
     if message.role == "tool":
         end = index.results.get(message.call_id)
-        if end is not None and result_message(end) == message:
+        if end is not None and index.result_message(end) == message:
             return f"result:{message.call_id}"
     return ""
 

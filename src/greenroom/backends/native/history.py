@@ -11,7 +11,6 @@ from greenroom.agents.handoffs import transfers
 from greenroom.ledger.attachments import text_and_attachments
 from greenroom.ledger.events import Corrected, ModelReplied, NodeStarted
 from greenroom.ledger.index import Step, VoiceIndex
-from greenroom.ledger.interactions import result_message
 from greenroom.ledger.messages import Message, ToolCall
 from greenroom.ledger.paths import branch_of, root_of
 from greenroom.ledger.plain import Json
@@ -99,9 +98,9 @@ def _add_step(
         return True
     said.append(Message("assistant", step.text, step.calls, attachments=step.attachments))
     is_over = True
-    to = handed_over(step.calls, transfers)
     for call in step.calls:
         if call.tool in transfers:
+            to = handed_over(step.calls, transfers)
             text = f"The conversation was handed over to {to}."
             if transfers[call.tool] != to:
                 text = f"Not handed over to {transfers[call.tool]}: {to} was first."
@@ -111,7 +110,7 @@ def _add_step(
             case None:
                 is_over = False
             case end:
-                said.append(result_message(end))
+                said.append(index.result_message(end))
     return is_over
 
 
