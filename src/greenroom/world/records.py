@@ -1,8 +1,8 @@
 """How model and tool calls are recorded: the one place for live, mocked and replayed ones."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Generator, Iterable
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -71,15 +71,17 @@ class RecordedFailure(Exception):
         self.error_type = error_type
 
 
-@contextmanager
-def failing_as_recorded() -> Generator[None]:
+class failing_as_recorded:  # noqa: N801 - read as a verb: with failing_as_recorded()
     """A failure inside is the same error as when the run is resumed after it."""
-    try:
-        yield
-    except GreenroomError:
-        raise
-    except Exception as error:
-        raise RecordedFailure(**describe_error(error)) from error
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _at: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, GreenroomError):
+            raise RecordedFailure(**describe_error(error)) from error
 
 
 def raised_before(error: str, error_type: str, ours: str | None = None) -> Exception:
