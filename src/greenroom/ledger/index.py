@@ -179,7 +179,7 @@ class VoiceIndex(Struct, eq=False):
 
     def is_closed(self, path: str) -> bool:
         """Whether the part that contains `path` was stopped, so that nothing further happens there."""
-        return bool(self.closed) and any(above in self.closed for above in above_of(path))
+        return any(above in self.closed for above in above_of(path))
 
     def _was_refused(self, called: ToolCalled) -> bool:
         end = self.end_of(called)

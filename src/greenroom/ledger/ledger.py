@@ -37,7 +37,13 @@ class Ledger:
         """Record `event` at time `at`, its values as plain JSON; return what was written."""
         place = len(self._events)
         if event.seq == -1:
-            values = _plain_values(event) if event.VALUES else {}
+            values: dict[str, Json] = {}
+            for name in event.VALUES:
+                value = getattr(event, name)
+                try:
+                    values[name] = value.value if type(value) is OwnedJson else plain(value, name)
+                except BadValue as error:
+                    raise BadValue(f"{type(event).__name__}.{error}") from None
             event = replace(event, seq=place, at=at, **values)
         elif event.seq != place:
             raise BadLedger(
@@ -165,15 +171,3 @@ class Ledger:
 
             look_beside(source)
         return cls.loads(text, str(source))
-
-
-def _plain_values(event: Event) -> dict[str, Json]:
-    """Plain copies of values from outside."""
-    copies: dict[str, Json] = {}
-    for name in event.VALUES:
-        value = getattr(event, name)
-        try:
-            copies[name] = value.value if type(value) is OwnedJson else plain(value, name)
-        except BadValue as error:
-            raise BadValue(f"{type(event).__name__}.{error}") from None
-    return copies
