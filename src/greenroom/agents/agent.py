@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 from greenroom.agents.context import ContextRule, history
 from greenroom.agents.flow import Flow, checked_name
@@ -104,7 +104,7 @@ class Agent(Flow):
     @property
     def toolbox(self) -> tuple[Tool, ...]:
         """Its tools; functions have become tools."""
-        return cast("tuple[Tool, ...]", self.tools)
+        return self.tools  # pyright: ignore[reportReturnType] - `__post_init__` has seen to it
 
     @property
     def segment(self) -> str:

@@ -37,9 +37,7 @@ class Turn(Struct, eq=False):
 
     async def ask(self) -> ModelRequest:
         """What the model is asked next, by the native agent node."""
-        asked = self.run.index.replies.get(self.run.path, 0)
-        self.run.check_steps(asked)
-        self.asked = await self.run.request(asked)
+        self.asked = await self.run.request()
         self.contents = contents_of(self.asked.messages)
         return self.asked
 
