@@ -144,24 +144,14 @@ async def answer_model(
         )
 
 
-class _About(TypedDict):
-    """The fields that all events of one question share."""
-
-    path: str
-    node: str
-    agent: str
-    n: int
-
-
-def _about(request: ModelRequest) -> _About:
-    return {"path": request.path, "node": request.node, "agent": request.agent, "n": request.n}
-
-
 def record_question(world: World, request: ModelRequest) -> None:
     """Record that a model is asked."""
     world.record(
         ModelCalled(
-            **_about(request),
+            path=request.path,
+            node=request.node,
+            agent=request.agent,
+            n=request.n,
             model=request.model,
             messages=len(request.messages),
             tools=tuple([tool.name for tool in request.tools]),
@@ -173,9 +163,17 @@ def record_question(world: World, request: ModelRequest) -> None:
 
 def record_model_failure(world: World, request: ModelRequest, error: Exception) -> None:
     """Record that a model could not be asked, or did not answer."""
-    found = describe_error(error)
-    failed = ModelFailed(**_about(request), model=request.model, **found, ours=ours(error))
-    world.record(failed)
+    world.record(
+        ModelFailed(
+            path=request.path,
+            node=request.node,
+            agent=request.agent,
+            n=request.n,
+            model=request.model,
+            ours=ours(error),
+            **describe_error(error),
+        )
+    )
 
 
 def record_reply(
@@ -188,10 +186,14 @@ def record_reply(
     in_place_of: Source | None = None,
 ) -> ModelReply:
     """Record a reply, with an id on every call; returns the reply as recorded."""
-    reply = _with_call_ids(world, request, reply)
+    if reply.calls:
+        reply = _with_call_ids(world, request, reply)
     event = world.record(
         ModelReplied(
-            **_about(request),
+            path=request.path,
+            node=request.node,
+            agent=request.agent,
+            n=request.n,
             model=reply.model or request.model,
             text=reply.text,
             calls=reply.calls,
@@ -244,9 +246,7 @@ def _with_call_ids(world: World, request: ModelRequest, reply: ModelReply) -> Mo
     A provider's own id is kept unless it was used before: some count from zero in every reply, and two
     calls with one id would be mistaken for one.
     """
-    if not reply.calls:
-        return reply
-    index = world.ledger.index_of(world.voice)
+    index = world.ledger.indexes[world.voice]
     calls: dict[str, ToolCall] = {}
     for position, wanted in enumerate(reply.calls):
         own = wanted.id
