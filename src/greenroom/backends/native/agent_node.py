@@ -12,7 +12,6 @@ from greenroom.agents.signature import output_adapter
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.approval_answers import check_approved
 from greenroom.backends.native.history import conversation, handed_over
-from greenroom.backends.native.summaries import summary_of_the_past
 from greenroom.backends.task_group import together
 from greenroom.backends.turn_ends import wait_opened
 from greenroom.errors import AgentFailed, LoopLimit
@@ -98,7 +97,7 @@ class AgentRun(Struct, eq=False):
             )
         is_only_run = len(index.runs.get(node, ())) < 2
         adapter = output_adapter(agent.output) if agent.output is not None else None
-        messages = conversation(self, await summary_of_the_past(self))
+        messages = await conversation(self)
         if agent.accepts:
             agent.check_modalities([a for m in messages for a in m.attachments], "accepts")
         instructions = agent.instructions
