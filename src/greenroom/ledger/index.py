@@ -8,7 +8,6 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from greenroom.ledger.attachments import text_and_attachments
 from greenroom.ledger.changes import Change, State, apply_changes
 from greenroom.ledger.events import (
     AgentSaid,
@@ -87,8 +86,8 @@ class VoiceIndex(Struct, eq=False):
     """The last call of each id."""
     results: dict[str, End] = field(default_factory=dict)
     """The last end of each id."""
-    shown: dict[int, Message] = field(default_factory=dict)
-    """What models see of the ends of calls, by the events that end them."""
+    results_shown: dict[int, Message] = field(default_factory=dict)
+    """What models see of the ends of calls, by the event that ends each."""
     repeated: dict[str, list[RepeatedCall]] = field(default_factory=dict)
     """The calls that share an id, each with its own end."""
     yields: dict[str, YieldOpened] = field(default_factory=dict)
@@ -216,10 +215,10 @@ class VoiceIndex(Struct, eq=False):
         return self.results.get(called.call_id)
 
     def result_message(self, end: End) -> Message:
-        """What a model sees of the end of a call; made once, since every later question refers to it."""
-        known = self.shown.get(end.seq)
+        """What a model sees of the end of a call; written once, since every later question refers to it."""
+        known = self.results_shown.get(end.seq)
         if known is None:
-            known = self.shown[end.seq] = result_message(end)
+            known = self.results_shown[end.seq] = end.message
         return known
 
     def is_waiting(self, called: ToolCalled) -> bool:
@@ -314,14 +313,6 @@ class VoiceIndexes(dict[Voice, VoiceIndex]):
     def __missing__(self, voice: Voice) -> VoiceIndex:
         made = self[voice] = VoiceIndex(voice)
         return made
-
-
-def result_message(end: End) -> Message:
-    """What a model sees of the end of a call."""
-    if isinstance(end, ToolFailed):
-        return Message("tool", f"Error: {end.error}", (), end.call_id, end.tool)
-    text, attached = text_and_attachments(end.value)
-    return Message("tool", text, (), end.call_id, end.tool, attached)
 
 
 def _invocation_of(path: str) -> str:

@@ -18,7 +18,6 @@ from greenroom.ledger.events import (
     ToolReturned,
     UserSaid,
 )
-from greenroom.ledger.index import result_message
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message, ToolCall, Usage, Voice
 from greenroom.ledger.plain import Json, as_object, plain
@@ -158,11 +157,6 @@ def model_ends(ledger: Ledger, voice: Voice = "agent") -> dict[int, ModelReplied
 # References in questions
 
 
-def reply_message(reply: ModelReplied) -> Message:
-    """What a model sees of its own reply."""
-    return Message("assistant", reply.text, reply.calls, attachments=reply.attachments)
-
-
 def model_inputs(
     ledger: Iterable[Event], voice: Voice = "agent"
 ) -> Iterator[tuple[ModelCalled, ModelInput | None]]:
@@ -226,11 +220,11 @@ class _Known:
             first, _, last = rest.partition("-")
             return before.messages[int(first) : int(last)]
         if kind == "reply" and reply is not None:
-            return (reply_message(reply),)
+            return (reply.message,)
         if kind == "said" and int(rest) < len(self._said):
             said = self._said[int(rest)]
             return (Message("user", said.text, attachments=said.attachments),)
         if kind == "result" and rest in self._ends:
-            return (result_message(self._ends[rest]),)
+            return (self._ends[rest].message,)
         # What is referred to is missing: this may be only a part of a ledger.
         return (Message("user", f"[{reference} is not in this ledger]"),)
