@@ -23,8 +23,7 @@ from greenroom.ledger.events import (
     ToolFailed,
     ToolReturned,
 )
-from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.messages import ToolCall, Voice
+from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.origin import words_of
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import JSON_TYPES, Json, as_object, plain
@@ -258,28 +257,26 @@ def _with_call_ids(world: World, request: ModelRequest, reply: ModelReply) -> Mo
 
 def begin_call(world: World, request: ToolRequest) -> None:
     """Record that a tool is called; a call that is repeated after an interruption is recorded once."""
-    if not request.again and not was_called(world.ledger, world.voice, request):
-        world.record(
-            ToolCalled(
-                path=request.path,
-                call_id=request.id,
-                tool=request.tool,
-                args=request.args,
-                n=request.n,
-                ends=request.ends,
-            )
-        )
-
-
-def was_called(ledger: Ledger, voice: Voice, request: ToolRequest) -> bool:
-    """Whether this very call is recorded, not merely another one with the same id."""
-    index = ledger.indexes[voice]
+    if request.again:
+        return
+    ledger, index = world.ledger, world.ledger.indexes[world.voice]
     before = index.called.get(request.id)
-    if before is None:
-        return False
-    if request.yields and index.end_of(before) is None and before.tool == request.tool:
-        return True  # a call that the user must answer is repeated until they have
-    return index.is_same_call(before, request.tool, request.args, ledger.loaded_count)
+    if before is not None:
+        # A call that the user must answer is repeated until they have.
+        is_open = request.yields and before.tool == request.tool and index.end_of(before) is None
+        # Another call may have the same id.
+        if is_open or index.is_same_call(before, request.tool, request.args, ledger.loaded_count):
+            return
+    world.record(
+        ToolCalled(
+            path=request.path,
+            call_id=request.id,
+            tool=request.tool,
+            args=request.args,
+            n=request.n,
+            ends=request.ends,
+        )
+    )
 
 
 def answer_constant(world: World, request: ToolRequest, value: Json, source: Source) -> Returned:
