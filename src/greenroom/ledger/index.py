@@ -22,6 +22,7 @@ from greenroom.ledger.events import (
     NodeEnded,
     NodeFailed,
     NodeStarted,
+    Noted,
     ToolBlocked,
     ToolCalled,
     ToolFailed,
@@ -92,6 +93,7 @@ class VoiceIndex(Struct, eq=False):
     """The calls that share an id, each with its own end."""
     yields: dict[str, YieldOpened] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
+    noted: list[Noted] = field(default_factory=list)
     cancelled: set[str] = field(default_factory=set)
     closed: set[str] = field(default_factory=set)
     """Branches, and guards whose time was up: nothing further happens below them."""

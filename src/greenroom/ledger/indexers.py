@@ -19,6 +19,7 @@ from greenroom.ledger.events import (
     NodeEnded,
     NodeFailed,
     NodeStarted,
+    Noted,
     RunResumed,
     RunStarted,
     StateChanged,
@@ -177,6 +178,10 @@ def _add_conflict(index: VoiceIndex, event: StateConflicted) -> None:
     index.conflicted[event.path, event.scope, event.key] = event.seq
 
 
+def _add_note(index: VoiceIndex, event: Noted) -> None:
+    index.noted.append(event)
+
+
 INDEXERS: dict[type[Event], Callable[[VoiceIndex, Any], None]] = {
     RunStarted: _add_run,
     RunResumed: _add_resumption,
@@ -201,4 +206,5 @@ INDEXERS: dict[type[Event], Callable[[VoiceIndex, Any], None]] = {
     YieldOpened: _add_yield,
     StateChanged: _add_changes,
     StateConflicted: _add_conflict,
+    Noted: _add_note,
 }

@@ -395,7 +395,7 @@ class RunMiddleware:
     def _note(self, member: object, hook: str, path: str) -> None:
         """Record which member answered; once, however often the run is resumed."""
         data: Json = {"middleware": name_of(member), "hook": hook}
-        notes = self._world.ledger.of(Noted, voice=self._world.voice) if path else ()
+        notes = self._world.ledger.index_of(self._world.voice).noted if path else ()
         if not any(note.path == path and note.data == data for note in notes):
             self._world.record(Noted(path=path, name=ANSWERED, data=data))
 
