@@ -37,14 +37,18 @@ class Ledger:
         """Record `event` at time `at`, its values as plain JSON; return what was written."""
         place = len(self._events)
         if event.seq == -1:
-            values: dict[str, Json] = {}
+            copies: dict[str, Json] = {}
             for name in event.VALUES:
                 value = getattr(event, name)
                 try:
-                    values[name] = value.value if type(value) is OwnedJson else plain(value, name)
+                    copy = value.value if type(value) is OwnedJson else plain(value, name)
                 except BadValue as error:
                     raise BadValue(f"{type(event).__name__}.{error}") from None
-            event = replace(event, seq=place, at=at, **values)
+                if copy is not value:
+                    copies[name] = copy
+            if copies:
+                event = replace(event, **copies)
+            event = replace(event, seq=place, at=at)
         elif event.seq != place:
             raise BadLedger(
                 f"event {event.seq} ({type(event).__name__}) cannot follow event "

@@ -84,7 +84,9 @@ def _calls(given: Any) -> tuple[ToolCall, ...]:
 def _items(given: Any, kind: type, field: str) -> tuple[Any, ...]:
     if given is None:
         return ()
-    items = tuple(cast("list[Any]", given)) if isinstance(given, tuple | list) else (given,)
+    if isinstance(given, list):
+        given = tuple(cast("list[Any]", given))
+    items = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else (given,)
     for item in items:
         if not isinstance(item, kind):
             raise _Impossible(f"{field}=", items, f"a sequence of {kind.__name__}")
