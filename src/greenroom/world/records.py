@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from msgspec.structs import replace
 
 from greenroom import errors
-from greenroom.errors import BadValue, FailedBefore, GreenroomError, ModelBroke, Refusal
+from greenroom.errors import BadValue, FailedBefore, GreenroomError, Refusal
 from greenroom.ledger.changes import Change, Changes, check_appends, conflicts, unwrapped
 from greenroom.ledger.events import (
     InvocationEnded,
@@ -32,7 +32,7 @@ from greenroom.models.replies import checked_reply
 from greenroom.world.call_context import asking, check_direct_call, placed
 from greenroom.world.captures import captured
 from greenroom.world.choices import chosen
-from greenroom.world.pacer import is_paced, persist
+from greenroom.world.pacer import ask_in_turn
 from greenroom.world.pieces import Delivery
 from greenroom.world.resources import Resources
 from greenroom.world.updates import settle
@@ -224,19 +224,6 @@ def given_again(end: ModelReplied, prices: str | None = None) -> ModelReply:
         end.attachments,
         end.partial,
     )
-
-
-async def ask_in_turn(
-    world: World, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None, source: Source
-) -> tuple[ModelReply, float]:
-    """Ask at the model's pace, if it has one; returns the reply and when its question was asked."""
-    if source == "live" and is_paced(request.model):
-        return await persist(world, request, body, on_delta)
-    begun = perf_counter()
-    try:
-        return await body(request, on_delta), begun
-    except ModelBroke as broke:
-        return await persist(world, request, body, on_delta, begun, broke)
 
 
 def _with_call_ids(world: World, request: ModelRequest, reply: ModelReply) -> ModelReply:

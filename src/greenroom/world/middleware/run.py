@@ -26,11 +26,11 @@ from greenroom.world.middleware.attempts import Attempts, Opening
 from greenroom.world.middleware.current import Run, run_var
 from greenroom.world.middleware.names import failed, name_of
 from greenroom.world.middleware.stack import MiddlewareStack
+from greenroom.world.pacer import ask_in_turn
 from greenroom.world.pieces import Delivery
 from greenroom.world.records import (
     ToolError,
     answer_constant,
-    ask_in_turn,
     begin_call,
     fail_call,
     record_model_failure,
