@@ -70,7 +70,7 @@ def attachments_in(value: Json) -> tuple[Attachment, ...]:
 
 def message_value(text: str, attachments: Iterable[Attachment]) -> Json:
     """A message as one JSON value: the text alone, or a list of the text and its attachments."""
-    given: list[Json] = [plain(one) for one in attachments]
+    given: list[Json] = list(map(plain, attachments))
     if not given:
         return text
     return [text, *given] if text else given

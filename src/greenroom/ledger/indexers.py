@@ -114,7 +114,8 @@ def _add_question(index: VoiceIndex, event: ModelCalled) -> None:
 
 def _add_reply(index: VoiceIndex, event: ModelReplied) -> None:
     index.replied.append(event)
-    index.wanted_ids.update([call.id for call in event.calls])
+    for call in event.calls:
+        index.wanted_ids.add(call.id)
     _add_model_answer(index, event)
 
 

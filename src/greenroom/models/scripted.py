@@ -62,14 +62,14 @@ class Scripted:
         prices = SCRIPT
         if callable(answer):
             made: Any = answer(request)
-            answer, prices = await made if inspect.isawaitable(made) else made, _FUNCTION
+            made = await made if inspect.isawaitable(made) else made
+            answer, prices = _checked(made), _FUNCTION
         reply = self._reply(answer, prices)
         if on_delta is not None:
             await send_piece(on_delta, reply.text)
         return reply
 
-    def _reply(self, line: Line, prices: str) -> ModelReply:
-        given = _checked(line)
+    def _reply(self, given: Any, prices: str) -> ModelReply:
         text, calls, attached = "", (), ()
         match given:
             case str():
