@@ -193,6 +193,16 @@ def output_adapter(annotation: Any) -> Any:
     return TypeAdapter(annotation)
 
 
+@lru_cache(maxsize=512)
+def output_schema(annotation: Any) -> Mapping[str, Json] | None:
+    """JSON schema of a declared output type, or None when nothing was declared.
+
+    Kept, because every request to a model carries it, and computing it takes longer than the rest of a case.
+    """
+    adapter = output_adapter(annotation)
+    return None if adapter is None else adapter.json_schema()
+
+
 def return_annotation(fn: Callable[..., object]) -> object:
     """The declared return type of the function, or None."""
     return _hints(fn).get("return")

@@ -8,7 +8,7 @@ from msgspec import Struct
 from greenroom.agents.agent import Agent
 from greenroom.agents.handoffs import transfer_tools, transfers
 from greenroom.agents.instructions import filled
-from greenroom.agents.signature import output_adapter
+from greenroom.agents.signature import output_adapter, output_schema
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.approval_answers import check_approved
 from greenroom.backends.native.history import conversation, handed_over
@@ -96,7 +96,6 @@ class AgentRun(Struct, eq=False):
                 f"max_steps, or find out why it keeps going in circles."
             )
         is_only_run = len(index.runs.get(node, ())) < 2
-        adapter = output_adapter(agent.output) if agent.output is not None else None
         messages = await conversation(self)
         if agent.accepts:
             agent.check_modalities([a for m in messages for a in m.attachments], "accepts")
@@ -112,7 +111,7 @@ class AgentRun(Struct, eq=False):
             tools=(*agent.toolbox, *transfer_tools(agent, self._by_name))
             if self.team
             else agent.toolbox,
-            output_schema=adapter.json_schema() if adapter else None,
+            output_schema=output_schema(agent.output),
             model=model_name(agent.model),
             path=path,
             node=node,
