@@ -113,6 +113,12 @@ def given_by_model(fn: Callable[..., object]) -> dict[str, inspect.Parameter]:
 
 
 @lru_cache(maxsize=512)
+def signature_text(fn: Callable[..., object]) -> str:
+    """The signature of a function as text: "(order: int) -> str"."""
+    return str(inspect.signature(fn))
+
+
+@lru_cache(maxsize=512)
 def input_schema(fn: Callable[..., object]) -> Mapping[str, Json]:
     """JSON schema of the arguments a model may give."""
     return cast("Mapping[str, Json]", _arguments(fn).model_json_schema())
