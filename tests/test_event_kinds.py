@@ -48,7 +48,6 @@ NO_ROW_OF_THEIR_OWN = {
 NOT_INDEXED = {
     RunEnded: "the last event is at hand",
     Forked: "asked for once, when the trial goes on",
-    Noted: "no question asks for one by name",
     ArtifactSaved: "asked for once, by who looks at the files of a run",
     Escalated: "no question asks for one",
     Remembered: "read from the end of the ledger",

@@ -70,6 +70,19 @@ async def test_a_model_is_told_what_its_answer_must_look_like() -> None:
     assert (seen[0].output_schema or {})["required"] == ["level", "minutes"]
 
 
+async def test_the_form_of_an_answer_is_worked_out_once_for_all_questions() -> None:
+    seen: list[ModelRequest] = []
+
+    def answer(request: ModelRequest) -> Any:
+        seen.append(request)
+        return GOOD if len(seen) == 2 else {"level": "huge"}
+
+    await asked(Agent("a", model=Scripted(then=answer), output=Triage))
+    first, second = seen
+    assert first.output_schema is not None
+    assert first.output_schema is second.output_schema
+
+
 async def test_a_wrong_answer_is_told_why_and_asked_again() -> None:
     seen: list[ModelRequest] = []
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 from greenroom.agents.context import ContextRule, history
 from greenroom.agents.flow import Flow, checked_name
@@ -10,7 +10,7 @@ from greenroom.agents.handoffs import checked_handoffs, receiver_name, team_of, 
 from greenroom.agents.instructions import check_placeholders
 from greenroom.agents.places import Places, declared_places, typed_fields, written_facts
 from greenroom.agents.schema import StateSchema, fields_of, is_schema, schema_facts
-from greenroom.agents.signature import output_adapter
+from greenroom.agents.signature import output_schema
 from greenroom.agents.tools import Tool, as_tool
 from greenroom.errors import AgentFailed, BadAgent
 from greenroom.ledger.attachments import Attachment, Modality
@@ -104,7 +104,7 @@ class Agent(Flow):
     @property
     def toolbox(self) -> tuple[Tool, ...]:
         """Its tools; functions have become tools."""
-        return cast("tuple[Tool, ...]", self.tools)
+        return self.tools  # pyright: ignore[reportReturnType] - `__post_init__` has seen to it
 
     @property
     def segment(self) -> str:
@@ -124,7 +124,6 @@ class Agent(Flow):
 
     def facts(self) -> dict[str, Any]:
         """Everything that decides what it does, as data."""
-        adapter = output_adapter(self.output)
         typed = typed_fields(*self.reads, *self.writes)
         return {
             "name": self.name,
@@ -149,7 +148,7 @@ class Agent(Flow):
                 else code_identity(rule)
                 for rule in self.context
             ],
-            "output": None if adapter is None else adapter.json_schema(),
+            "output": output_schema(self.output),
             "limits": [self.max_steps, self.retries],
             "writes": written_facts(self.writes),
             **({"reads": list(self.reads)} if self.reads else {}),

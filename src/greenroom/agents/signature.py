@@ -113,6 +113,12 @@ def given_by_model(fn: Callable[..., object]) -> dict[str, inspect.Parameter]:
 
 
 @lru_cache(maxsize=512)
+def signature_text(fn: Callable[..., object]) -> str:
+    """The signature of a function as text: "(order: int) -> str"."""
+    return str(inspect.signature(fn))
+
+
+@lru_cache(maxsize=512)
 def input_schema(fn: Callable[..., object]) -> Mapping[str, Json]:
     """JSON schema of the arguments a model may give."""
     return cast("Mapping[str, Json]", _arguments(fn).model_json_schema())
@@ -191,6 +197,16 @@ def output_adapter(annotation: Any) -> Any:
     from pydantic import TypeAdapter
 
     return TypeAdapter(annotation)
+
+
+@lru_cache(maxsize=512)
+def output_schema(annotation: Any) -> Mapping[str, Json] | None:
+    """JSON schema of a declared output type, or None when nothing was declared.
+
+    Kept, because every request to a model carries it, and computing it takes longer than the rest of a case.
+    """
+    adapter = output_adapter(annotation)
+    return None if adapter is None else adapter.json_schema()
 
 
 def return_annotation(fn: Callable[..., object]) -> object:

@@ -21,6 +21,7 @@ from greenroom.agents.signature import (
     output_adapter,
     resource_parameters,
     return_annotation,
+    signature_text,
     view_parameters,
     without_partials,
 )
@@ -134,10 +135,10 @@ class Tool:
         """JSON schema of the arguments."""
         return input_schema(self.fn)
 
-    @functools.cached_property
+    @property
     def takes(self) -> str:
         """The signature of its function as text: "(order: int) -> str"."""
-        return str(inspect.signature(self.fn))
+        return signature_text(self.fn)
 
     @functools.cached_property
     def argument_names(self) -> tuple[str, ...]:

@@ -30,7 +30,6 @@ from greenroom.ledger.events import (
     NodeEnded,
     NodeFailed,
     NodeStarted,
-    Noted,
     Remembered,
     StateChanged,
     ToolCalled,
@@ -382,8 +381,7 @@ class Invocation:
         last = replies[-1] if replies and self._is_mine(replies[-1]) else None
         if last is None or last.calls or last.attachments or not is_blank(last.text):
             return False
-        notes = self.ledger.of(Noted, voice=self.world.voice)
-        return not any(note.name == STOPPED and self._is_mine(note) for note in notes)
+        return not any(note.name == STOPPED and self._is_mine(note) for note in self.index.noted)
 
     def _is_mine(self, event: Event) -> bool:
         """Whether an event belongs to this invocation."""

@@ -70,8 +70,10 @@ def attachments_in(value: Json) -> tuple[Attachment, ...]:
 
 def message_value(text: str, attachments: Iterable[Attachment]) -> Json:
     """A message as one JSON value: the text alone, or a list of the text and its attachments."""
-    given: list[Json] = [plain(one) for one in attachments]
-    return [*([text] if text else []), *given] if given else text
+    given: list[Json] = list(map(plain, attachments))
+    if not given:
+        return text
+    return [text, *given] if text else given
 
 
 def text_and_attachments(value: Json) -> tuple[str, tuple[Attachment, ...]]:
@@ -79,8 +81,10 @@ def text_and_attachments(value: Json) -> tuple[str, tuple[Attachment, ...]]:
 
     The inverse of `message_value`. In any other value the name of an attachment takes its place.
     """
+    if isinstance(value, str):
+        return value, ()
     text = as_text(value)
-    if isinstance(value, str) or MARK not in text:
+    if MARK not in text:
         return text, ()
     items = value if is_array(value) else []
     parts = [item if isinstance(item, str) else attachment_in(item) for item in items]

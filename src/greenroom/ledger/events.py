@@ -266,6 +266,11 @@ class ModelReplied(Event, frozen=True, kw_only=True):
     """Who had answered, if `source` replaced that answer with its own."""
 
     @property
+    def message(self) -> Message:
+        """What the model sees of its own reply."""
+        return Message("assistant", self.text, self.calls, attachments=self.attachments)
+
+    @property
     def is_live(self) -> bool:
         """Whether the real model answered, even if its reply was replaced."""
         return self.source == "live" or (self.source != "replayed" and self.in_place_of == "live")
@@ -324,6 +329,12 @@ class ToolReturned(Event, frozen=True, kw_only=True):
     """Who had answered or failed, if `source` replaced that with its own answer."""
 
     @property
+    def message(self) -> Message:
+        """What the model sees of the answer."""
+        text, attached = text_and_attachments(self.value)
+        return Message("tool", text, (), self.call_id, self.tool, attached)
+
+    @property
     def is_live(self) -> bool:
         """Whether the real tool ran, even if its result was replaced."""
         return self.source == "live" or (self.source != "replayed" and self.in_place_of == "live")
@@ -340,6 +351,11 @@ class ToolFailed(Event, frozen=True, kw_only=True):
     seconds: float = 0.0
     changes: Changes = ()
     """What was done nevertheless: only the answer was lost."""
+
+    @property
+    def message(self) -> Message:
+        """What the model sees of the failure."""
+        return Message("tool", f"Error: {self.error}", (), self.call_id, self.tool)
 
     @property
     def is_live(self) -> bool:

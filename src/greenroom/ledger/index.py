@@ -22,6 +22,7 @@ from greenroom.ledger.events import (
     NodeEnded,
     NodeFailed,
     NodeStarted,
+    Noted,
     ToolBlocked,
     ToolCalled,
     ToolFailed,
@@ -86,10 +87,13 @@ class VoiceIndex(Struct, eq=False):
     """The last call of each id."""
     results: dict[str, End] = field(default_factory=dict)
     """The last end of each id."""
+    results_shown: dict[int, Message] = field(default_factory=dict)
+    """What models see of the ends of calls, by the event that ends each."""
     repeated: dict[str, list[RepeatedCall]] = field(default_factory=dict)
     """The calls that share an id, each with its own end."""
     yields: dict[str, YieldOpened] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
+    noted: list[Noted] = field(default_factory=list)
     cancelled: set[str] = field(default_factory=set)
     closed: set[str] = field(default_factory=set)
     """Branches, and guards whose time was up: nothing further happens below them."""
@@ -176,7 +180,7 @@ class VoiceIndex(Struct, eq=False):
 
     def is_closed(self, path: str) -> bool:
         """Whether the part that contains `path` was stopped, so that nothing further happens there."""
-        return bool(self.closed) and any(above in self.closed for above in above_of(path))
+        return any(above in self.closed for above in above_of(path))
 
     def _was_refused(self, called: ToolCalled) -> bool:
         end = self.end_of(called)
@@ -211,6 +215,13 @@ class VoiceIndex(Struct, eq=False):
             held = self.repeated[called.call_id]
             return next((end for one, end in held if one.seq == called.seq), None)
         return self.results.get(called.call_id)
+
+    def result_message(self, end: End) -> Message:
+        """What a model sees of the end of a call; written once, since every later question refers to it."""
+        known = self.results_shown.get(end.seq)
+        if known is None:
+            known = self.results_shown[end.seq] = end.message
+        return known
 
     def is_waiting(self, called: ToolCalled) -> bool:
         """Whether the user has to answer or approve this call, or had to."""

@@ -19,6 +19,7 @@ from greenroom.ledger.events import (
     NodeEnded,
     NodeFailed,
     NodeStarted,
+    Noted,
     RunResumed,
     RunStarted,
     StateChanged,
@@ -92,7 +93,8 @@ def _add_node_end(index: VoiceIndex, event: NodeEnded) -> None:
 
 def _add_node_failure(index: VoiceIndex, event: NodeFailed) -> None:
     index.failed[event.path] = event
-    _join_branches(index, event.path)
+    if event.path.endswith("/par"):
+        _forget_branches(index, event.path)
 
 
 def _add_cancellation(index: VoiceIndex, event: BranchCancelled) -> None:
@@ -112,7 +114,8 @@ def _add_question(index: VoiceIndex, event: ModelCalled) -> None:
 
 def _add_reply(index: VoiceIndex, event: ModelReplied) -> None:
     index.replied.append(event)
-    index.wanted_ids.update([call.id for call in event.calls])
+    for call in event.calls:
+        index.wanted_ids.add(call.id)
     _add_model_answer(index, event)
 
 
@@ -143,20 +146,15 @@ def _add_blocked_call(index: VoiceIndex, event: ToolBlocked) -> None:
 
 
 def _add_result(index: VoiceIndex, event: End) -> None:
-    _add_call_end(index, event)
-    _add_changes(index, event)
-
-
-def _add_call_end(index: VoiceIndex, event: End) -> None:
     index.results[event.call_id] = event
-    if event.call_id not in index.repeated:
-        return
-    # It ends the oldest open call with this id and tool; if none is open, the last.
-    calls = index.repeated[event.call_id]
-    of_tool = [place for place, (called, _) in enumerate(calls) if called.tool == event.tool]
-    still_open = [place for place in of_tool if calls[place][1] is None]
-    for place in still_open[:1] or of_tool[-1:]:
-        calls[place] = (calls[place][0], event)
+    if event.call_id in index.repeated:
+        # It ends the oldest open call with this id and tool; if none is open, the last.
+        calls = index.repeated[event.call_id]
+        of_tool = [place for place, (called, _) in enumerate(calls) if called.tool == event.tool]
+        still_open = [place for place in of_tool if calls[place][1] is None]
+        for place in still_open[:1] or of_tool[-1:]:
+            calls[place] = (calls[place][0], event)
+    _add_changes(index, event)
 
 
 def _add_yield(index: VoiceIndex, event: YieldOpened) -> None:
@@ -167,18 +165,22 @@ def _add_changes(index: VoiceIndex, event: End | StateChanged | NodeEnded) -> No
     if event.changes:
         apply_changes(index.fold(branch_of(event.path)), changes_by(event))
         index.changed_at = event.seq
-    _join_branches(index, event.path)
+    if event.path.endswith("/par"):
+        _forget_branches(index, event.path)
 
 
-def _join_branches(index: VoiceIndex, path: str) -> None:
+def _forget_branches(index: VoiceIndex, fork: str) -> None:
     """Forget the states of a fork's branches, once it has merged or failed."""
-    if path.endswith("/par"):
-        for branch in [known for known in index.folds if known.startswith(f"{path}.")]:
-            del index.folds[branch]
+    for branch in [known for known in index.folds if known.startswith(f"{fork}.")]:
+        del index.folds[branch]
 
 
 def _add_conflict(index: VoiceIndex, event: StateConflicted) -> None:
     index.conflicted[event.path, event.scope, event.key] = event.seq
+
+
+def _add_note(index: VoiceIndex, event: Noted) -> None:
+    index.noted.append(event)
 
 
 INDEXERS: dict[type[Event], Callable[[VoiceIndex, Any], None]] = {
@@ -205,4 +207,5 @@ INDEXERS: dict[type[Event], Callable[[VoiceIndex, Any], None]] = {
     YieldOpened: _add_yield,
     StateChanged: _add_changes,
     StateConflicted: _add_conflict,
+    Noted: _add_note,
 }

@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from msgspec import Struct
 
-from greenroom.ledger.attachments import Attachment, text_and_attachments
+from greenroom.ledger.attachments import Attachment
 from greenroom.ledger.events import (
     Event,
     ModelCalled,
@@ -157,19 +157,6 @@ def model_ends(ledger: Ledger, voice: Voice = "agent") -> dict[int, ModelReplied
 # References in questions
 
 
-def result_message(end: ToolReturned | ToolFailed) -> Message:
-    """What a model sees of the end of a call."""
-    if isinstance(end, ToolFailed):
-        return Message("tool", f"Error: {end.error}", (), end.call_id, end.tool)
-    text, attached = text_and_attachments(end.value)
-    return Message("tool", text, (), end.call_id, end.tool, attached)
-
-
-def reply_message(reply: ModelReplied) -> Message:
-    """What a model sees of its own reply."""
-    return Message("assistant", reply.text, reply.calls, attachments=reply.attachments)
-
-
 def model_inputs(
     ledger: Iterable[Event], voice: Voice = "agent"
 ) -> Iterator[tuple[ModelCalled, ModelInput | None]]:
@@ -233,11 +220,11 @@ class _Known:
             first, _, last = rest.partition("-")
             return before.messages[int(first) : int(last)]
         if kind == "reply" and reply is not None:
-            return (reply_message(reply),)
+            return (reply.message,)
         if kind == "said" and int(rest) < len(self._said):
             said = self._said[int(rest)]
             return (Message("user", said.text, attachments=said.attachments),)
         if kind == "result" and rest in self._ends:
-            return (result_message(self._ends[rest]),)
+            return (self._ends[rest].message,)
         # What is referred to is missing: this may be only a part of a ledger.
         return (Message("user", f"[{reference} is not in this ledger]"),)

@@ -37,8 +37,18 @@ class Ledger:
         """Record `event` at time `at`, its values as plain JSON; return what was written."""
         place = len(self._events)
         if event.seq == -1:
-            values = _plain_values(event) if event.VALUES else {}
-            event = replace(event, seq=place, at=at, **values)
+            copies: dict[str, Json] = {}
+            for name in event.VALUES:
+                value = getattr(event, name)
+                try:
+                    copy = value.value if type(value) is OwnedJson else plain(value, name)
+                except BadValue as error:
+                    raise BadValue(f"{type(event).__name__}.{error}") from None
+                if copy is not value:
+                    copies[name] = copy
+            if copies:
+                event = replace(event, **copies)
+            event = replace(event, seq=place, at=at)
         elif event.seq != place:
             raise BadLedger(
                 f"event {event.seq} ({type(event).__name__}) cannot follow event "
@@ -165,15 +175,3 @@ class Ledger:
 
             look_beside(source)
         return cls.loads(text, str(source))
-
-
-def _plain_values(event: Event) -> dict[str, Json]:
-    """Plain copies of values from outside."""
-    copies: dict[str, Json] = {}
-    for name in event.VALUES:
-        value = getattr(event, name)
-        try:
-            copies[name] = value.value if type(value) is OwnedJson else plain(value, name)
-        except BadValue as error:
-            raise BadValue(f"{type(event).__name__}.{error}") from None
-    return copies

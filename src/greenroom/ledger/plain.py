@@ -43,7 +43,7 @@ def is_array(value: Json) -> "TypeGuard[list[Json]]":
 
 def as_object(value: Json, where: str = "value") -> dict[str, Json]:
     """The value as the object it has to be; anything else is a BadValue naming its place."""
-    if is_object(value):
+    if isinstance(value, dict):
         return value
     raise BadValue(f"{where} is {short_repr(value)}, which is not a JSON object.")
 

@@ -23,7 +23,6 @@ from greenroom.ledger.events import (
     InvocationEnded,
     InvocationStarted,
     ModelReplied,
-    Noted,
     RunEnded,
     RunResumed,
     RunStarted,
@@ -369,7 +368,7 @@ def user_view(ledger: Ledger) -> list[Event]:
 def traces(ledger: Ledger) -> list[Trace]:
     """The traces that a trial was exported to: one, and one more each time it was resumed."""
     found: list[Trace] = []
-    for note in ledger.of(Noted):
+    for note in ledger.index_of().noted:
         if note.name == TRACE and is_object(note.data):
             known = Trace(*[str(note.data.get(name, "")) for name in Trace.__struct_fields__])
             if _HEX.fullmatch(f"{known.trace_id}-{known.span_id}"):

@@ -32,27 +32,19 @@ def checked_reply(reply: object, model: str = "", *, giver: str = "") -> ModelRe
     try:
         if not isinstance(reply, ModelReply):
             raise _Impossible("", reply, "a ModelReply")
-        found: dict[str, Any] = {}
-        for name in ("text", "prices", "model"):
-            if type(given := getattr(reply, name)) is not str:
-                found[name] = _words(given, name)
-        if reply.calls != ():
-            found["calls"] = _calls(reply.calls)
-        if reply.attachments != ():
-            found["attachments"] = _items(reply.attachments, Attachment, "attachments")
-        if reply.usage is not None:
-            found["usage"] = _usage(reply.usage)
-        if reply.cost is not None:
-            found["cost"] = _cost(reply.cost)
+        return replace(
+            reply,
+            text=_words(reply.text, "text"),
+            calls=_calls(reply.calls),
+            usage=_usage(reply.usage),
+            cost=_cost(reply.cost),
+            prices=_words(reply.prices, "prices"),
+            model=_words(reply.model, "model"),
+            attachments=_items(reply.attachments, Attachment, "attachments"),
+            partial=bool(reply.partial),
+        )
     except _Impossible as error:
         raise GarbledReply(f"{giver or f'the model {model!r}'} replied {error}") from None
-    # Most replies are returned as they are.
-    if (
-        all(value is getattr(reply, name) for name, value in found.items())
-        and type(reply.partial) is bool
-    ):
-        return reply
-    return replace(reply, **found, partial=bool(reply.partial))
 
 
 def with_usage(reply: ModelReply, read: int | None, wrote: int | None) -> ModelReply:
@@ -67,6 +59,8 @@ def with_usage(reply: ModelReply, read: int | None, wrote: int | None) -> ModelR
 
 
 def _words(given: Any, field: str) -> str:
+    if type(given) is str:
+        return given
     if given is None:
         return ""
     if isinstance(given, str):
@@ -90,10 +84,13 @@ def _calls(given: Any) -> tuple[ToolCall, ...]:
 def _items(given: Any, kind: type, field: str) -> tuple[Any, ...]:
     if given is None:
         return ()
-    items = tuple(cast("list[Any]", given)) if isinstance(given, tuple | list) else (given,)
-    if all(isinstance(item, kind) for item in items):
-        return items
-    raise _Impossible(f"{field}=", items, f"a sequence of {kind.__name__}")
+    if isinstance(given, list):
+        given = tuple(cast("list[Any]", given))
+    items = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else (given,)
+    for item in items:
+        if not isinstance(item, kind):
+            raise _Impossible(f"{field}=", items, f"a sequence of {kind.__name__}")
+    return items
 
 
 def _usage(given: Any) -> Usage | None:
@@ -102,9 +99,7 @@ def _usage(given: Any) -> Usage | None:
     if not isinstance(given, Usage):
         raise _Impossible("usage=", given, "Usage(input, output), or None if it is unknown")
     read, wrote = _count(given.input, given), _count(given.output, given)
-    if read is None or wrote is None:
-        return None
-    return given if read is given.input and wrote is given.output else Usage(read, wrote)
+    return None if read is None or wrote is None else Usage(read, wrote)
 
 
 def _count(tokens: Any, given: Usage) -> int | None:

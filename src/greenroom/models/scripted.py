@@ -62,14 +62,14 @@ class Scripted:
         prices = SCRIPT
         if callable(answer):
             made: Any = answer(request)
-            answer, prices = await made if inspect.isawaitable(made) else made, _FUNCTION
+            made = await made if inspect.isawaitable(made) else made
+            answer, prices = _checked(made), _FUNCTION
         reply = self._reply(answer, prices)
         if on_delta is not None:
             await send_piece(on_delta, reply.text)
         return reply
 
-    def _reply(self, line: Line, prices: str) -> ModelReply:
-        given: Any = _checked(line)
+    def _reply(self, given: Any, prices: str) -> ModelReply:
         text, calls, attached = "", (), ()
         match given:
             case str():
@@ -107,14 +107,13 @@ _LINE = (str, ToolCall, Attachment, Mapping, ModelReply, Exception)
 
 
 def _checked(answer: object) -> Any:
-    if isinstance(answer, tuple):
-        answer = list(cast("tuple[Any, ...]", answer))
-    if isinstance(answer, list):
-        parts = cast("list[Any]", answer)
+    """The answer, a sequence as a list; BadAgent if no model could give it."""
+    if isinstance(answer, tuple | list):
+        parts = list(cast("list[Any]", answer))
         if parts and all(isinstance(part, str | ToolCall | Attachment) for part in parts):
             return parts
     elif isinstance(answer, _LINE) or callable(answer):
-        return cast(Any, answer)
+        return cast("Any", answer)
     raise BadAgent(
         f"a scripted answer cannot be {answer!r}. Give a string, call('tool', ...), attach(...), a list of "
         f"these, a mapping for structured output, or a function of the request."

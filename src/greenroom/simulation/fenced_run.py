@@ -18,7 +18,7 @@ from greenroom.ledger.events import EndReason, RunEnded
 from greenroom.ledger.simulated import unanswered
 from greenroom.simulation.fence import Breach, FencedScope, opening_for, put_up
 from greenroom.simulation.hangs.watchdog import Deadline, finish
-from greenroom.simulation.mock_names import answered_by_user, check_names_after
+from greenroom.simulation.mock_names import check_names_after
 from greenroom.simulation.trial_context import TrialContext, on_breach
 from greenroom.world.records import describe_error
 
@@ -58,10 +58,13 @@ async def _run_fenced(trial: TrialContext, converse: Converse, deadline: Deadlin
         refusals.set(FenceBreach(why))
 
     put_up()
-    trial.scope = scope = FencedScope(case.id, on_breach(trial))
-    scope.body_guard = trial.world.check_direct_call
-    scope.host = trial.visitors.host
-    scope.on_stray = on_stray
+    trial.scope = scope = FencedScope(
+        case.id,
+        on_breach(trial),
+        body_guard=trial.world.check_direct_call,
+        host=trial.visitors.host,
+        on_stray=on_stray,
+    )
     scope.open(deadline.task)
     try:
         if trial.world.middleware is None:
@@ -139,10 +142,8 @@ def _ending(
     recording = trial.world.recording
     if recording is not None and (drift := recording.unasked()) is not None:
         return _error(drift)
-    allowed = trial.world.allowed
     try:
-        if case.mocks or allowed or answered_by_user(case):
-            check_names_after(case, trial.backend, allowed, trial.ledger)
+        check_names_after(case, trial.backend, trial.world.allowed, trial.ledger)
     except BadCase as unknown:
         return _error(unknown)
     return RunEnded(reason=task.result())

@@ -15,7 +15,7 @@ from typing import Any, Final, Unpack
 from greenroom.agents.tools import Tool
 from greenroom.backends.backend import ToolFacts
 from greenroom.cases.case import Case
-from greenroom.cases.mocks import Live, Simulated
+from greenroom.cases.mocks import Live, Simulated, simulated_in
 from greenroom.errors import GreenroomError, ReplayDrifted, ToolRefused
 from greenroom.ledger.events import Noted, Source, ToolBlocked
 from greenroom.ledger.ledger import Ledger
@@ -60,7 +60,8 @@ class RehearsalWorld(FencedWorld):
     ) -> None:
         super().__init__(ledger, refusals, **options)
         self.before_live: BeforeLive | None = None
-        self.simulated = SimulatedTools(case)
+        worlds = list(simulated_in(case.mocks.values()))
+        self.simulated = SimulatedTools(case.id, worlds) if worlds else None
         self._user_world: FencedWorld | None = None
         self._case = case
         self._tools = tools or {}
@@ -114,6 +115,7 @@ class RehearsalWorld(FencedWorld):
 
     def simulate(self, mock: Simulated, request: ToolRequest) -> Awaitable[Json]:
         """The answer of a model that simulates a tool."""
+        assert self.simulated is not None
         issued_at = self.ledger.index_of(self.voice).called[request.id].seq
         return self.simulated.answer(mock, request, self.user_world, issued_at)
 
@@ -121,7 +123,8 @@ class RehearsalWorld(FencedWorld):
         self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
     ) -> ModelReply:
         """Ask the real model; the simulated tools also see the tool descriptions it gets."""
-        self.simulated.show(request.tools)
+        if self.simulated is not None:
+            self.simulated.show(request.tools)
         return await super().call_model(request, body, on_delta)
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:

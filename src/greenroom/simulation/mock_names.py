@@ -102,9 +102,10 @@ def check_names_after(
 
 def _names_others(case: Case, allowed: Collection[object], offered: Collection[str]) -> bool:
     """Whether a case or run names tools that are not among these; nearly all name none."""
-    named = {*case.mocks, *answered_by_user(case)}
-    named.update(one for one in allowed if isinstance(one, str))
-    return not named.issubset(offered)
+    for named in (*case.mocks, *answered_by_user(case), *allowed):
+        if isinstance(named, str) and named not in offered:
+            return True
+    return False
 
 
 def _named(case: Case, allowed: Collection[object]) -> Iterator[tuple[str, str, str]]:

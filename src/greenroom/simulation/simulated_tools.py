@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from greenroom.agents.signature import output_adapter, return_annotation
 from greenroom.agents.tools import Tool
-from greenroom.cases.case import Case
-from greenroom.cases.mocks import Simulated, simulated_in
+from greenroom.cases.mocks import Simulated
 from greenroom.errors import BadAgent, BadCase, MockBroke, Refusal
 from greenroom.ledger.events import ModelFailed, ModelReplied
 from greenroom.ledger.ledger import Ledger
@@ -47,26 +46,25 @@ state}. Leave nothing out of the state that still holds."""
 class SimulatedTools:
     """The simulated worlds of one trial: their models, and whose turn it is."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case_id: str, worlds: Iterable[Simulated]) -> None:
         self._models: dict[str, Model] = {}
         self._shown: dict[str, ToolSpec] = {}
         self._lock, self._last = Lock(), Future[None]()
         self._last.set_result(None)
         known: dict[str, Simulated] = {}
-        for mock in simulated_in(case.mocks.values()):
+        for mock in worlds:
             if known.setdefault(mock.name, mock) != mock:
                 raise BadCase(
-                    f"case {case.id!r} has two simulated worlds named {mock.name!r} that differ. Use one "
+                    f"case {case_id!r} has two simulated worlds named {mock.name!r} that differ. Use one "
                     f"for all tools that share it, and name the others: simulated(..., name='bank')."
                 )
             if mock.name not in self._models:
-                whose = f"the simulated world {mock.name!r} of case {case.id!r}"
+                whose = f"the simulated world {mock.name!r} of case {case_id!r}"
                 self._models[mock.name] = as_model(mock.model, whose)
 
     def show(self, tools: Iterable[ToolSpec]) -> None:
         """Remember how tools were described to the agent's models."""
-        if self._models:
-            self._shown.update((tool.name, tool) for tool in tools)
+        self._shown.update((tool.name, tool) for tool in tools)
 
     async def answer(
         self, mock: Simulated, request: ToolRequest, world: World, issued_at: int

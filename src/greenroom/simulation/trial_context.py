@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from greenroom.backends.answered import AnsweredBackend, with_model
-from greenroom.backends.backend import Backend, Interception, hooks_heard
+from greenroom.backends.backend import Backend, hooks_heard
 from greenroom.backends.makers import PerCase
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
@@ -46,7 +46,7 @@ from greenroom.simulation.fence import (
     put_up,
 )
 from greenroom.simulation.gate import RehearsalWorld
-from greenroom.simulation.mock_names import answered_by_user, check_names
+from greenroom.simulation.mock_names import check_names
 from greenroom.simulation.outside_trials import CalledApart
 from greenroom.simulation.refusals import Refusals
 from greenroom.simulation.remedies import PERFORM, REHEARSAL, mend_breach
@@ -151,8 +151,7 @@ def set_up(
         case = replace(case, mocks={**mocks, **case.mocks})
     allowed = (*case.allow_tools, *allow_tools)
     user = user_of(case.user, case.id)
-    if case.mocks or allowed or answered_by_user(case):
-        check_names(case, backend, allowed, approved)
+    check_names(case, backend, allowed, approved)
     ledger = Ledger() if ledger is None else ledger
     refusals = Refusals()
     world = world_kind(
@@ -168,8 +167,7 @@ def set_up(
     )
     world.seed = case.seed
     world.model = getattr(backend, "answered_by", None)
-    if allowed or case.mocks:
-        world.check_resources()
+    world.check_resources()
     return TrialContext(case, backend, ledger, world, user, refusals, Visitors(world))
 
 
@@ -287,6 +285,7 @@ def begin(trial: TrialContext, recorded_at: float | None = None) -> None:
         given: Any = case.state  # the ledger copies it as JSON, or names what is not JSON
         asked = case_data(case)
         asked.pop("history", None)  # its events follow in the ledger, so they are not repeated here
+        seen: dict[Unseen, str] = {"models": backend.models, "tools": backend.tool_calls}
         trial.world.record(
             RunStarted(
                 run_id=trial.world.run_id,
@@ -294,8 +293,8 @@ def begin(trial: TrialContext, recorded_at: float | None = None) -> None:
                 agent=backend.snapshot,
                 digest=backend.digest,
                 state=given,
-                opaque=_declared(backend, "opaque"),
-                observed=_declared(backend, "observed"),
+                opaque=tuple([calls for calls, how in seen.items() if how == "opaque"]),
+                observed=tuple([calls for calls, how in seen.items() if how == "observed"]),
                 trial=trial.number,
                 recorded_at=recorded_at,
             )
@@ -311,14 +310,6 @@ def begin(trial: TrialContext, recorded_at: float | None = None) -> None:
             f"agent, or start again."
         )
     trial.world.record(RunResumed())
-
-
-def _declared(backend: Backend, what: Interception) -> tuple[Unseen, ...]:
-    """The kinds of calls that a backend declares under this name: "opaque" or "observed"."""
-    if what not in (backend.models, backend.tool_calls):
-        return ()
-    declared: dict[Unseen, str] = {"models": backend.models, "tools": backend.tool_calls}
-    return tuple(calls for calls, seen in declared.items() if seen == what)
 
 
 def check_loop() -> None:

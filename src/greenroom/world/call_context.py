@@ -6,7 +6,6 @@ Lower rooms only ask for the host; the fence provides the function that finds it
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -30,9 +29,11 @@ class ContextSetting(Generic[T]):
         self._token = self._variable.set(self._value)
 
     def __exit__(self, *_: object) -> None:
-        # A coroutine that was discarded ends in another context, where there is nothing to reset.
-        with suppress(ValueError):
+        try:
             self._variable.reset(self._token)
+        except ValueError:
+            # A coroutine that was discarded ends in another context, where there is nothing to reset.
+            return
 
 
 # Where

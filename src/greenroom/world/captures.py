@@ -12,12 +12,7 @@ from msgspec import Struct
 from greenroom.errors import BadValue
 from greenroom.ledger.events import ModelReplied, OfferedTool, Question
 from greenroom.ledger.index import VoiceIndex
-from greenroom.ledger.interactions import (
-    ModelInput,
-    model_inputs,
-    reply_message,
-    result_message,
-)
+from greenroom.ledger.interactions import ModelInput, model_inputs
 from greenroom.ledger.messages import Message, Role, ToolCall
 from greenroom.ledger.paths import branch_of, parent_branch
 from greenroom.ledger.plain import Json, as_object, plain
@@ -127,7 +122,7 @@ def _after(
         steps = reversed(index.steps.get(before.path, ()))
         replies = (step for step in steps if isinstance(step, ModelReplied) and step.n == before.n)
         reply = next(replies, None)
-        if reply is not None and rest and rest[0] == reply_message(reply):
+        if reply is not None and rest and rest[0] == reply.message:
             found, rest = [*found, "reply"], rest[1:]
         return (*found, *_referring(index, rest)) if rest else tuple(found)
     return tuple(
@@ -172,7 +167,7 @@ def _reference(index: VoiceIndex, message: Message) -> str:
             return f"said:{len(index.said) - 1}"
     if message.role == "tool":
         end = index.results.get(message.call_id)
-        if end is not None and result_message(end) == message:
+        if end is not None and index.result_message(end) == message:
             return f"result:{message.call_id}"
     return ""
 

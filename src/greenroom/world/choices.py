@@ -4,16 +4,26 @@ from collections import Counter
 from collections.abc import Iterator
 from math import fsum
 
+from msgspec import DecodeError
+from msgspec.json import decode
 from msgspec.structs import replace
 
 from greenroom.ledger.events import Corrected, ModelCalled, ModelReplied, RunStarted
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.paths import branch_of, branches_of, fork_of
 from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.models.chooser import ChoiceContext, Chooser
-from greenroom.models.model import ModelBody, ModelRequest, model_name
-from greenroom.world.in_place import in_place
+from greenroom.models.model import (
+    ModelBody,
+    ModelReply,
+    ModelRequest,
+    OnDelta,
+    ToolSpec,
+    model_name,
+)
+from greenroom.models.replies import checked_reply
 from greenroom.world.world import World
 
 
@@ -26,7 +36,7 @@ def chosen(world: World, request: ModelRequest, body: ModelBody) -> tuple[ModelR
     if isinstance(chooser, Chooser):
         model = chooser.pick(request, context_at(world, request))
         request, body = replace(request, model=model.name), model.respond
-    return request, body if instead is None else in_place(world, request, body)
+    return request, body if instead is None else _in_place(world, request, body)
 
 
 def context_at(world: World, request: ModelRequest) -> ChoiceContext:
@@ -89,3 +99,49 @@ def _facts_in(snapshot: Json) -> Iterator[dict[str, Json]]:
         parts = snapshot.get("parts")
         for part in parts.values() if is_object(parts) else ():
             yield from _facts_in(part)
+
+
+def _in_place(world: World, request: ModelRequest, respond: ModelBody) -> ModelBody:
+    """The function that asks the model that replaces all others, before the question is recorded.
+
+    It answers in the order in which the run asks, whichever part does, so that one script holds a whole
+    conversation, including hand-offs.
+    """
+    # How many questions of the run came before; one that is asked again after an interruption keeps its number.
+    called = world.ledger.of(ModelCalled, voice=world.voice)
+    before = list(dict.fromkeys((event.path, event.node, event.n) for event in called))
+    mine = (request.path, request.node, request.n)
+    number = before.index(mine) if mine in before else len(before)
+
+    async def body(asked: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
+        reply = checked_reply(await respond(replace(asked, n=number), on_delta), asked.model)
+        return _with_answer_tool(reply, asked)
+
+    return body
+
+
+def _with_answer_tool(reply: ModelReply, request: ModelRequest) -> ModelReply:
+    """The reply; for a framework that expects a structured answer as a tool call, data becomes that call."""
+    if reply.calls or not request.answer_tools:
+        return reply
+    try:
+        data: Json = decode(reply.text)
+    except DecodeError:
+        return reply
+    tools = {tool.name: tool for tool in request.tools}
+    for name in request.answer_tools:
+        if (args := _arguments(tools[name], data)) is not None:
+            return replace(reply, text="", calls=(ToolCall(name, args),))
+    return reply
+
+
+def _arguments(tool: ToolSpec, data: Json) -> dict[str, Json] | None:
+    """The data as arguments of this tool; None if they do not fit."""
+    known: Json = tool.parameters.get("properties")
+    names = set(known) if is_object(known) else set[str]()
+    if is_object(data) and set(data) <= names:
+        required = tool.parameters.get("required", [])
+        is_whole = not is_array(required) or all(name in data for name in required)
+        return dict(data) if is_whole else None
+    # What is not a mapping by itself is wrapped in one by its framework.
+    return {next(iter(names)): data} if len(names) == 1 else None

@@ -116,7 +116,8 @@ class LiveWorld:
             event = cast("E", self.redact(event))
         # An agent inside a function may work in its own threads and loops.
         with _RECORDING:
-            if self.ledger.indexes[self.voice].is_closed(event.path):
+            index = self.ledger.indexes[self.voice]
+            if index.closed and index.is_closed(event.path):
                 raise CancelledError(f"{event.path} was stopped before; nothing is recorded there")
             event = self.ledger.append(event, time())
             if self.on_event is not None:

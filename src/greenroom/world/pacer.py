@@ -26,7 +26,7 @@ from time import perf_counter
 from typing import Final, Protocol
 
 from greenroom.errors import ModelBroke, RateLimited
-from greenroom.ledger.events import Noted
+from greenroom.ledger.events import Noted, Source
 from greenroom.ledger.plain import Json
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.rates import Rates
@@ -274,16 +274,29 @@ def keep_rates(rates: Rates) -> Generator[None]:
                 paces.pop(model, None)
 
 
-def is_paced(model: str) -> bool:
-    """Whether calls to a model take turns: it is a provider's, has a rate, or has refused a call."""
-    return model in paces or _is_provided(model)
-
-
 def _is_provided(model: str) -> bool:
     return ":" in model and not model.startswith(_FUNCTION)
 
 
-async def persist(
+async def ask_in_turn(
+    world: World, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None, source: Source
+) -> tuple[ModelReply, float]:
+    """Ask at the model's pace, if it has one, and again after a failure that may pass.
+
+    Returns the reply and when the call that got it began, by the performance counter. A failure is raised
+    after all its retries, and at once if the wait would outlast the run.
+    """
+    # Calls to a model take turns if it is a provider's, has a rate, or has refused a call.
+    if source == "live" and (request.model in paces or _is_provided(request.model)):
+        return await _persist(world, request, body, on_delta)
+    begun = perf_counter()
+    try:
+        return await body(request, on_delta), begun
+    except ModelBroke as broke:
+        return await _persist(world, request, body, on_delta, begun, broke)
+
+
+async def _persist(
     world: World,
     request: ModelRequest,
     body: ModelBody,
@@ -291,12 +304,7 @@ async def persist(
     begun: float = 0.0,
     broke: ModelBroke | None = None,
 ) -> tuple[ModelReply, float]:
-    """Ask in turn, and again after a failure that may pass.
-
-    `broke` is how a first attempt failed, `begun` when it began. Returns the reply and when the call that
-    got it began, by the performance counter. A failure is raised after all its retries, and at once if the
-    wait would outlast the run.
-    """
+    """Ask in turn; `broke` is how a first attempt without a turn failed, `begun` when it began."""
     pace = pace_of(request.model, is_opening=broke is None)
     if pace.is_opening:
         # Loading a client in the first call would hold up its calls, and then let them all go at once.

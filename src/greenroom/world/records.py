@@ -1,15 +1,15 @@
 """How model and tool calls are recorded: the one place for live, mocked and replayed ones."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Generator, Iterable
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from msgspec.structs import replace
 
 from greenroom import errors
-from greenroom.errors import BadValue, FailedBefore, GreenroomError, ModelBroke, Refusal
+from greenroom.errors import BadValue, FailedBefore, GreenroomError, Refusal
 from greenroom.ledger.changes import Change, Changes, check_appends, conflicts, unwrapped
 from greenroom.ledger.events import (
     InvocationEnded,
@@ -23,8 +23,7 @@ from greenroom.ledger.events import (
     ToolFailed,
     ToolReturned,
 )
-from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.messages import ToolCall, Voice
+from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.origin import words_of
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import JSON_TYPES, Json, as_object, plain
@@ -33,7 +32,7 @@ from greenroom.models.replies import checked_reply
 from greenroom.world.call_context import asking, check_direct_call, placed
 from greenroom.world.captures import captured
 from greenroom.world.choices import chosen
-from greenroom.world.pacer import is_paced, persist
+from greenroom.world.pacer import ask_in_turn
 from greenroom.world.pieces import Delivery
 from greenroom.world.resources import Resources
 from greenroom.world.updates import settle
@@ -71,15 +70,17 @@ class RecordedFailure(Exception):
         self.error_type = error_type
 
 
-@contextmanager
-def failing_as_recorded() -> Generator[None]:
+class failing_as_recorded:  # noqa: N801 - read as a verb: with failing_as_recorded()
     """A failure inside is the same error as when the run is resumed after it."""
-    try:
-        yield
-    except GreenroomError:
-        raise
-    except Exception as error:
-        raise RecordedFailure(**describe_error(error)) from error
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _at: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, GreenroomError):
+            raise RecordedFailure(**describe_error(error)) from error
 
 
 def raised_before(error: str, error_type: str, ours: str | None = None) -> Exception:
@@ -142,24 +143,14 @@ async def answer_model(
         )
 
 
-class _About(TypedDict):
-    """The fields that all events of one question share."""
-
-    path: str
-    node: str
-    agent: str
-    n: int
-
-
-def _about(request: ModelRequest) -> _About:
-    return {"path": request.path, "node": request.node, "agent": request.agent, "n": request.n}
-
-
 def record_question(world: World, request: ModelRequest) -> None:
     """Record that a model is asked."""
     world.record(
         ModelCalled(
-            **_about(request),
+            path=request.path,
+            node=request.node,
+            agent=request.agent,
+            n=request.n,
             model=request.model,
             messages=len(request.messages),
             tools=tuple([tool.name for tool in request.tools]),
@@ -171,9 +162,17 @@ def record_question(world: World, request: ModelRequest) -> None:
 
 def record_model_failure(world: World, request: ModelRequest, error: Exception) -> None:
     """Record that a model could not be asked, or did not answer."""
-    found = describe_error(error)
-    failed = ModelFailed(**_about(request), model=request.model, **found, ours=ours(error))
-    world.record(failed)
+    world.record(
+        ModelFailed(
+            path=request.path,
+            node=request.node,
+            agent=request.agent,
+            n=request.n,
+            model=request.model,
+            ours=ours(error),
+            **describe_error(error),
+        )
+    )
 
 
 def record_reply(
@@ -186,10 +185,14 @@ def record_reply(
     in_place_of: Source | None = None,
 ) -> ModelReply:
     """Record a reply, with an id on every call; returns the reply as recorded."""
-    reply = _with_call_ids(world, request, reply)
+    if reply.calls:
+        reply = _with_call_ids(world, request, reply)
     event = world.record(
         ModelReplied(
-            **_about(request),
+            path=request.path,
+            node=request.node,
+            agent=request.agent,
+            n=request.n,
             model=reply.model or request.model,
             text=reply.text,
             calls=reply.calls,
@@ -223,28 +226,13 @@ def given_again(end: ModelReplied, prices: str | None = None) -> ModelReply:
     )
 
 
-async def ask_in_turn(
-    world: World, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None, source: Source
-) -> tuple[ModelReply, float]:
-    """Ask at the model's pace, if it has one; returns the reply and when its question was asked."""
-    if source == "live" and is_paced(request.model):
-        return await persist(world, request, body, on_delta)
-    begun = perf_counter()
-    try:
-        return await body(request, on_delta), begun
-    except ModelBroke as broke:
-        return await persist(world, request, body, on_delta, begun, broke)
-
-
 def _with_call_ids(world: World, request: ModelRequest, reply: ModelReply) -> ModelReply:
     """The reply with copied arguments and an id on every call.
 
     A provider's own id is kept unless it was used before: some count from zero in every reply, and two
     calls with one id would be mistaken for one.
     """
-    if not reply.calls:
-        return reply
-    index = world.ledger.index_of(world.voice)
+    index = world.ledger.indexes[world.voice]
     calls: dict[str, ToolCall] = {}
     for position, wanted in enumerate(reply.calls):
         own = wanted.id
@@ -256,28 +244,26 @@ def _with_call_ids(world: World, request: ModelRequest, reply: ModelReply) -> Mo
 
 def begin_call(world: World, request: ToolRequest) -> None:
     """Record that a tool is called; a call that is repeated after an interruption is recorded once."""
-    if not request.again and not was_called(world.ledger, world.voice, request):
-        world.record(
-            ToolCalled(
-                path=request.path,
-                call_id=request.id,
-                tool=request.tool,
-                args=request.args,
-                n=request.n,
-                ends=request.ends,
-            )
-        )
-
-
-def was_called(ledger: Ledger, voice: Voice, request: ToolRequest) -> bool:
-    """Whether this very call is recorded, not merely another one with the same id."""
-    index = ledger.indexes[voice]
+    if request.again:
+        return
+    ledger, index = world.ledger, world.ledger.indexes[world.voice]
     before = index.called.get(request.id)
-    if before is None:
-        return False
-    if request.yields and index.end_of(before) is None and before.tool == request.tool:
-        return True  # a call that the user must answer is repeated until they have
-    return index.is_same_call(before, request.tool, request.args, ledger.loaded_count)
+    if before is not None:
+        # A call that the user must answer is repeated until they have.
+        is_open = request.yields and before.tool == request.tool and index.end_of(before) is None
+        # Another call may have the same id.
+        if is_open or index.is_same_call(before, request.tool, request.args, ledger.loaded_count):
+            return
+    world.record(
+        ToolCalled(
+            path=request.path,
+            call_id=request.id,
+            tool=request.tool,
+            args=request.args,
+            n=request.n,
+            ends=request.ends,
+        )
+    )
 
 
 def answer_constant(world: World, request: ToolRequest, value: Json, source: Source) -> Returned:

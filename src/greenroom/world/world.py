@@ -176,7 +176,7 @@ class Context:
         noted = Noted(path=path, name=name, data=plain(data, f"ctx.note({name!r}, ...)"))
         if self._notes is None:
             # Work that was interrupted runs again, and repeats notes that the ledger has already.
-            known = self._world.ledger.of(Noted, voice=self._world.voice)
+            known = self._world.ledger.index_of(self._world.voice).noted
             self._notes = [(event.name, event.data) for event in known if event.path == path]
         if self._notes[:1] == [(noted.name, noted.data)]:
             self._notes.pop(0)

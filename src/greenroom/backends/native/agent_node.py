@@ -8,11 +8,10 @@ from msgspec import Struct
 from greenroom.agents.agent import Agent
 from greenroom.agents.handoffs import transfer_tools, transfers
 from greenroom.agents.instructions import filled
-from greenroom.agents.signature import output_adapter
+from greenroom.agents.signature import output_adapter, output_schema
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.approval_answers import check_approved
 from greenroom.backends.native.history import conversation, handed_over
-from greenroom.backends.native.summaries import summary_of_the_past
 from greenroom.backends.task_group import together
 from greenroom.backends.turn_ends import wait_opened
 from greenroom.errors import AgentFailed, LoopLimit
@@ -79,40 +78,40 @@ class AgentRun(Struct, eq=False):
                         return ()
                 elif isinstance(last, ModelFailed):
                     raise raised_before(last.error, last.error_type, last.ours)
-            asked = index.replies.get(path, 0)
-            self.check_steps(asked)
             # An agent resolves a model's name when it is created.
             model: Model = agent.model  # pyright: ignore[reportAssignmentType]
             on_delta = None if self.outlet is None else self.outlet.open(path)
             with failing_as_recorded():
-                reply = await world.call_model(await self.request(asked), model.respond, on_delta)
+                reply = await world.call_model(await self.request(), model.respond, on_delta)
             if self.outlet is not None and reply.calls:
                 self.outlet.close_reply()
 
-    def check_steps(self, asked: int) -> None:
-        """Refuse to ask the model more often than `max_steps` allows."""
-        if asked >= self.agent.max_steps:
-            raise LoopLimit(
-                f"agent {self.agent.name!r} asked its model {asked} times at {self.path} and is not "
-                f"done. Raise max_steps, or find out why it keeps going in circles."
-            )
-
-    async def request(self, asked: int) -> ModelRequest:
-        """The next request to the model, after `asked` requests in this run."""
+    async def request(self) -> ModelRequest:
+        """The next request to the model; LoopLimit if `max_steps` allows no more."""
         agent, index, node, path = self.agent, self.index, self.node, self.path
+        asked = index.replies.get(path, 0)
+        if asked >= agent.max_steps:
+            raise LoopLimit(
+                f"agent {agent.name!r} asked its model {asked} times at {path} and is not done. Raise "
+                f"max_steps, or find out why it keeps going in circles."
+            )
         is_only_run = len(index.runs.get(node, ())) < 2
-        adapter = output_adapter(agent.output) if agent.output is not None else None
-        messages = conversation(self, await summary_of_the_past(self))
+        messages = await conversation(self)
         if agent.accepts:
             agent.check_modalities([a for m in messages for a in m.attachments], "accepts")
+        instructions = agent.instructions
+        if agent.reads:
+            # Read from the branch's own state, which is the same in a resumed run.
+            state = self.world.ledger.fold(self.world.voice, branch_of(path))
+            instructions = filled(instructions, agent.reads, state, f"agent {agent.name!r}")
         return ModelRequest(
             agent=agent.name,
             messages=messages,
-            instructions=self._instructions(),
+            instructions=instructions,
             tools=(*agent.toolbox, *transfer_tools(agent, self._by_name))
             if self.team
             else agent.toolbox,
-            output_schema=adapter.json_schema() if adapter else None,
+            output_schema=output_schema(agent.output),
             model=model_name(agent.model),
             path=path,
             node=node,
@@ -127,14 +126,6 @@ class AgentRun(Struct, eq=False):
     def transfers(self) -> Mapping[str, str]:
         """The tools by which its model hands over, and the agent that each leads to."""
         return transfers(self.agent, self._by_name) if self.team else {}
-
-    def _instructions(self) -> str:
-        agent = self.agent
-        if not agent.reads:
-            return agent.instructions
-        # Read from the branch's own state, which is the same in a resumed run.
-        state = self.world.ledger.fold(self.world.voice, branch_of(self.path))
-        return filled(agent.instructions, agent.reads, state, f"agent {agent.name!r}")
 
     def has_answered(self, reply: ModelReplied) -> bool:
         """Accept the model's answer, or record for the model what is wrong with it."""

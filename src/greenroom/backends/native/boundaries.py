@@ -86,7 +86,7 @@ class FarCode(Struct, frozen=True, eq=False):
 
     def _message(self, code: Code, context: Context, path: str) -> Message:
         ledger, voice = self.world.ledger, self.world.voice
-        noted = [e for e in ledger.of(Noted, voice=voice) if e.path == path]
+        noted = [e for e in ledger.index_of(voice).noted if e.path == path]
         return {
             "place": to_builtins(_place(code)),
             "code": code_identity(code),

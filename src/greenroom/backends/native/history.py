@@ -1,4 +1,4 @@
-"""What an agent node remembers, read from the ledger: its own exchanges and those of others."""
+"""What an agent node remembers, read from the ledger: its own exchanges, those of others, and summaries of old ones."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -6,28 +6,32 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from greenroom.agents.agent import Agent
-from greenroom.agents.context import Exchange, Scene, history
+from greenroom.agents.context import Exchange, History, Scene, history
 from greenroom.agents.handoffs import transfers
 from greenroom.ledger.attachments import text_and_attachments
-from greenroom.ledger.events import Corrected, ModelReplied, NodeStarted
+from greenroom.ledger.events import Corrected, ModelFailed, ModelReplied, NodeStarted
 from greenroom.ledger.index import Step, VoiceIndex
-from greenroom.ledger.interactions import result_message
 from greenroom.ledger.messages import Message, ToolCall
 from greenroom.ledger.paths import branch_of, root_of
 from greenroom.ledger.plain import Json
+from greenroom.models.model import Model, ModelRequest, model_name
+from greenroom.world.records import failing_as_recorded, raised_before
 
 if TYPE_CHECKING:
     from greenroom.backends.native.agent_node import AgentRun
 
 _ATTEMPT = re.compile(r"~\d+$")
 _REMEMBER_ALL = (history(),)
+_SUMMARISE = """\
+Summarise this conversation for the assistant, who goes on with it and will not see it any more. Keep every \
+name, number, date, decision, promise and open question. Write plain sentences, no more than needed."""
 _NO_TRANSFERS: Mapping[str, str] = MappingProxyType({})
 
 
-def conversation(run: "AgentRun", summary: tuple[str, int]) -> tuple[Message, ...]:
+async def conversation(run: "AgentRun") -> tuple[Message, ...]:
     """All messages for the agent's model: context rules first, the current exchange last.
 
-    `summary` replaces the first exchanges, as many as it covers. A team shares what was said.
+    A summary may replace the first exchanges. A team shares what was said.
     """
     index, node, path, team = run.index, run.node, run.path, run.team
     present = _shared(index, path, team) if team else _exchange(index, path)
@@ -36,8 +40,8 @@ def conversation(run: "AgentRun", summary: tuple[str, int]) -> tuple[Message, ..
     earlier = [] if is_first else earlier_exchanges(index, node, path, team)
     if not earlier and run.agent.context == _REMEMBER_ALL:
         return present
+    text, count = await _summary_of_the_past(run, earlier)
     state = run.world.ledger.fold(run.world.voice, branch_of(path))
-    text, count = summary
     scene = Scene(earlier[count:], state, text)
     return (*(message for rule in run.agent.context for message in rule(scene)), *present)
 
@@ -97,11 +101,11 @@ def _add_step(
         if isinstance(step, Corrected):
             said.append(Message("user", step.text))
         return True
-    said.append(Message("assistant", step.text, step.calls, attachments=step.attachments))
+    said.append(step.message)
     is_over = True
-    to = handed_over(step.calls, transfers)
     for call in step.calls:
         if call.tool in transfers:
+            to = handed_over(step.calls, transfers)
             text = f"The conversation was handed over to {to}."
             if transfers[call.tool] != to:
                 text = f"Not handed over to {transfers[call.tool]}: {to} was first."
@@ -111,7 +115,7 @@ def _add_step(
             case None:
                 is_over = False
             case end:
-                said.append(result_message(end))
+                said.append(index.result_message(end))
     return is_over
 
 
@@ -193,3 +197,61 @@ def _heard(index: VoiceIndex, path: str) -> list[tuple[int, Exchange, str]]:
             answer = Message("assistant", spoken.text, attachments=spoken.attachments)
             found.append((spoken.seq, (*asked, answer), place))
     return found
+
+
+async def _summary_of_the_past(run: "AgentRun", earlier: list[Exchange]) -> tuple[str, int]:
+    """The summary of the oldest exchanges, and how many it covers; new ones are summarised when needed.
+
+    Nothing is summarised if no context rule of the agent asks for it.
+    """
+    for rule in run.agent.context:
+        if isinstance(rule, History) and rule.summarise is not None:
+            break
+    else:
+        return "", 0
+    assert rule.last is not None
+    batches = max(0, len(earlier) // rule.last - 1)
+    summary = ""
+    for number in range(batches):
+        batch = earlier[number * rule.last : (number + 1) * rule.last]
+        summary = await _summary(run, rule.summarise, number, summary, batch)
+    return summary, batches * rule.last
+
+
+async def _summary(
+    run: "AgentRun", model: Model, number: int, before: str, batch: list[Exchange]
+) -> str:
+    """The n-th summary, from the ledger if it is there."""
+    index, node, path = run.index, run.node, run.path
+    places = [run.path for run in index.earlier_runs(node, path)] + [path]
+    for place in places:
+        steps = index.steps.get(_summary_place(place, number))
+        if not steps:
+            continue
+        if isinstance(steps[-1], ModelReplied):
+            return steps[-1].text
+        if isinstance(steps[-1], ModelFailed) and place == path:
+            raise raised_before(steps[-1].error, steps[-1].error_type, steps[-1].ours)
+    request = ModelRequest(
+        agent=run.agent.name,
+        messages=(Message("user", _transcript(before, batch)),),
+        instructions=_SUMMARISE,
+        model=model_name(model),
+        path=_summary_place(path, number),
+        node=node,
+        n=number,
+    )
+    with failing_as_recorded():
+        return (await run.world.call_model(request, model.respond)).text or ""
+
+
+def _summary_place(path: str, number: int) -> str:
+    return f"{path}/summary:{number}"
+
+
+def _transcript(before: str, batch: list[Exchange]) -> str:
+    lines = [f"summary of what came before: {before}"] if before else []
+    for message in (message for exchange in batch for message in exchange):
+        asked = ", ".join(f"{call.tool}({dict(call.args)!r})" for call in message.calls)
+        lines.append(f"{message.role}: {message.text}{f' [calls {asked}]' if asked else ''}")
+    return "\n".join(lines)

@@ -61,7 +61,7 @@ async def _look(
     except GreenroomError:
         raise
     except Exception as error:  # noqa: BLE001 - who looks on does not fail the run
-        noted = [one for one in walk.ledger.of(Noted, voice=walk.world.voice) if one.path == path]
+        noted = any(one.path == path for one in walk.index.noted)
         if not noted:
             walk.world.record(Noted(path=path, name=TAP_FAILED, data={**failure(error)}))
     if context.changes():

@@ -60,6 +60,9 @@ class Paused(Struct, frozen=True):
 
 Walked = Done | Paused
 
+_Writer = Agent | Step | Remote
+"""The kinds of flow that may declare where their output is written."""
+
 NodeRunner = Callable[["GraphWalk", Node, str, Json], Awaitable[Walked]]
 """How a kind of flow is run: the walk, the node, its path and its input."""
 
@@ -163,7 +166,7 @@ class GraphWalk(Struct, frozen=True, eq=False):
                 changes, asks = (*changes, *asks), ()
             output = plain(output, f"the output of {node.segment!r}")
         written = changes
-        if isinstance(node.flow, Agent | Step | Remote) and node.flow.writes:
+        if isinstance(node.flow, _Writer) and node.flow.writes:
             written = (*changes, *_declared_changes(node.flow, output, changes))
         if written:
             held = self.ledger.fold(self.world.voice, branch_of(path))
@@ -199,9 +202,7 @@ def _retries(flow: Flow) -> int:
     return flow.retries if isinstance(flow, Agent | Step) else 0
 
 
-def _declared_changes(
-    node: Agent | Step | Remote, output: Json, own: tuple[Change, ...]
-) -> list[Change]:
+def _declared_changes(node: _Writer, output: Json, own: tuple[Change, ...]) -> list[Change]:
     """The state changes that the output causes, in addition to those that the node made itself."""
     changes_state = isinstance(node, Step) and not {"state", "ctx", "context"}.isdisjoint(
         node.wants
@@ -217,9 +218,7 @@ def _declared_changes(
     return found
 
 
-def _placed(
-    node: Agent | Step | Remote, output: Json, *, is_free: bool
-) -> Iterator[tuple[str, Change]]:
+def _placed(node: _Writer, output: Json, *, is_free: bool) -> Iterator[tuple[str, Change]]:
     """The output at the one declared place, or its parts by name at each of several."""
     if len(node.writes) == 1:
         yield node.writes[0], Change(*split_place(node.writes[0]), "set", output)

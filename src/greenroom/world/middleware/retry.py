@@ -3,7 +3,6 @@
 import asyncio
 
 from greenroom.errors import BadInput, GreenroomError, ModelBroke
-from greenroom.ledger.events import Noted
 from greenroom.ledger.plain import is_object
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.world.middleware.attempts import Ask
@@ -70,5 +69,5 @@ def _noted(request: ModelRequest) -> int:
         and note.path == request.path
         and is_object(note.data)
         and note.data.get("n") == request.n
-        for note in current_run().ledger.of(Noted)
+        for note in current_run().ledger.index_of().noted
     )

@@ -26,11 +26,11 @@ from greenroom.world.middleware.attempts import Attempts, Opening
 from greenroom.world.middleware.current import Run, run_var
 from greenroom.world.middleware.names import failed, name_of
 from greenroom.world.middleware.stack import MiddlewareStack
+from greenroom.world.pacer import ask_in_turn
 from greenroom.world.pieces import Delivery
 from greenroom.world.records import (
     ToolError,
     answer_constant,
-    ask_in_turn,
     begin_call,
     fail_call,
     record_model_failure,
@@ -395,7 +395,7 @@ class RunMiddleware:
     def _note(self, member: object, hook: str, path: str) -> None:
         """Record which member answered; once, however often the run is resumed."""
         data: Json = {"middleware": name_of(member), "hook": hook}
-        notes = self._world.ledger.of(Noted, voice=self._world.voice) if path else ()
+        notes = self._world.ledger.index_of(self._world.voice).noted if path else ()
         if not any(note.path == path and note.data == data for note in notes):
             self._world.record(Noted(path=path, name=ANSWERED, data=data))
 

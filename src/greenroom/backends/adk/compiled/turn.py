@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextvars import ContextVar
+from copy import deepcopy
 from typing import Any, TypeVar
 
 from google.adk.models.base_llm import BaseLlm
@@ -37,9 +38,7 @@ class Turn(Struct, eq=False):
 
     async def ask(self) -> ModelRequest:
         """What the model is asked next, by the native agent node."""
-        asked = self.run.index.replies.get(self.run.path, 0)
-        self.run.check_steps(asked)
-        self.asked = await self.run.request(asked)
+        self.asked = await self.run.request()
         self.contents = contents_of(self.asked.messages)
         return self.asked
 
@@ -102,4 +101,5 @@ class Question(BaseTool):
         llm_request.config.system_instruction = request.instructions or None
         if request.output_schema is not None:
             llm_request.config.response_mime_type = "application/json"
-            llm_request.config.response_json_schema = dict(request.output_schema)
+            # A plug-in may change the request; the schema is shared by all of them.
+            llm_request.config.response_json_schema = deepcopy(dict(request.output_schema))
