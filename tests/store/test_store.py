@@ -1,9 +1,10 @@
 """The store: what is put into it comes out of it, and what cannot be used is named."""
 
+import asyncio
 import os
 import sqlite3
 import stat
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from greenroom import Case, EvalSet, evaluate, step
+from greenroom import Case, EvalSet, Report, evaluate, step
 from greenroom.errors import NotFound, StoreFailed, StoreRefused
 from greenroom.metrics import contains
 from greenroom.store import Run, Store, default_store
@@ -397,18 +398,24 @@ async def test_a_named_run_of_the_usual_place_is_not_run_twice_at_once(
 ) -> None:
     monkeypatch.delenv("GREENROOM_STORE")
     monkeypatch.chdir(tmp_path)
-    inner: list[BaseException] = []
+    begun, over = asyncio.Event(), asyncio.Event()
 
-    async def again(ctx: Any) -> str:
-        try:
-            await evaluate(ECHO, Case("a", "Hi"), metrics=[OK], resume_or_new="nightly")
-        except StoreFailed as error:
-            inner.append(error)
+    async def wait(ctx: Any) -> str:
+        begun.set()
+        await over.wait()
         return "done"
 
-    agent = step(again, name="s")
-    await evaluate(agent, Case("a", "Hi"), metrics=[OK], resume_or_new="nightly")
-    assert ["is in use by another process" in str(error) for error in inner] == [True]
+    def run() -> Awaitable[Report]:
+        return evaluate(
+            step(wait, name="s"), Case("a", "Hi"), metrics=[OK], resume_or_new="nightly"
+        )
+
+    first = asyncio.ensure_future(run())
+    await begun.wait()
+    with pytest.raises(StoreFailed, match="is in use by another process"):
+        await run()
+    over.set()
+    await first
 
 
 async def test_a_named_run_that_two_processes_begin_in_the_same_instant_is_one_run(
@@ -467,3 +474,14 @@ def test_many_may_make_one_store_at_the_same_moment(tmp_path: Path) -> None:
         with ThreadPoolExecutor(8) as pool:
             runs = list(pool.map(lambda n: begun(store, str(n)).id, range(8)))  # noqa: B023
         assert {run.id for run in store.runs()} == set(runs)
+
+
+def test_a_store_in_a_folder_that_is_gone_is_refused_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(StoreFailed, match="no longer exists"):
+        Store("runs")
