@@ -370,7 +370,7 @@ def test_an_agent_whose_models_cannot_be_seen_says_so(author, greenroom):
         + """
 class Foreign:
     name, models, tool_calls, resumes = "foreign", "opaque", "routed", "no"
-    snapshot, digest, tools = {}, "", {}
+    snapshot, digest, tools, supports = {}, "", {}, frozenset()
     async def advance(self, ledger, world): ...
 agent = Foreign()
 """

@@ -233,3 +233,29 @@ def test_ctrl_c_leaves_a_conversation_that_goes_on(shop):
     key = conversation_in(screen.text)
     ended = greenroom(shop, "perform", "shop.py", "--conversation", key, given="y\n")
     assert "See you on Monday." in ended.stdout
+
+
+@pytest.mark.parametrize(
+    "ends, word",
+    [
+        ("sys.exit(0)", "SystemExit(0)"),
+        ("raise GeneratorExit", "GeneratorExit"),
+        ("raise asyncio.CancelledError", "CancelledError"),
+    ],
+)
+def test_an_agent_that_ends_the_conversation_by_force_is_an_error_in_words(shop, ends, word):
+    source = f"import asyncio, sys\n\nasync def agent(message):\n    {ends}\n"
+    (shop / "leaver.py").write_text(source)
+    ended = greenroom(shop, "perform", "leaver.py", "-m", "Hi")
+    assert ended.returncode == 2
+    assert word in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_an_id_that_is_no_text_is_not_found(shop):
+    ended = greenroom(shop, "perform", "shop.py", "-m", "Hi")
+    assert ended.returncode == 0
+    name = os.fsdecode(b"x\xff")
+    ended = greenroom(shop, "perform", "shop.py", "-m", "Hi", "--conversation", name)
+    assert ended.returncode == 3
+    assert "there is no conversation" in ended.stderr

@@ -3,6 +3,8 @@
 import asyncio
 import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from typing import Any
 
@@ -13,6 +15,7 @@ from greenroom import (
     Ledger,
     Lines,
     Scripted,
+    Stop,
     Turn,
     UserAgents,
     call,
@@ -199,6 +202,34 @@ async def test_a_tool_called_like_a_function_is_answered_by_its_mock(agent: Any,
     assert result.status == "passed", result.error
     (made,) = q.tool_calls(ledger_of(result))
     assert (made.args, made.source) == ({"city": "Oslo", "days": 2}, "mock")
+
+
+def in_context(function: Callable[..., Any], *given: Any) -> Any:
+    """What a function returns in a thread that has this context, as threads of LangChain have."""
+    context = copy_context()
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(context.run, function, *given).result()
+
+
+async def blocks_for_a_tool(message: str) -> str:
+    return in_context(weather, "Oslo")
+
+
+async def blocks_for_a_tool_of_another_loop(message: str) -> str:
+    return in_context(lambda: asyncio.run(post("Oslo")))["text"]
+
+
+async def blocks_for_a_model(message: str, ctx: Any) -> str:
+    return in_context(lambda: ctx.ask(Scripted("done"), "hello?").text)
+
+
+@pytest.mark.parametrize(
+    "agent", [blocks_for_a_tool, blocks_for_a_tool_of_another_loop, blocks_for_a_model]
+)
+async def test_an_async_function_may_block_until_its_thread_has_an_answer(agent: Any):
+    one = case(mocks={"weather": "done", "post": {"text": "done"}}, stop=Stop(max_seconds=20))
+    result = await played(agent, one)
+    assert result.status == "passed", result.error
 
 
 async def test_async_tools_are_awaited_and_may_run_at_once():

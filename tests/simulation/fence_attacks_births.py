@@ -125,7 +125,7 @@ def another_pool_made_inside(canary: Canary):
     return act
 
 
-@births.by(CONNECT, stray=True)
+@births.by(CONNECT)
 def another_pool_made_before(canary: Canary):
     pool = ThreadPool(1)
     canary.closing.callback(pool.join)

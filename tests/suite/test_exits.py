@@ -168,3 +168,28 @@ async def test_no_real_tool_acts_after_the_run_is_over() -> None:
     assert isinstance(refused, ToolRefused)
     assert report.results[0].ledger is not None
     assert isinstance(report.results[0].ledger.last, RunEnded)
+
+
+async def cancels_every_task(message: str) -> str:
+    for task in asyncio.all_tasks():
+        task.cancel()
+    await asyncio.sleep(0)
+    return "Hello."
+
+
+async def stops_the_loop(message: str) -> str:
+    asyncio.get_running_loop().stop()
+    await asyncio.Event().wait()
+    return "Hello."
+
+
+@pytest.mark.parametrize(
+    "agent, what",
+    [
+        (cancels_every_task, "cancelled the run itself"),
+        (stops_the_loop, "stopped its event loop"),
+    ],
+)
+def test_an_agent_that_ends_the_run_it_is_in_is_a_broken_run(agent: Any, what: str) -> None:
+    with pytest.raises(RunBroke, match=what):
+        rehearse(agent, [HI])

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from msgspec import Struct
 
+from greenroom.errors import BadAgent
 from greenroom.ledger.attachments import Attachment
 from greenroom.ledger.events import YieldType
 from greenroom.ledger.ledger import Ledger
@@ -161,3 +162,21 @@ class Backend(Protocol):
     async def advance(self, ledger: Ledger, world: World) -> Advance:
         """Run the agent as far as it can go. Where to begin is read from the ledger."""
         ...
+
+
+_DECLARED = "models", "name", "resumes", "snapshot", "digest", "supports", "tool_calls", "tools"
+"""What a backend says of itself."""
+
+
+def check_declared(backend: Backend) -> None:
+    """Refuse an author's own backend that does not say all that a run must know of it."""
+    missing = [
+        name
+        for name in _DECLARED
+        if not (hasattr(type(backend), name) or hasattr(backend, name))  # a property is not read
+    ]
+    if missing:
+        raise BadAgent(
+            f"{type(backend).__qualname__} has `advance` and `snapshot`, so it counts as a backend, but lacks "
+            f"{', '.join(missing)}. Add them, as docs/how-to/backends.md describes."
+        )

@@ -62,7 +62,8 @@ class Conversations:
         lines: list[bytes] = []
         if self._database.exists():
             with self._database.connected() as connection:
-                lines = [bytes(line) for [line] in connection.execute(query, (conversation_id,))]
+                rows = connection.execute(query, (to_column(conversation_id),))
+                lines = [bytes(line) for [line] in rows]
         if not lines:
             raise NotFound(
                 f"there is no conversation {conversation_id!r} in {self._database.address}. "

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from greenroom.errors import BadInput
+from greenroom.errors import BadInput, StoreFailed
 from greenroom.store.columns import from_column
 from greenroom.store.configuration import is_server, place_of
 from greenroom.store.contents import RUN, StoreReader, run_from
@@ -226,7 +226,13 @@ class Store(StoreReader):
 
 def _database(place: str | Path) -> Database:
     if not is_server(place):
-        return SqliteDatabase(Path(place).absolute())
+        try:
+            return SqliteDatabase(Path(place).absolute())
+        except FileNotFoundError:
+            raise StoreFailed(
+                f"there is no place for the store {str(place)!r}: the current folder no longer exists. Change to "
+                f"another one, or name the store by its whole path."
+            ) from None
     # Its driver is loaded only where it is used.
     from greenroom.store.postgres import PostgresDatabase
 

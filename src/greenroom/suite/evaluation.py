@@ -25,6 +25,8 @@ _PATIENCE = 5.0
 """Seconds that a stopping run may take before its thread is abandoned."""
 _CLOSING = 1.0
 """Seconds that abandoned async generators get to close."""
+_STOPPED = "Event loop stopped before Future completed."
+"""What asyncio says of a loop that was stopped from inside."""
 
 
 async def evaluate(agent: Any, cases: Cases, **options: Unpack[Options]) -> Report:
@@ -111,8 +113,8 @@ def on_own_loop(work: Callable[[], Awaitable[T]]) -> T:
         asyncio.get_running_loop().set_default_executor(FencedExecutor())
         try:
             found.append(await work())
-        except (KeyboardInterrupt, SystemExit) as error:
-            ended.append(error)  # asyncio would also log what a task raises of these
+        except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 - raised again below
+            ended.append(error)  # what the task raised could not be told from what the loop raises
         finally:
             # A task that swallows its cancellation would keep the loop, and the caller, waiting forever.
             await _sweep_all()
@@ -124,14 +126,28 @@ def on_own_loop(work: Callable[[], Awaitable[T]]) -> T:
 
     try:
         asyncio.run(main())
-        if ended:
-            raise ended[0]
-        return found[0]
     except SystemExit as error:
+        ended[:] = [error]
+    except asyncio.CancelledError as error:
         raise RunBroke(
-            f"code in the run tried to end the process ({error!r}), so the run has no report. "
-            f"Remove the exit from the agent, mock or metric that calls it."
+            "code in the run cancelled the run itself, so it has no report. Let the agent, mock or metric "
+            "cancel only tasks that it started."
         ) from error
+    except RuntimeError as error:
+        if str(error) != _STOPPED:
+            raise
+        raise RunBroke(
+            "code in the run stopped its event loop, so the run has no report. Remove the call of `stop()` from "
+            "the agent, mock or metric."
+        ) from error
+    if not ended:
+        return found[0]
+    if isinstance(ended[0], SystemExit):
+        raise RunBroke(
+            f"code in the run tried to end the process ({ended[0]!r}), so the run has no report. "
+            f"Remove the exit from the agent, mock or metric that calls it."
+        ) from ended[0]
+    raise ended.pop()
 
 
 async def _sweep_all() -> None:

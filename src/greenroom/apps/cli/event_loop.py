@@ -93,9 +93,9 @@ def run_cases(
     with watching, Signals(cancel, on_overdue, resume_hint, watching.stop) as signals:
         try:
             report = on_own_loop(evaluated)
-        except asyncio.CancelledError:
+        except RunBroke:
             if not signals.code:
-                raise RunBroke("the run was cancelled by its own code.") from None
+                raise
         except StoreFailed as error:
             if not signals.code:
                 raise
@@ -283,7 +283,9 @@ def to_the_end(work: Callable[[], Awaitable[T]]) -> T:
         return on_own_loop(main)
     except KeyboardInterrupt:
         raise Interrupted(INTERRUPTED) from None
-    except (_Terminated, asyncio.CancelledError):
+    except (_Terminated, RunBroke):
+        if not ends.code:
+            raise
         raise Interrupted(ends.code) from None
 
 
@@ -295,8 +297,8 @@ class _Ends:
     """SIGTERM and SIGHUP end the current task as Ctrl-C does: politely first, then at once."""
 
     def __init__(self) -> None:
-        self.code = TERMINATED
-        """The exit code of the signal that came."""
+        self.code = 0
+        """The exit code of the signal that came; 0 while none has."""
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> None:

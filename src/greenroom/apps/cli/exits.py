@@ -129,7 +129,9 @@ class RootGroup(click.Group):
             raise
         except Interrupted as stop:
             raise Stopped(str(stop), stop.exit_code) from None
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # an agent's code may raise whatever it likes
             if is_verbose():
                 aside(traceback.format_exc())
             raise _stopped(error) from error
@@ -189,7 +191,7 @@ def _before_empty(args: list[str]) -> str | None:
     return None
 
 
-def _stopped(error: Exception) -> Stopped:
+def _stopped(error: BaseException) -> Stopped:
     """What an error means for the command that met it."""
     hint = "\nRun it again with -v to see the traceback." if _could_be_verbose() else ""
     match error:
@@ -208,6 +210,11 @@ def _stopped(error: Exception) -> Stopped:
             name = str(error.filename)
             message = f"{name!r} cannot be read or written: {error.strerror}. Name another place."
             return Stopped(message, BAD_INPUT)
+        case SystemExit():
+            message = (
+                f"code that the command ran tried to end the process ({error!r}). Remove that call."
+            )
+            return Stopped(message + hint, RUN_ERRORS)
         case _:
             return Stopped(f"{type(error).__name__}: {error}".removesuffix(": ") + hint, RUN_ERRORS)
 

@@ -11,8 +11,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import copy_context
 from itertools import count
-from threading import Thread, get_ident
-from typing import Any, TypeVar, cast
+from threading import Event, Lock, Thread, get_ident
+from typing import Any, Final, Generic, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -59,6 +59,30 @@ class _Call(Struct, frozen=True):
     given: dict[str, Any]
 
 
+_BLOCKED: Final = 0.2
+"""Seconds without an answer after which a loop counts as blocked, perhaps by a function that waits for this very call."""
+
+
+class _CallFromAfar(Generic[T]):
+    """A call from another thread or loop: the function's loop takes it, or its caller, if that loop is blocked."""
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        self.begun = Event()
+        self._work = work
+        self._taken = Lock()
+
+    def is_mine(self) -> bool:
+        """Whether whoever asks is the first one, and so the one that makes the call."""
+        return self._taken.acquire(blocking=False)
+
+    async def begin(self) -> T:
+        """Make the call on the function's loop, unless its caller already does."""
+        if not self.is_mine():
+            raise asyncio.CancelledError
+        self.begun.set()
+        return await self._work()
+
+
 class CallRouter:
     """The calls of one turn of one function."""
 
@@ -102,12 +126,25 @@ class CallRouter:
     async def _later(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         if asyncio.get_running_loop() is self._loop:
             return await self._started(work)
-        return await expected(asyncio.wrap_future(self._sent(work)))
+        call = _CallFromAfar(work)
+        sent = expected(asyncio.wrap_future(self._sent(call.begin)))
+        try:
+            await asyncio.wait({sent}, timeout=_BLOCKED)
+        except asyncio.CancelledError:
+            sent.cancel()
+            raise
+        if not sent.done() and call.is_mine():
+            return await work()
+        return await sent
 
     def _now(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        if get_ident() != self._thread:
-            return self._sent(work).result()
-        return _run_blocking(work)
+        if get_ident() == self._thread:
+            return _run_blocking(work)
+        call = _CallFromAfar(work)
+        sent = self._sent(call.begin)
+        if not call.begun.wait(_BLOCKED) and not sent.cancelled() and call.is_mine():
+            return _run_blocking(work)
+        return sent.result()
 
     def _sent(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
         future = asyncio.run_coroutine_threadsafe(self._started(work), self._loop)

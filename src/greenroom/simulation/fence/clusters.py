@@ -13,6 +13,7 @@ from typing import Final
 from greenroom.backends.seams import Call, add_seam, wrap
 from greenroom.simulation.fence.routes import starting
 from greenroom.simulation.fence.scope import Opening, answerable, current_scope, fenced
+from greenroom.simulation.fence.threads import carrying_task
 
 _Place = tuple[str, str, str]
 """Owner, the name of the function that submits work, and the name for it in a refusal."""
@@ -20,6 +21,7 @@ _Place = tuple[str, str, str]
 
 _PACKAGES: Final = ("multiprocessing", "multiprocess")
 """Python's own, and a copy of it that pickles more."""
+_POOLS: Final = tuple(f"{package}.pool" for package in _PACKAGES)
 
 
 def _methods(owner: str, route: str, *names: str) -> tuple[_Place, ...]:
@@ -95,22 +97,26 @@ def _install(places: Iterable[_Place]) -> None:
 
 
 def _seam(route: str, real: Call) -> Call:
+    in_threads = carrying_task(real) if route in _POOLS else real
+
     def seam(*args: object, **given: object) -> object:
-        if fenced() and not _may_pass(route, args):
+        if args and _is_of_threads(args[0]):
+            return in_threads(*args, **given)
+        if fenced() and not _may_pass(route):
             starting(route, (_name(args),))
         return real(*args, **given)
 
     return seam
 
 
-def _may_pass(route: str, args: tuple[object, ...]) -> bool:
+def _may_pass(route: str) -> bool:
     scope = current_scope()
     if isinstance(scope, Opening):
         return scope.hosts is None  # a model may be asked anywhere, and so in another process
     if route.endswith(".put") and route != "ray.put":
         # Pools feed their processes from their own threads; the calls that lead there are refused.
         return answerable() is None or _is_plumbing()
-    return bool(args) and _is_of_threads(args[0])
+    return False
 
 
 def _is_plumbing() -> bool:
@@ -126,7 +132,7 @@ def _is_plumbing() -> bool:
 
 def _is_of_threads(pool: object) -> bool:
     """Whether a pool stays in this process, where its threads are fenced themselves."""
-    modules = (sys.modules.get(f"{package}.pool") for package in _PACKAGES)
+    modules = map(sys.modules.get, _POOLS)
     return any(isinstance(pool, module.ThreadPool) for module in modules if module is not None)
 
 

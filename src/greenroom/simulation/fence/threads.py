@@ -7,17 +7,21 @@ the running mock: whatever else a program keeps in its context is its own affair
 import asyncio
 import os
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial, wraps
+from inspect import signature
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any, Final, Generic, ParamSpec, TypeVar
+from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
 
 from greenroom.simulation.fence.routes import Call
 from greenroom.simulation.fence.scope import AnyScope, mocking_var, scope_var, threads
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Owner = tuple[AnyScope, tuple[str, ...]]
 """Which scope work belongs to, and which mocks it is part of."""
@@ -92,6 +96,39 @@ def carrying_callback(real: Call) -> Call:
     return add_done_callback
 
 
+def carrying_task(real: Call) -> Call:
+    """Wrap a method by which work is given to a `multiprocessing.pool.ThreadPool`.
+
+    Its threads serve whoever has the pool, so each task belongs where it was given, as with `submit`.
+    """
+    parameters = signature(real)
+
+    @wraps(real)
+    def give(*args: object, **kwargs: object) -> object:
+        given = parameters.bind(*args, **kwargs)
+        owner = _owner()
+        for name, value in given.arguments.items():
+            if name in _CALLED and value is not None:
+                given.arguments[name] = partial(_call_in, owner, value)
+            elif name == "iterable":
+                given.arguments[name] = _items(owner, cast("Iterable[object]", value))
+        return real(*given.args, **given.kwargs)
+
+    return give
+
+
+_CALLED: Final = frozenset({"func", "callback", "error_callback"})
+"""What the threads of a pool call, by its name in the methods of the pool."""
+
+
+def _items(owner: Owner, items: Iterable[T]) -> Generator[T]:
+    """The items, taken by a thread of the pool as the work that gave them would take them."""
+    iterator = _call_in(owner, iter, items)
+    end = object()
+    while (item := _call_in(owner, next, iterator, end)) is not end:
+        yield item
+
+
 class _ExitCallback:
     """An exit callback of a case; equal to the callback, so that `atexit.unregister` finds it."""
 
@@ -119,9 +156,7 @@ def _run_in(owner: Owner, run: Callable[..., object], /, *args: object, **kw: ob
     run(*args, **kw)
 
 
-def _call_in(
-    owner: Owner, job: Callable[..., object], /, *args: object, **kwargs: object
-) -> object:
+def _call_in(owner: Owner, job: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:
     scope, mocks = owner
     token, mocking, before = (
         scope_var.set(scope),
@@ -136,9 +171,6 @@ def _call_in(
         mocking_var.reset(mocking)
         scope_var.reset(token)
 
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 _PATIENCE: Final = 1.0
 
