@@ -94,12 +94,12 @@ def tool_problems(
     for turn, place in turns_with_places(case, ""):
         for index, wanted in enumerate((turn.expect.tools if turn.expect else None) or ()):
             name = wanted if isinstance(wanted, str) else wanted.tool
-            here = at(place, "expect", "tools", index)
+            expects = f"case {case.id!r} expects a call"
             if name not in tools:
-                expects = f"case {case.id!r} expects a call"
+                here = at(place, "expect", "tools", index)
                 yield from () if has_others else _misspelt(case, expects, name, here, tools)
             elif isinstance(wanted, ToolCall) and not _is_harvested(case):
-                expects, args = f"case {case.id!r} expects a call", at(here, "args")
+                args = at(place, "expect", "tools", index, "args")
                 yield from _unknown_arguments(expects, name, wanted.args, args, tools[name])
     for index, metric in enumerate(() if has_others else case.metrics):
         counts = f"case {case.id!r} has a metric that counts calls"
