@@ -97,14 +97,15 @@ async def measure_trial(
     if (broke := breakage(ledger)) is not None:
         return unscored(metrics, broke.unmeasured)
     unseen = unseen_facts(ledger)
+    critical = [name for name, metric in metrics.items() if is_critical(metric)]
     found: dict[str, Outcome] = {}
     failed = ""
     with surrounded(cancel, found):
-        for name in sorted(metrics, key=lambda name: not is_critical(metrics[name])):
-            metric = metrics[name]
+        for name in dict.fromkeys([*critical, *metrics]):
             if failed:
                 found[name] = NotApplicable(left_out(failed))
                 continue
+            metric = metrics[name]
             # A metric that changed the case would change what is measured after it.
             given = case if isinstance(metric, _OURS) else own_copy(case)
             measure: Measure = partial(metric.measure, given, ledger, world)
@@ -114,7 +115,7 @@ async def measure_trial(
             found[name] = await _measured(
                 name, measure, guarded, limit, seconds_per_metric, attempts
             )
-            if is_critical(metric) and falls_short(found[name]):
+            if name in critical and falls_short(found[name]):
                 failed = name
     return {name: found[name] for name in metrics}
 
@@ -133,18 +134,20 @@ async def _measured(
     attempts: int,
 ) -> Outcome:
     """A metric's outcome; a temporary failure is tried again while there is time left."""
-    until, attempt, task = monotonic() + seconds, 1, asyncio.current_task()
+    until, left, attempt, task = monotonic() + seconds, seconds, 1, asyncio.current_task()
     while True:
         try:
-            guard = limit if guarded() else await_unguarded
-            left = seconds if attempt == 1 else max(until - monotonic(), 0.0)
-            return as_outcome(await guard(name, measure, left), name)
+            if guarded():
+                found = await limit(name, measure, left)
+            elif is_awaitable(found := measure()):
+                found = await _in_time(found, left)
+            return as_outcome(found, name)
         except BaseException as error:  # noqa: BLE001 - the one place: a broken metric is not a number
             pause = _FIRST_PAUSE * 2 ** (attempt - 1)
             if attempt == attempts or not may_pass(error) or monotonic() + pause >= until:
                 return _broken(error, attempt, task)
         await asyncio.sleep(pause)
-        attempt += 1
+        attempt, left = attempt + 1, max(until - monotonic(), 0.0)
 
 
 def may_pass(error: BaseException) -> bool:
@@ -165,12 +168,14 @@ def may_pass(error: BaseException) -> bool:
 async def await_unguarded(_: str, measure: Measure, seconds: float) -> object:
     """The limit for metrics that need no guard: it stops what is awaited, not what blocks."""
     found = measure()
-    if not is_awaitable(found):
-        return found
+    return await _in_time(found, seconds) if is_awaitable(found) else found
+
+
+async def _in_time(work: Awaitable[object], seconds: float) -> object:
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
-            return await found
+            return await work
     except TimeoutError:
         if limit.expired():
             return overdue(seconds)
