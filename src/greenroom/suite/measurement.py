@@ -95,11 +95,14 @@ class Measurement(Struct, frozen=True, kw_only=True):
 
     def listens(self, case: Case) -> bool:
         """Whether a metric times the first words of replies, so that models are asked for their pieces."""
-        try:
-            metrics = (as_metric(m) if isinstance(m, str) else m for m in case.metrics)
-            return any(getattr(metric, "listens", False) for metric in (*self.metrics, *metrics))
-        except GreenroomError:
-            return False  # the measurement will report it
+        for given in (*self.metrics, *case.metrics):
+            try:
+                metric = as_metric(given) if isinstance(given, str) else given
+            except GreenroomError:
+                continue  # the measurement will report it
+            if getattr(metric, "listens", False):
+                return True
+        return False
 
     def outcomes(
         self,

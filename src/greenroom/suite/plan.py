@@ -30,9 +30,9 @@ from greenroom.suite.inputs.sources import as_evalset
 from greenroom.suite.measurement import Measurement, reset_breakers
 from greenroom.suite.options import MAX_TRIALS, Options, Values, complete
 from greenroom.suite.run import ActiveRun
+from greenroom.suite.settings import Settings
 from greenroom.suite.storage.identity import identity_of, plan_of
 from greenroom.suite.storage.recorder import open_recorder
-from greenroom.suite.trial import Settings
 from greenroom.suite.watch import fence_gaps
 
 if TYPE_CHECKING:

@@ -24,9 +24,10 @@ from greenroom.suite.collected import CollectedResults, ResultQueue
 from greenroom.suite.early_end import EarlyEnd
 from greenroom.suite.executor import Executor
 from greenroom.suite.hooks import Hooks
+from greenroom.suite.settings import Settings
 from greenroom.suite.storage.identity import metric_digests
 from greenroom.suite.storage.recorder import Recorder
-from greenroom.suite.trial import Settings, Trial, TrialState
+from greenroom.suite.trial_state import Trial, TrialState
 from greenroom.suite.watch import closed, refusals_since, watched
 from greenroom.world.pacer import keep_rates
 
@@ -162,12 +163,12 @@ class ActiveRun(Struct):
 
     def _due(self) -> Iterator[Trial]:
         """The trials that no earlier process finished, made one by one: there may be a million."""
-        mine = _part_of(self.evalset.ids, self.shard)
+        mine = _part_of(self.evalset.ids, self.shard) if self.shard else None
         position = 0
         for case in self.evalset.cases:
             for number in range(1, self.evalset.trials + 1):
                 trial = Trial(position, case, number)
-                if case.id in mine and not self.recorder.is_done(trial):
+                if (mine is None or case.id in mine) and not self.recorder.is_done(trial):
                     yield trial
                 position += 1
 
@@ -351,6 +352,6 @@ async def _complete_case(hooks: Hooks, result: CaseResult) -> None:
 
 
 def _part_of(ids: Iterable[str], shard: str) -> set[str]:
-    """The cases of a shard, such as `2/4`; all without one. By name, since the order of cases may differ elsewhere."""
-    part, parts = map(int, (shard or "1/1").split("/"))
+    """The cases of a shard, such as `2/4`. By name, since the order of cases may differ elsewhere."""
+    part, parts = map(int, shard.split("/"))
     return {*sorted(ids)[part - 1 :: parts]}
