@@ -24,7 +24,8 @@ from greenroom.ledger.trajectory import Step, StepType
 from greenroom.results.blame import Blame, Whom
 from greenroom.results.breakage import Problem
 from greenroom.results.endings import Status
-from greenroom.results.report import CasePlace, MetricSummary, Summary
+from greenroom.results.report import CasePlace
+from greenroom.results.summary import MetricSummary, Summary
 
 Count = Annotated[int, Meta(ge=0)]
 Amount = Annotated[float, Meta(ge=0)]
