@@ -14,14 +14,8 @@ from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import (
     BadLedger,
     BadMetric,
-    GreenroomError,
-    ModelTimedOut,
-    ModelUnreachable,
-    RateLimited,
-    Refusal,
 )
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.plain import as_object
 from greenroom.ledger.questions import started
 from greenroom.metrics.builtin import BuiltIn
@@ -35,28 +29,14 @@ from greenroom.metrics.definition import (
 )
 from greenroom.metrics.expectations import Expectation
 from greenroom.metrics.expectations import expectations as expected_of
+from greenroom.metrics.failures import may_pass, outcome_of, overdue
 from greenroom.metrics.needs import needs_of, unseen_facts, without
 from greenroom.metrics.parameters import CancelToken, surrounded
 from greenroom.results.breakage import breakage, unscored
-from greenroom.world.threads import Interruption
 from greenroom.world.world import World
 
 _FIRST_PAUSE = 0.5
 """Seconds before a metric is tried again; twice as many each further time."""
-_PASSING_STATUS = (408, 429)
-_PASSING_TYPES = {
-    "RateLimitError",
-    "ResourceExhausted",
-    "TimeoutException",
-    "Timeout",
-    "APITimeoutError",
-    "NetworkError",
-    "RemoteProtocolError",
-    "APIConnectionError",
-    "ClientConnectionError",
-}
-"""The names of such errors in the packages through which models are asked."""
-
 LEFT_OUT = "not measured:"
 """Begins the reason of a metric that was left out because a critical one had failed."""
 
@@ -145,24 +125,9 @@ async def _measured(
         except BaseException as error:  # noqa: BLE001 - the one place: a broken metric is not a number
             pause = _FIRST_PAUSE * 2 ** (attempt - 1)
             if attempt == attempts or not may_pass(error) or monotonic() + pause >= until:
-                return _broken(error, attempt, task)
+                return outcome_of(error, attempt, task)
         await asyncio.sleep(pause)
         attempt, left = attempt + 1, max(until - monotonic(), 0.0)
-
-
-def may_pass(error: BaseException) -> bool:
-    """Whether an error is a rate limit, a time-out or a lost connection, which might not happen again.
-
-    Those of other packages are recognised by their status or by the names of their types.
-    """
-    if isinstance(error, GreenroomError):
-        return isinstance(error, RateLimited | ModelTimedOut | ModelUnreachable)
-    if isinstance(error, TimeoutError | ConnectionError):
-        return True
-    if getattr(error, "status_code", None) in _PASSING_STATUS:
-        return True
-    kinds = {kind.__name__ for kind in type(error).__mro__}
-    return isinstance(error, Exception) and not kinds.isdisjoint(_PASSING_TYPES)
 
 
 async def await_unguarded(_: str, measure: Measure, seconds: float) -> object:
@@ -187,11 +152,6 @@ def is_awaitable(found: object) -> TypeGuard[Awaitable[object]]:
     if type(found) is Score or isinstance(found, OUTCOMES):
         return False
     return inspect.isawaitable(found)
-
-
-def overdue(seconds: float) -> Unmeasured:
-    """The outcome of a metric that took longer than allowed."""
-    return Unmeasured(f"the metric did not finish within {seconds:g} s")
 
 
 def recorded_case(ledger: Ledger) -> Case:
@@ -244,29 +204,6 @@ def by_name(given: Iterable[MetricLike], where: str) -> dict[str, Metric]:
             raise BadMetric(f"{where} has two metrics named {name!r}; give one of them a `name=`.")
         found[name] = metric
     return found
-
-
-def _broken(error: BaseException, attempts: int, task: asyncio.Task[object] | None) -> Unmeasured:
-    """The outcome of a metric that failed in `task`; an error that is not the metric's own is raised again."""
-    if isinstance(error, Refusal | KeyboardInterrupt | Interruption):
-        raise error
-    if isinstance(error, GeneratorExit) and not _runs(task):
-        raise error  # hanging work is being closed, from outside its task
-    if isinstance(error, asyncio.CancelledError):
-        # Only a cancellation of this task is ours; any other leaked from the metric.
-        if task is None or task.cancelling():
-            raise error
-        return Unmeasured("CancelledError: something the metric awaited was cancelled")
-    # This includes a failed pytest check and a call of sys.exit(): the metric failed, not the run.
-    often = f"failed after {attempts} attempts: " if attempts > 1 else ""
-    return Unmeasured(f"{often}{summarize_error(error)}")
-
-
-def _runs(task: asyncio.Task[object] | None) -> bool:
-    try:
-        return asyncio.current_task() is task
-    except RuntimeError:  # no loop is running
-        return False
 
 
 def _of_unseen_facts(

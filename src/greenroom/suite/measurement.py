@@ -24,6 +24,7 @@ from greenroom.errors import (
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.metrics import as_metric
+from greenroom.metrics.failures import overdue
 from greenroom.metrics.parameters import CancelToken
 from greenroom.metrics.scores import (
     Limit,
@@ -31,7 +32,6 @@ from greenroom.metrics.scores import (
     is_awaitable,
     measure_trial,
     metrics_for,
-    overdue,
     recorded_case,
 )
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
