@@ -138,12 +138,11 @@ class Measurement(Struct, frozen=True, kw_only=True):
         Each has its own fence: the others still measure, whatever one of them tried.
         """
         looks: dict[str, Refused] = {}
-        cut = cut_in_time(case.id)
 
         async def limit(metric: str, measure: Measure, seconds: float) -> object:
             try:
                 with only_looking(case.id) as looks[metric]:
-                    return await cut(metric, measure, seconds)
+                    return await cut_in_time(case.id)(metric, measure, seconds)
             except Refusal as error:
                 world.refusals.reset()
                 return Unmeasured(str(error))

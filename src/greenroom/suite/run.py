@@ -142,11 +142,13 @@ class ActiveRun(Struct):
                         self.notes.append(str(self.adaptive.conclusion))
                     else:
                         await self.lanes.run_all(self._due(), due)
-                    if due:
-                        await self._confirm()
-                if not due:  # an earlier process ran every case, and was interrupted after that
-                    async with self._open(len(self._suspected())):
-                        await self._confirm()
+                    await self.recorder.flush()
+                    if due and self.suspects is not None:
+                        await self._confirm(self.suspects)
+                if not due and self.suspects is not None:
+                    # An earlier process ran every case, and was interrupted after that.
+                    async with self._open(len(self._suspected(self.suspects))):
+                        await self._confirm(self.suspects)
                 if not reads_first:
                     self._read_earlier()
                 await self.recorder.flush()
@@ -199,17 +201,16 @@ class ActiveRun(Struct):
                 budget.learn(result, cost_so_far(result))
             self.results.add(trial.position, replace(result, asked=trial.case))
 
-    async def _confirm(self) -> None:
+    async def _confirm(self, suspects: "Suspects") -> None:
         """Run cases again that passed in the baseline and fail now, until it is clear."""
-        await self.recorder.flush()
-        if self.suspects is not None and self._suspected():
-            await self._run_rounds(self.suspects)
+        if self._suspected(suspects):
+            await self._run_rounds(suspects)
 
-    def _suspected(self) -> list[Trial]:
+    def _suspected(self, suspects: "Suspects") -> list[Trial]:
         """The trials that confirm or clear a suspect; known once every case has run."""
-        if self.suspects is None or self.lanes.unfinished:
+        if self.lanes.unfinished:
             return []
-        suspects, in_order = self.suspects, sorted(self.results.kept.items())
+        in_order = sorted(self.results.kept.items())
         suspects.begin([result for place, result in in_order if not suspects.is_again(place)])
         return suspects.due()
 

@@ -76,7 +76,9 @@ async def _measured(
         names = measuring.names(case)
         return unmeasured(case, ledger, error, names, judging=state.judging, keep_ledger=keeps)
     result = concluded(case, ledger, scores, judging=state.judging, keep_ledger=keeps)
-    if would_fail_again(result, agent, case, ledger, measuring.metrics):
+    if result.status == "failed" and would_fail_again(
+        result, agent, case, ledger, measuring.metrics
+    ):
         return replace(result, fixed=True)
     return result
 
