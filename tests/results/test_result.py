@@ -12,7 +12,7 @@ from greenroom.ledger.questions import Spending
 from greenroom.ledger.trajectory import Step
 from greenroom.results import CaseResult
 from greenroom.results.blame import Blame
-from greenroom.results.breakage import Problem
+from greenroom.results.endings import Problem
 from greenroom.results.report import Report
 from greenroom.results.summary import Summary
 from greenroom.results.trial_verdict import UNSEEN, concluded

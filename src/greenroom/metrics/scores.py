@@ -32,7 +32,7 @@ from greenroom.metrics.expectations import expectations as expected_of
 from greenroom.metrics.failures import may_pass, outcome_of, overdue
 from greenroom.metrics.needs import needs_of, unseen_facts, without
 from greenroom.metrics.parameters import CancelToken, surrounded
-from greenroom.results.breakage import breakage, unscored
+from greenroom.results.endings import breakage, unscored
 from greenroom.world.world import World
 
 _FIRST_PAUSE = 0.5

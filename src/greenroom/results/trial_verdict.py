@@ -15,8 +15,7 @@ from greenroom.ledger.origin import place_of, words_of
 from greenroom.ledger.simulated import SIMULATED, simulated_tools
 from greenroom.ledger.trajectory import trajectory
 from greenroom.results.blame import blame
-from greenroom.results.breakage import Problem, breakage
-from greenroom.results.endings import Status
+from greenroom.results.endings import Problem, Status, breakage
 from greenroom.results.result import CaseResult
 
 _UNMEASURED = "Unmeasured"

@@ -48,7 +48,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.text_files import text_of
 from greenroom.metrics import as_metric
 from greenroom.models.model import Model
-from greenroom.results.breakage import breakage, unscored
+from greenroom.results.endings import breakage, unscored
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult
 from greenroom.results.trial_verdict import broken
