@@ -76,11 +76,10 @@ async def _measured(
         names = measuring.names(case)
         return unmeasured(case, ledger, error, names, judging=state.judging, keep_ledger=keeps)
     result = concluded(case, ledger, scores, judging=state.judging, keep_ledger=keeps)
-    if result.status == "failed" and would_fail_again(
+    is_fixed = result.status == "failed" and would_fail_again(
         result, agent, case, ledger, measuring.metrics
-    ):
-        return replace(result, fixed=True)
-    return result
+    )
+    return replace(result, fixed=True) if is_fixed else result
 
 
 def observer(record: OnEvent | None, state: TrialState, settings: Settings) -> OnEvent | None:
