@@ -18,9 +18,8 @@ from greenroom.ledger.questions import Spending
 from greenroom.reports import shown
 from greenroom.reports.html import render_html
 from greenroom.results import CaseResult, Gate, compare
-from greenroom.results.breakage import Problem
 from greenroom.results.data import facts_in, report_data, verdict_data, verdict_in
-from greenroom.results.endings import EVALUATED, Status
+from greenroom.results.endings import EVALUATED, Problem, Status
 from greenroom.results.facts import Facts, TrialFacts
 from greenroom.results.reporters import render_report
 from greenroom.results.statistics.intervals import of_cases

@@ -12,8 +12,9 @@ from greenroom.ledger.questions import Spending
 from greenroom.ledger.trajectory import Step
 from greenroom.results import CaseResult
 from greenroom.results.blame import Blame
-from greenroom.results.breakage import Problem
-from greenroom.results.report import Report, Summary
+from greenroom.results.endings import Problem
+from greenroom.results.report import Report
+from greenroom.results.summary import Summary
 from greenroom.results.trial_verdict import UNSEEN, concluded
 from greenroom.results.words import number_of
 

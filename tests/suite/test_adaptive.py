@@ -15,7 +15,7 @@ from greenroom.results.result import Problem
 from greenroom.results.trial_verdict import skipped
 from greenroom.suite.adaptive import Adaptive, conclusion
 from greenroom.suite.options import MAX_TRIALS
-from greenroom.suite.trial import Trial
+from greenroom.suite.trial_state import Trial
 
 Ends = Callable[[Trial], Status]
 

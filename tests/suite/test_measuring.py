@@ -28,7 +28,9 @@ from greenroom.models import ModelReply
 from greenroom.suite.measurement import Measurement
 from greenroom.suite.options import complete
 from greenroom.suite.recorded.rescores import rescore
-from greenroom.suite.trial import Settings, Trial, TrialState, run_trial
+from greenroom.suite.settings import Settings
+from greenroom.suite.trial import run_trial
+from greenroom.suite.trial_state import Trial, TrialState
 from greenroom.world.answers import AnswerCache
 from greenroom.world.live import LiveWorld
 

@@ -16,7 +16,7 @@ from greenroom.ledger import (
 )
 from greenroom.ledger.events import Event, Source
 from greenroom.simulation.gate import CALLED_DIRECTLY
-from greenroom.suite.trial import Trial, TrialState
+from greenroom.suite.trial_state import Trial, TrialState
 
 
 @tool

@@ -30,7 +30,8 @@ from greenroom.suite.cancel import Cancel
 from greenroom.suite.inputs.references import load_value
 from greenroom.suite.measurement import Measurement
 from greenroom.suite.options import complete
-from greenroom.suite.trial import Settings, Trial, TrialState
+from greenroom.suite.settings import Settings
+from greenroom.suite.trial_state import Trial, TrialState
 from greenroom.suite.workers import local
 from greenroom.suite.workers.trial import WorkerTrial
 from greenroom.suite.workers.wire import Outbox, packed, unpacked

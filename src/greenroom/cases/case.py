@@ -229,20 +229,23 @@ class Case:
                 f"the id {self.id!r}; give it one that is text" if self.id else "no id; give it one"
             )
             raise BadCase(f"a case has {has}, such as 'late-order'.")
-        _CASE.check(self, f"case {self.id!r}")
-        _check_attachments(self.attachments, f"case {self.id!r}")
-        self._check_turns()
-        self._check_model()
+        where = f"case {self.id!r}"
+        _CASE.check(self, where)
+        _check_attachments(self.attachments, where)
+        if self.model is not None:
+            self._check_model()
         if self.state:
             object.__setattr__(self, "state", by_scope(self.state))
-        for scope, content in self.state.items():
-            if not isinstance(content, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise BadCase(
-                    f"case {self.id!r}: `state` has {scope!r}: {content!r}; group by scope: "
-                    f'state={{"session": {{"key": value}}}}.'
-                )
+            for scope, content in self.state.items():
+                if not isinstance(content, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+                    raise BadCase(
+                        f"{where}: `state` has {scope!r}: {content!r}; group by scope: "
+                        f'state={{"session": {{"key": value}}}}.'
+                    )
         script = tuple(self.turns)
-        if not script and (self.says or self.expect or self.attachments):
+        if script:
+            self._check_turns()
+        elif self.says or self.expect or self.attachments:
             script = (Turn(self.says, self.expect, attachments=self.attachments),)
         object.__setattr__(self, "script", script)
 
@@ -250,7 +253,7 @@ class Case:
         for turn in self.turns:
             if not isinstance(turn, Turn):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise BadCase(f"case {self.id!r}: `turns` holds {turn!r}; write Turn({turn!r}).")
-        if self.turns and (self.says or self.expect or self.attachments):
+        if self.says or self.expect or self.attachments:
             raise BadCase(
                 f"case {self.id!r} has both `turns` and `says`/`expect`/`attachments`; put them into "
                 f"the turns."
@@ -283,7 +286,7 @@ class Case:
 
     def _check_model(self) -> None:
         given = self.model
-        if given is None or (isinstance(given, str) and given.strip()):
+        if isinstance(given, str) and given.strip():
             return
         if isinstance(given, str | type) or not hasattr(given, "respond"):
             raise BadCase(

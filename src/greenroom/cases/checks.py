@@ -235,14 +235,18 @@ def counted_tool(metric: MetricLike) -> str | None:
 
 def scope_problems(case: Case, where: str) -> Iterator[Problem]:
     """Scopes of a case that look like misspelt built-in ones."""
-    yield from _scope_problems(case.state, f"{where}.state")
-    yield from _scope_problems(case.stop.state_matches or {}, f"{where}.stop.state_matches")
+    if case.state:
+        yield from _scope_problems(case.state, f"{where}.state")
+    if case.stop.state_matches:
+        yield from _scope_problems(case.stop.state_matches, f"{where}.stop.state_matches")
     for turn, place in turns_with_places(case, where):
         expect = turn.expect
-        if expect is not None:
-            yield from _scope_problems(expect.state or {}, f"{place}.expect.state")
-            for node, query in (expect.state_after or {}).items():
-                yield from _scope_problems(query, f"{place}.expect.state_after.{node}")
+        if expect is None:
+            continue
+        if expect.state:
+            yield from _scope_problems(expect.state, f"{place}.expect.state")
+        for node, query in (expect.state_after or {}).items():
+            yield from _scope_problems(query, f"{place}.expect.state_after.{node}")
 
 
 def _scope_problems(state: Mapping[str, object], where: str) -> Iterator[Problem]:

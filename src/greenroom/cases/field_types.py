@@ -50,7 +50,7 @@ class FieldTypes:
         """Refuse a part with a value of the wrong type."""
         values = self._values(part)
         for value, (name, usual, kinds, words) in zip(values, self._fields, strict=True):
-            if value is usual:
+            if value is usual or type(value) in kinds:
                 continue
             # To Python a string is a sequence and a bool a number.
             is_other = any(isinstance(value, kind) and kind not in kinds for kind in (str, bool))

@@ -29,7 +29,13 @@ class Score:
     name: str = ""
 
     def __post_init__(self) -> None:
-        self._check_words()
+        # No report could show words that are not strings.
+        if type(self.reason) is not str:
+            object.__setattr__(self, "reason", checked_words(self.reason, "a Score's `reason`"))
+        if type(self.name) is not str:
+            object.__setattr__(self, "name", checked_words(self.name, "a Score's `name`"))
+        if self.evidence != ():
+            self._check_evidence()
         number: Any = self.value
         if type(number) is float and 0.0 <= number <= 1.0 and type(self.passed) is bool:
             return
@@ -43,21 +49,14 @@ class Score:
         if self.passed is None:  # pyright: ignore[reportUnnecessaryComparison]
             object.__setattr__(self, "passed", self.value >= self._bar())
 
-    def _check_words(self) -> None:
-        """Refuse what no report could show: words that are not strings."""
-        if type(self.reason) is not str:
-            object.__setattr__(self, "reason", checked_words(self.reason, "a Score's `reason`"))
-        if type(self.name) is not str:
-            object.__setattr__(self, "name", checked_words(self.name, "a Score's `name`"))
-        if self.evidence == ():
-            return
+    def _check_evidence(self) -> None:
         if type(self.evidence) not in (list, tuple) and (
             isinstance(self.evidence, str) or not isinstance(self.evidence, Sequence)  # pyright: ignore[reportUnnecessaryIsInstance]
         ):
             raise BadMetric(
                 f"a Score's `evidence` is {self.evidence!r}, but should be a list of strings."
             )
-        if any(type(line) is not str for line in self.evidence):
+        if {*map(type, self.evidence)} - {str}:
             lines = tuple(
                 checked_words(line, "a line of a Score's `evidence`") for line in self.evidence
             )

@@ -22,7 +22,7 @@ from greenroom.errors import BadMetric, BadValue
 from greenroom.ledger.events import Unseen
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import plain, short_repr
-from greenroom.metrics.builtin import BuiltIn, checked_threshold
+from greenroom.metrics.builtin import BuiltIn, checked_threshold, is_number
 from greenroom.metrics.needs import NOTHING, Needs, checked_needs
 from greenroom.metrics.parameters import Run, WantedParameters, filled, wants_of
 from greenroom.world.world import World
@@ -45,7 +45,8 @@ _SIMPLE = frozenset((type(None), bool, str))
 def as_outcome(returned: object, name: str, threshold: float | None = None) -> Outcome:
     """A metric's return value as an outcome; an invalid one is unmeasured, with the reason."""
     if isinstance(returned, OUTCOMES):
-        returned = _without_subclass(returned)
+        if type(returned) not in OUTCOMES:
+            returned = _without_subclass(returned)
         return _checked_score(returned, name) if isinstance(returned, Score) else returned
     if getattr(returned, "shape", None) == () and callable(item := getattr(returned, "item", None)):
         returned = item()  # a single value of numpy or torch
@@ -67,8 +68,6 @@ def as_outcome(returned: object, name: str, threshold: float | None = None) -> O
 
 def _without_subclass(outcome: Outcome) -> Outcome:
     """The outcome without what a subclass adds, which reports and stores have no place for."""
-    if type(outcome) in OUTCOMES:
-        return outcome
     kind = next(kind for kind in type(outcome).__mro__ if kind in OUTCOMES)
     return kind(**{one.name: getattr(outcome, one.name) for one in fields(kind)})
 
@@ -77,7 +76,7 @@ def _checked_score(score: Score, name: str) -> Outcome:
     """The score, if it is valid in a report: `passed` is a bool, `threshold` a number, the details JSON."""
     if score.passed is not True and score.passed is not False:  # pyright: ignore[reportUnnecessaryComparison]
         return Unmeasured(f"the metric's Score has passed={short_repr(score.passed)}; give a bool")
-    if score.threshold is not None and not _is_finite(score.threshold):
+    if score.threshold is not None and not is_number(score.threshold):
         return Unmeasured(
             f"the metric's Score has threshold={short_repr(score.threshold)}; give a number, or leave it out"
         )
@@ -89,10 +88,6 @@ def _checked_score(score: Score, name: str) -> Outcome:
     except BadValue as error:
         return Unmeasured(str(error))
     return score if score.name else replace(score, name=name)
-
-
-def _is_finite(given: object) -> bool:
-    return isinstance(given, int | float) and not isinstance(given, bool) and isfinite(given)
 
 
 class Critical(Struct, frozen=True):

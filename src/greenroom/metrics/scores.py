@@ -14,14 +14,8 @@ from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import (
     BadLedger,
     BadMetric,
-    GreenroomError,
-    ModelTimedOut,
-    ModelUnreachable,
-    RateLimited,
-    Refusal,
 )
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.plain import as_object
 from greenroom.ledger.questions import started
 from greenroom.metrics.builtin import BuiltIn
@@ -35,28 +29,14 @@ from greenroom.metrics.definition import (
 )
 from greenroom.metrics.expectations import Expectation
 from greenroom.metrics.expectations import expectations as expected_of
+from greenroom.metrics.failures import may_pass, outcome_of, overdue
 from greenroom.metrics.needs import needs_of, unseen_facts, without
 from greenroom.metrics.parameters import CancelToken, surrounded
-from greenroom.results.breakage import breakage, unscored
-from greenroom.world.threads import Interruption
+from greenroom.results.endings import breakage, unscored
 from greenroom.world.world import World
 
 _FIRST_PAUSE = 0.5
 """Seconds before a metric is tried again; twice as many each further time."""
-_PASSING_STATUS = (408, 429)
-_PASSING_TYPES = {
-    "RateLimitError",
-    "ResourceExhausted",
-    "TimeoutException",
-    "Timeout",
-    "APITimeoutError",
-    "NetworkError",
-    "RemoteProtocolError",
-    "APIConnectionError",
-    "ClientConnectionError",
-}
-"""The names of such errors in the packages through which models are asked."""
-
 LEFT_OUT = "not measured:"
 """Begins the reason of a metric that was left out because a critical one had failed."""
 
@@ -97,14 +77,15 @@ async def measure_trial(
     if (broke := breakage(ledger)) is not None:
         return unscored(metrics, broke.unmeasured)
     unseen = unseen_facts(ledger)
+    critical = [name for name, metric in metrics.items() if is_critical(metric)]
     found: dict[str, Outcome] = {}
     failed = ""
     with surrounded(cancel, found):
-        for name in sorted(metrics, key=lambda name: not is_critical(metrics[name])):
-            metric = metrics[name]
+        for name in dict.fromkeys([*critical, *metrics]):
             if failed:
                 found[name] = NotApplicable(left_out(failed))
                 continue
+            metric = metrics[name]
             # A metric that changed the case would change what is measured after it.
             given = case if isinstance(metric, _OURS) else own_copy(case)
             measure: Measure = partial(metric.measure, given, ledger, world)
@@ -114,7 +95,7 @@ async def measure_trial(
             found[name] = await _measured(
                 name, measure, guarded, limit, seconds_per_metric, attempts
             )
-            if is_critical(metric) and falls_short(found[name]):
+            if name in critical and falls_short(found[name]):
                 failed = name
     return {name: found[name] for name in metrics}
 
@@ -133,44 +114,33 @@ async def _measured(
     attempts: int,
 ) -> Outcome:
     """A metric's outcome; a temporary failure is tried again while there is time left."""
-    until, attempt, task = monotonic() + seconds, 1, asyncio.current_task()
+    until, left, attempt, task = monotonic() + seconds, seconds, 1, asyncio.current_task()
     while True:
         try:
-            guard = limit if guarded() else await_unguarded
-            left = seconds if attempt == 1 else max(until - monotonic(), 0.0)
-            return as_outcome(await guard(name, measure, left), name)
+            if guarded():
+                found = await limit(name, measure, left)
+            elif is_awaitable(found := measure()):
+                found = await _in_time(found, left)
+            return as_outcome(found, name)
         except BaseException as error:  # noqa: BLE001 - the one place: a broken metric is not a number
             pause = _FIRST_PAUSE * 2 ** (attempt - 1)
             if attempt == attempts or not may_pass(error) or monotonic() + pause >= until:
-                return _broken(error, attempt, task)
+                return outcome_of(error, attempt, task)
         await asyncio.sleep(pause)
-        attempt += 1
-
-
-def may_pass(error: BaseException) -> bool:
-    """Whether an error is a rate limit, a time-out or a lost connection, which might not happen again.
-
-    Those of other packages are recognised by their status or by the names of their types.
-    """
-    if isinstance(error, GreenroomError):
-        return isinstance(error, RateLimited | ModelTimedOut | ModelUnreachable)
-    if isinstance(error, TimeoutError | ConnectionError):
-        return True
-    if getattr(error, "status_code", None) in _PASSING_STATUS:
-        return True
-    kinds = {kind.__name__ for kind in type(error).__mro__}
-    return isinstance(error, Exception) and not kinds.isdisjoint(_PASSING_TYPES)
+        attempt, left = attempt + 1, max(until - monotonic(), 0.0)
 
 
 async def await_unguarded(_: str, measure: Measure, seconds: float) -> object:
     """The limit for metrics that need no guard: it stops what is awaited, not what blocks."""
     found = measure()
-    if not is_awaitable(found):
-        return found
+    return await _in_time(found, seconds) if is_awaitable(found) else found
+
+
+async def _in_time(work: Awaitable[object], seconds: float) -> object:
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
-            return await found
+            return await work
     except TimeoutError:
         if limit.expired():
             return overdue(seconds)
@@ -182,11 +152,6 @@ def is_awaitable(found: object) -> TypeGuard[Awaitable[object]]:
     if type(found) is Score or isinstance(found, OUTCOMES):
         return False
     return inspect.isawaitable(found)
-
-
-def overdue(seconds: float) -> Unmeasured:
-    """The outcome of a metric that took longer than allowed."""
-    return Unmeasured(f"the metric did not finish within {seconds:g} s")
 
 
 def recorded_case(ledger: Ledger) -> Case:
@@ -239,29 +204,6 @@ def by_name(given: Iterable[MetricLike], where: str) -> dict[str, Metric]:
             raise BadMetric(f"{where} has two metrics named {name!r}; give one of them a `name=`.")
         found[name] = metric
     return found
-
-
-def _broken(error: BaseException, attempts: int, task: asyncio.Task[object] | None) -> Unmeasured:
-    """The outcome of a metric that failed in `task`; an error that is not the metric's own is raised again."""
-    if isinstance(error, Refusal | KeyboardInterrupt | Interruption):
-        raise error
-    if isinstance(error, GeneratorExit) and not _runs(task):
-        raise error  # hanging work is being closed, from outside its task
-    if isinstance(error, asyncio.CancelledError):
-        # Only a cancellation of this task is ours; any other leaked from the metric.
-        if task is None or task.cancelling():
-            raise error
-        return Unmeasured("CancelledError: something the metric awaited was cancelled")
-    # This includes a failed pytest check and a call of sys.exit(): the metric failed, not the run.
-    often = f"failed after {attempts} attempts: " if attempts > 1 else ""
-    return Unmeasured(f"{often}{summarize_error(error)}")
-
-
-def _runs(task: asyncio.Task[object] | None) -> bool:
-    try:
-        return asyncio.current_task() is task
-    except RuntimeError:  # no loop is running
-        return False
 
 
 def _of_unseen_facts(

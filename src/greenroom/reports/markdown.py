@@ -19,9 +19,10 @@ from greenroom.results.comparisons.comparison_text import NOTABLE, certainty, re
 from greenroom.results.comparisons.families import families, shown_names
 from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
-from greenroom.results.report import MetricSummary, Report, Summary
+from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.results.stored_results import cases_in
+from greenroom.results.summary import MetricSummary, Summary
 from greenroom.results.text import how_many, node_spending, reasons, repeats, spending
 from greenroom.results.totals import by_case
 from greenroom.results.trials import has_repeats, parting, passes, status_of, varied

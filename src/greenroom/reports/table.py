@@ -18,9 +18,10 @@ from greenroom.reports.terminal import Terminal, plain, styled
 from greenroom.reports.words import duration, rate_text, shortened
 from greenroom.results.comparisons.families import Family, families, family
 from greenroom.results.endings import EVALUATED
-from greenroom.results.report import MetricSummary, Report
+from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.results.statistics.intervals import Interval, of_trials
+from greenroom.results.summary import MetricSummary
 from greenroom.results.trials import Trials, passes, status_of, varied
 from greenroom.results.words import outcome_text
 

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 from greenroom.lazy import lazy
 from greenroom.results.endings import Status
-from greenroom.results.report import MetricSummary, Report, Summary
+from greenroom.results.report import Report
 from greenroom.results.result import CaseResult, Problem
+from greenroom.results.summary import MetricSummary, Summary
 from greenroom.results.trial_verdict import broken, concluded, skipped
 
 if TYPE_CHECKING:

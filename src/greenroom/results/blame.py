@@ -16,7 +16,7 @@ from greenroom.ledger.events import LIMITS, RunEnded, ToolBlocked, ToolFailed
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.ledger.simulated import simulated_tools
-from greenroom.results.breakage import BROKE
+from greenroom.results.endings import BROKE
 
 Whom = Literal["agent", "user", "tool_mock", "expectation", "undecided"]
 

@@ -8,8 +8,9 @@ from math import comb, fsum
 from msgspec import Struct
 
 from greenroom.results.facts import Facts
-from greenroom.results.report import Report, Summary
+from greenroom.results.report import Report
 from greenroom.results.statistics.intervals import Interval, Tally, mean_rate, of_cases, of_trials
+from greenroom.results.summary import Summary
 from greenroom.results.totals import Spent, Tagged, by_case
 
 

@@ -19,7 +19,7 @@ from greenroom.ledger.plain import Json, is_object, plain, short_repr
 from greenroom.ledger.questions import Spending
 from greenroom.ledger.trajectory import Step
 from greenroom.results.blame import Blame
-from greenroom.results.breakage import Problem
+from greenroom.results.endings import Problem
 from greenroom.results.facts import Facts, TrialFacts
 from greenroom.results.gate import Decision
 from greenroom.results.report import CasePlace, Report

@@ -13,8 +13,7 @@ from greenroom.cases.scores import NotApplicable, Outcome
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import Spending
-from greenroom.results.breakage import Problem
-from greenroom.results.endings import Ending, Status
+from greenroom.results.endings import Ending, Problem, Status
 from greenroom.results.result import CaseResult
 
 

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from math import fsum
 from os import urandom
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from greenroom.errors import NotFound
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.questions import Spending
-from greenroom.results.endings import Status
 from greenroom.results.result import CaseResult
+from greenroom.results.summary import MetricSummary, Summary
 
 if TYPE_CHECKING:
     from greenroom.results.breakdown import CaseSummary, TagSummary
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from greenroom.results.frame import Library
     from greenroom.results.statistics.intervals import Interval
     from greenroom.results.totals import Paid, Totals
-
-_STATUSES: tuple[Status, ...] = get_args(Status)
 
 REPORT_FILE = "eval_report.json"
 UNFINISHED = "the run is not finished"
@@ -36,56 +34,6 @@ FAULT = "fault of the run: "
 def new_report_id() -> str:
     """An id that no other report has."""
     return urandom(6).hex()
-
-
-class Summary(Struct, frozen=True):
-    """How many cases ended in each status."""
-
-    total: int = 0
-    passed: int = 0
-    failed: int = 0
-    errors: int = 0
-    terminated: int = 0
-    skipped: int = 0
-
-    @classmethod
-    def of(cls, total: int, counts: Mapping[str, int]) -> "Summary":
-        """The summary of `total` results, from the number in each status."""
-        return cls(total, *[counts.get(status, 0) for status in _STATUSES])
-
-    @property
-    def by_status(self) -> dict[str, int]:
-        """The counts by status, in their usual order."""
-        counts = (self.passed, self.failed, self.errors, self.terminated, self.skipped)
-        return dict(zip(_STATUSES, counts, strict=True))
-
-    @property
-    def evaluated(self) -> int:
-        """The denominator of the pass rate: without errors and skipped trials, with those stopped at a limit."""
-        return self.passed + self.failed + self.terminated
-
-    @property
-    def pass_rate(self) -> float | None:
-        """The share of evaluated cases that passed; None when nothing was evaluated."""
-        return self.passed / self.evaluated if self.evaluated else None
-
-
-class MetricSummary(Struct, frozen=True):
-    """One metric over all cases; cases that it could not measure are counted separately."""
-
-    name: str
-    mean: float | None
-    passed: int
-    failed: int
-    not_applicable: int
-    unmeasured: int
-    min: float | None = None
-    max: float | None = None
-
-    @property
-    def measured(self) -> int:
-        """How many cases it gave a score."""
-        return self.passed + self.failed
 
 
 class CasePlace(Struct, frozen=True):

@@ -16,8 +16,7 @@ from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.questions import Spending
 from greenroom.ledger.trajectory import Step, trajectory
 from greenroom.results.blame import Blame, blame
-from greenroom.results.breakage import LEFT_OUT, Problem, unscored
-from greenroom.results.endings import Ending, Status
+from greenroom.results.endings import LEFT_OUT, Ending, Problem, Status, unscored
 
 UNKNOWN_CODE = ':unknown"'
 """How an identity ends in JSON if the source could not be read: whether the code changed is unknown."""

@@ -12,9 +12,10 @@ from greenroom.ledger.messages import Usage
 from greenroom.ledger.questions import Spending
 from greenroom.results.endings import EVALUATED
 from greenroom.results.facts import Facts, OutcomeFacts, applies
-from greenroom.results.report import MetricSummary, Report, Summary
+from greenroom.results.report import Report
 from greenroom.results.statistics.intervals import Tally
 from greenroom.results.stored_results import ReadResults
+from greenroom.results.summary import MetricSummary, Summary
 
 _TALLIES: dict[Tally, Tally] = {}
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from time import gmtime, strftime
-from typing import Any
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
@@ -16,8 +15,7 @@ from greenroom.ledger.origin import place_of, words_of
 from greenroom.ledger.simulated import SIMULATED, simulated_tools
 from greenroom.ledger.trajectory import trajectory
 from greenroom.results.blame import blame
-from greenroom.results.breakage import Problem, breakage
-from greenroom.results.endings import Status
+from greenroom.results.endings import Problem, Status, breakage
 from greenroom.results.result import CaseResult
 
 _UNMEASURED = "Unmeasured"
@@ -56,9 +54,17 @@ def concluded(
     index, first, end = ledger.indexes["agent"], ledger.first, ledger.last
     recorded_at = first.recorded_at if isinstance(first, RunStarted) else None
     reason = end.reason if isinstance(end, RunEnded) else None
-    unseen = questions.unseen(ledger)
     # What broke the trial comes first: nothing else follows from it.
     status, error = _verdict(reason, breakage(ledger) or error, scores)
+    unseen = questions.unseen(ledger)
+    notes = _not_seen(unseen) if unseen else []
+    if recorded_at is not None:
+        notes.append(_replayed(recorded_at, ledger, judging))
+    notes += _simulated(ledger)
+    agent = questions.spending(ledger)
+    user = questions.spending(ledger, "user") if "user" in ledger.indexes else _NOTHING_SPENT
+    judges = questions.spending(judging) if judging else _NOTHING_SPENT
+    traces = questions.traces(ledger)
     made = CaseResult(
         case_id=case.id,
         name=case.name,
@@ -67,20 +73,25 @@ def concluded(
         scores={**scores},
         ended=reason,
         error=error,
-        notes=(
-            *_not_seen(unseen),
-            *_replayed(recorded_at, ledger, judging),
-            *_simulated(ledger),
-        ),
+        notes=tuple(notes),
         recorded_at=recorded_at,
         turns=len(index.rounds),
         seconds=questions.seconds(ledger),
-        **_spent(ledger, judging, models_seen="models" not in unseen),
+        usage=agent.usage,
+        cost=agent.cost,
+        models={**agent.models},
+        user_usage=user.usage,
+        user_cost=user.cost,
+        user_models={**user.models},
+        judge_usage=judges.usage,
+        judge_cost=judges.cost,
+        judge_models={**judges.models},
+        nodes=questions.spending_by_node(ledger),
+        trace_id=traces[-1].trace_id if traces else "",
+        trace_link=traces[-1].link if traces else "",
         asked=case,
         kept=ledger if keep_ledger else None,
     )
-    if written := questions.traces(ledger):
-        made = replace(made, trace_id=written[-1].trace_id, trace_link=written[-1].link)
     if keep_ledger or status == "passed":
         return made
     # Without its ledger, a failure keeps the trajectory without the details.
@@ -95,18 +106,14 @@ def _not_seen(unseen: Sequence[Unseen]) -> list[str]:
     return [*said, f"not recorded: {', '.join(lacks)}"] if lacks else said
 
 
-def _replayed(recorded_at: float | None, *ledgers: Ledger | None) -> list[str]:
+def _replayed(recorded_at: float, *ledgers: Ledger | None) -> str:
     """The note on a result that depends on recorded answers."""
-    if recorded_at is None:
-        return []
     replies = [r for ledger in ledgers if ledger for r in ledger.of(ModelReplied, voice=None)]
     live = sum(reply.is_live for reply in replies)
     on = strftime("%Y-%m-%d", gmtime(recorded_at))
     if not live:
-        return [f"{REPLAYED}: what models answered was recorded on {on}"]
-    return [
-        f"{REPLAYED} in part: {live} of {len(replies)} answers of models are live, the rest was recorded on {on}"
-    ]
+        return f"{REPLAYED}: what models answered was recorded on {on}"
+    return f"{REPLAYED} in part: {live} of {len(replies)} answers of models are live, the rest was recorded on {on}"
 
 
 def _simulated(ledger: Ledger) -> list[str]:
@@ -116,23 +123,6 @@ def _simulated(ledger: Ledger) -> list[str]:
         for model in models:
             tools.setdefault(model, []).append(tool)
     return [f"{SIMULATED}{model}: {', '.join(sorted(names))}" for model, names in tools.items()]
-
-
-def _spent(ledger: Ledger, judging: Ledger | None, *, models_seen: bool) -> dict[str, Any]:
-    """Tokens, cost and models of the agent, the user and the judges, by the names of a result's fields."""
-    replies = ledger.indexes["agent"].replied
-    agent = questions.spending_on(replies, is_whole=models_seen)
-    user = questions.spending(ledger, "user") if "user" in ledger.indexes else _NOTHING_SPENT
-    judges = questions.spending(judging) if judging is not None and len(judging) else _NOTHING_SPENT
-    nodes = {reply.node for reply in replies}
-    # Most agents have one node, which spent it all.
-    is_one = models_seen and len(nodes) < 2
-    by_node = dict.fromkeys(nodes, agent) if is_one else questions.spending_by_node(ledger)
-    found: dict[str, Any] = {"nodes": by_node}
-    for role, spent in (("", agent), ("user_", user), ("judge_", judges)):
-        found[f"{role}usage"], found[f"{role}cost"] = spent.usage, spent.cost
-        found[f"{role}models"] = {**spent.models}
-    return found
 
 
 def can_be_rejudged(result: CaseResult) -> bool:

@@ -22,9 +22,9 @@ from greenroom.ledger.plain import JSON_TYPES, Json, plain, short_repr
 from greenroom.ledger.questions import Spending
 from greenroom.ledger.trajectory import Step, StepType
 from greenroom.results.blame import Blame, Whom
-from greenroom.results.breakage import Problem
-from greenroom.results.endings import Status
-from greenroom.results.report import CasePlace, MetricSummary, Summary
+from greenroom.results.endings import Problem, Status
+from greenroom.results.report import CasePlace
+from greenroom.results.summary import MetricSummary, Summary
 
 Count = Annotated[int, Meta(ge=0)]
 Amount = Annotated[float, Meta(ge=0)]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
-from greenroom.results.report import Summary
+from greenroom.results.summary import Summary
 
 _NAMED = 10
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from greenroom.suite.forecasts import Forecast, Need, forecast
     from greenroom.suite.inputs.references import load_agent
     from greenroom.suite.inputs.sources import load_cases
-    from greenroom.suite.measurement import score
     from greenroom.suite.mutation.mutation_results import (
         MutantResult,
         MutationEstimate,
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from greenroom.suite.mutation.score import mutation_score
     from greenroom.suite.options import Options
     from greenroom.suite.recorded.judges import run_judges
+    from greenroom.suite.recorded.ledger_scores import score
     from greenroom.suite.recorded.rescores import Rescored, rescore
     from greenroom.suite.recorded.shrunk_trials import shrink_trial
     from greenroom.suite.recorded.trace_scores import score_traces
@@ -64,11 +64,11 @@ __getattr__, __dir__ = lazy(
         "forecasts": "Forecast Need forecast",
         "inputs.references": "load_agent",
         "inputs.sources": "load_cases",
-        "measurement": "score",
         "mutation.mutation_results": "MutantResult MutationEstimate MutationScore",
         "mutation.score": "mutation_score",
         "options": "Options",
         "recorded.judges": "run_judges",
+        "recorded.ledger_scores": "score",
         "recorded.rescores": "Rescored rescore",
         "recorded.shrunk_trials": "shrink_trial",
         "recorded.trace_scores": "score_traces",

@@ -18,7 +18,7 @@ from greenroom.results.statistics.intervals import Interval, percent
 from greenroom.results.statistics.sequential import Sequential
 from greenroom.results.words import number_of
 from greenroom.suite.options import MAX_TRIALS
-from greenroom.suite.trial import Trial
+from greenroom.suite.trial_state import Trial
 
 PATIENCE = 3
 """After this many broken trials in a row, a case is left out of the verdict."""

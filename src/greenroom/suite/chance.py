@@ -31,8 +31,8 @@ _FIXED_METRICS = tuple(
 def would_fail_again(
     result: CaseResult, agent: object, case: Case, ledger: Ledger, metrics: Iterable[Metric]
 ) -> bool:
-    """Whether this trial failed for a reason that is the same each time it runs."""
-    if result.status != "failed" or not isinstance(agent, NativeBackend) or case.agent is not None:
+    """Whether this trial, which failed, did so for a reason that is the same each time it runs."""
+    if not isinstance(agent, NativeBackend) or case.agent is not None:
         return False
     has_plain_user = case.bridge is None and (case.user is None or isinstance(case.user, Lines))
     has_plain_mocks = not any(callable(mock) for mock in case.mocks.values())

@@ -1,11 +1,14 @@
 """Where trials run: in this process, in worker processes of this machine, or on a cluster."""
 
+from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
 from greenroom.results.result import CaseResult
 from greenroom.suite.options import CONCURRENCY
-from greenroom.suite.trial import Settings, TrialState, run_trial
+from greenroom.suite.settings import Settings
+from greenroom.suite.trial import run_trial
+from greenroom.suite.trial_state import TrialState
 
 
 class Executor(Protocol):
@@ -27,7 +30,7 @@ class Executor(Protocol):
         """Open it around the run of `due` trials."""
         ...
 
-    async def run(self, state: TrialState) -> CaseResult:
+    def run(self, state: TrialState) -> Awaitable[CaseResult]:
         """Run and measure one trial."""
         ...
 
@@ -53,9 +56,9 @@ class InThisProcess:
         """Nothing has to be opened, however many are `due`."""
         return nullcontext(due)
 
-    async def run(self, state: TrialState) -> CaseResult:
+    def run(self, state: TrialState) -> Awaitable[CaseResult]:
         """Run and measure one trial."""
-        return await run_trial(self._agent, state, self._settings)
+        return run_trial(self._agent, state, self._settings)
 
     def cut(self) -> None:
         """No trial runs elsewhere; the watchdog ends those that run here."""

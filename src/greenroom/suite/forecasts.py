@@ -14,7 +14,7 @@ from greenroom.results.words import number_of
 from greenroom.suite.needs import ROLES, Earlier, Need, Role, needs_of
 from greenroom.suite.options import Options
 from greenroom.suite.plan import Cases, Prepared, assemble
-from greenroom.suite.trial import Trial
+from greenroom.suite.trial_state import Trial
 
 _NAMES: Mapping[Role, str] = {"agent": "agent", "user": "users", "judge": "judges"}
 

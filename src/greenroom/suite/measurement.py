@@ -2,8 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from copy import copy
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,7 +12,6 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import Outcome, Unmeasured
 from greenroom.errors import (
-    BadMetric,
     FenceBreach,
     GreenroomError,
     MetricRefused,
@@ -24,6 +21,7 @@ from greenroom.errors import (
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.metrics import as_metric
+from greenroom.metrics.failures import overdue
 from greenroom.metrics.parameters import CancelToken
 from greenroom.metrics.scores import (
     Limit,
@@ -31,21 +29,17 @@ from greenroom.metrics.scores import (
     is_awaitable,
     measure_trial,
     metrics_for,
-    overdue,
-    recorded_case,
 )
-from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
-from greenroom.simulation.fence import Opening, enclose, lent_executor
+from greenroom.simulation.fence import enclose
 from greenroom.simulation.fenced_world import FencedWorld
 from greenroom.simulation.hangs.limits import await_in_time, call_in_time
 from greenroom.simulation.refusals import Refusals
 from greenroom.suite.inputs.criteria import all_metrics
-from greenroom.suite.options import METRIC_ATTEMPTS, METRIC_SECONDS, Values, check
+from greenroom.suite.options import METRIC_ATTEMPTS, METRIC_SECONDS, Values
 from greenroom.world.answers import AnswerCache, CachedWorld, RememberingWorld
 from greenroom.world.call_context import answered_by, guarded
-from greenroom.world.live import LiveWorld
 from greenroom.world.threads import Overdue
-from greenroom.world.world import Around, World
+from greenroom.world.world import World
 
 if TYPE_CHECKING:
     from greenroom.world.middleware.stack import MiddlewareStack
@@ -95,11 +89,14 @@ class Measurement(Struct, frozen=True, kw_only=True):
 
     def listens(self, case: Case) -> bool:
         """Whether a metric times the first words of replies, so that models are asked for their pieces."""
-        try:
-            metrics = (as_metric(m) if isinstance(m, str) else m for m in case.metrics)
-            return any(getattr(metric, "listens", False) for metric in (*self.metrics, *metrics))
-        except GreenroomError:
-            return False  # the measurement will report it
+        for given in (*self.metrics, *case.metrics):
+            try:
+                metric = as_metric(given) if isinstance(given, str) else given
+            except GreenroomError:
+                continue  # the measurement will report it
+            if getattr(metric, "listens", False):
+                return True
+        return False
 
     def outcomes(
         self,
@@ -135,12 +132,11 @@ class Measurement(Struct, frozen=True, kw_only=True):
         Each has its own fence: the others still measure, whatever one of them tried.
         """
         looks: dict[str, Refused] = {}
-        cut = cut_in_time(case.id)
 
         async def limit(metric: str, measure: Measure, seconds: float) -> object:
             try:
                 with only_looking(case.id) as looks[metric]:
-                    return await cut(metric, measure, seconds)
+                    return await cut_in_time(case.id)(metric, measure, seconds)
             except Refusal as error:
                 world.refusals.reset()
                 return Unmeasured(str(error))
@@ -233,73 +229,3 @@ def reset_breakers(metrics: Iterable[MetricLike]) -> None:
 
 def _acting(breach: object) -> MetricRefused:
     return MetricRefused(f"a metric tried to reach the outside: {breach}; metrics only look.")
-
-
-async def score(
-    ledger: Ledger | str | Path,
-    metrics: Iterable[MetricLike] = (),
-    case: Case | None = None,
-    *,
-    world: World | None = None,
-    expectations: bool = True,
-    seconds_per_metric: float = METRIC_SECONDS,
-    metric_attempts: int = METRIC_ATTEMPTS,
-) -> dict[str, Outcome]:
-    """Measure the ledger of a trial, fresh or loaded from disk, by `metrics`, the case's own and its expectations.
-
-    Without `case` the one recorded in the ledger is meant. On equal names the case's metric wins.
-    `expectations=False` leaves what the case expects to the metrics that ask for it.
-    A trial that broke is not measured: each metric is `Unmeasured`, and says what broke.
-    Critical metrics go first: once one falls short, the rest is `NotApplicable` and no judge is paid.
-    A metric that raises, returns an invalid outcome, or is not done after `seconds_per_metric` (because it
-    waits, blocks or swallows its cancellation) is `Unmeasured`; one that meets a rate limit, a time-out
-    or a lost connection is first tried `metric_attempts` times. Metrics only look: one that calls
-    a tool, connects or starts a process is refused, and that refusal is raised. Judges ask their
-    models through `world`, which writes into its own ledger.
-    """
-    check(
-        {
-            "metrics": metrics,
-            "seconds_per_metric": seconds_per_metric,
-            "metric_attempts": metric_attempts,
-        }
-    )
-    asked = _with_a_way_out(LiveWorld(Ledger()) if world is None else world)
-    with lent_executor(), only_looking("score"):
-        run = ledger if isinstance(ledger, Ledger) else Ledger.load(ledger)
-        if asked.ledger is run:
-            raise BadMetric(
-                "score(world=...) writes into the ledger that is scored, so the judges' calls would "
-                "count as the agent's. Give a world with its own ledger."
-            )
-        measured = recorded_case(run) if case is None else case
-        named = metrics_for(measured, metrics, expectations)
-        return await measure_trial(
-            run,
-            measured,
-            named,
-            asked,
-            cut_in_time(),
-            seconds_per_metric,
-            attempts=metric_attempts,
-        )
-
-
-class _Asking(Around):
-    """A world whose models may be reached from inside the fence."""
-
-    async def call_model(
-        self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
-    ) -> ModelReply:
-        """Ask in the world inside, with the fence open for this call."""
-        with Opening():
-            return await self.inner.call_model(request, body, on_delta)
-
-
-def _with_a_way_out(world: World) -> World:
-    if not isinstance(world, CachedWorld):
-        return _Asking(world)
-    # Judges check whether their world is a cache.
-    cached = copy(world)
-    cached.inner = _Asking(world.inner)
-    return cached

@@ -8,8 +8,8 @@ from contextvars import copy_context
 from time import monotonic
 from typing import Any
 
-from greenroom.results.report import Summary
 from greenroom.results.result import CaseResult
+from greenroom.results.summary import Summary
 from greenroom.results.words import counted
 from greenroom.store.runs import Plan
 from greenroom.suite.options import Options

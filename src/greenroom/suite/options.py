@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from greenroom.suite.cancel import Cancel
     from greenroom.suite.checks.contracts import Checking
     from greenroom.suite.hooks import OnCase, OnEvent, OnMetric, OnResult
-    from greenroom.suite.trial import OnError
+    from greenroom.suite.settings import OnError
     from greenroom.suite.workers.ray.settings import Ray
     from greenroom.suite.workers.references import Workers
     from greenroom.world.answers import AnswerCache

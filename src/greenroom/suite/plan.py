@@ -22,17 +22,19 @@ from greenroom.store.runs import Plan
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.checks.tool_names import check_tool_names
 from greenroom.suite.checks.unmeasured_expectations import unheeded
+from greenroom.suite.collected import CollectedResults
 from greenroom.suite.early_end import EarlyEnd
 from greenroom.suite.executor import Executor, InThisProcess
 from greenroom.suite.inputs.criteria import as_config, check_metrics, equipped, with_config
 from greenroom.suite.inputs.references import load_agent
 from greenroom.suite.inputs.sources import as_evalset
+from greenroom.suite.lanes import Lanes
 from greenroom.suite.measurement import Measurement, reset_breakers
 from greenroom.suite.options import MAX_TRIALS, Options, Values, complete
 from greenroom.suite.run import ActiveRun
+from greenroom.suite.settings import Settings
 from greenroom.suite.storage.identity import identity_of, plan_of
 from greenroom.suite.storage.recorder import open_recorder
-from greenroom.suite.trial import Settings
 from greenroom.suite.watch import fence_gaps
 
 if TYPE_CHECKING:
@@ -64,16 +66,20 @@ async def prepare(agent: object, cases: Cases, options: Options) -> ActiveRun:
     # Last, because from here on there is something to close.
     recorder = await open_recorder(ready.options, ready.plan, ready.evalset, ready.notes)
     ready.settings.hooks.run_started(ready.plan)
+    settings, executor, notes = ready.settings, ready.executor, ready.notes
+    early_end, results = EarlyEnd(ready.options["cancel"], recorder, executor), CollectedResults()
+    lanes = Lanes(ready.backend, settings, recorder, early_end, executor, results, notes)
     return ActiveRun(
-        ready.backend,
-        ready.evalset,
-        ready.settings,
-        recorder,
-        EarlyEnd(ready.options["cancel"], recorder, ready.executor),
-        ready.executor,
-        ready.notes,
-        ready.adaptive,
-        ready.suspects,
+        evalset=ready.evalset,
+        settings=settings,
+        recorder=recorder,
+        early_end=early_end,
+        executor=executor,
+        lanes=lanes,
+        results=results,
+        notes=notes,
+        adaptive=ready.adaptive,
+        suspects=ready.suspects,
         shard=ready.options["shard"],
     )
 

@@ -22,7 +22,7 @@ from greenroom.results.result import CaseResult
 from greenroom.results.trial_verdict import REPLAYED
 from greenroom.simulation.recorded.replay import OnDrift, check_recorded
 from greenroom.suite.options import Values
-from greenroom.suite.trial import TrialState
+from greenroom.suite.trial_state import TrialState
 from greenroom.world.replayed import RecordedJudges, Recording
 from greenroom.world.world import World
 

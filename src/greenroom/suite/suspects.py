@@ -15,7 +15,7 @@ from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.store.runs import Key
 from greenroom.suite.options import Values
-from greenroom.suite.trial import Trial
+from greenroom.suite.trial_state import Trial
 
 
 class Suspects:

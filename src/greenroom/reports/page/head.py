@@ -29,9 +29,10 @@ from greenroom.results.comparisons.comparison_text import NOTABLE, called, certa
 from greenroom.results.comparisons.families import families, family
 from greenroom.results.facts import Facts
 from greenroom.results.gate import Decision
-from greenroom.results.report import MetricSummary, Report, Summary
+from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.results.statistics.intervals import Interval
+from greenroom.results.summary import MetricSummary, Summary
 from greenroom.results.text import fell_short, node_spending, reasons, spending
 
 _MOST_LINES, _MOST_NODES, _MOST_REASONS = 60, 100, 12

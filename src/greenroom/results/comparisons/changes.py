@@ -20,10 +20,11 @@ from greenroom.ledger.redaction import clean_ids, redactor
 from greenroom.results.breakdown import summary_of
 from greenroom.results.endings import EVALUATED, Status
 from greenroom.results.facts import Facts
-from greenroom.results.report import Report, Summary, shared_measures
+from greenroom.results.report import Report, shared_measures
 from greenroom.results.result import UNKNOWN_CODE, CaseResult, LedgerSource, case_of
 from greenroom.results.statistics.exact import ALPHA, fisher, fisher_floor
 from greenroom.results.statistics.intervals import Tally
+from greenroom.results.summary import Summary
 from greenroom.results.totals import Paid, cases_of
 
 F = TypeVar("F", bound=Facts)

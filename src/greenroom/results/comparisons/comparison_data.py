@@ -7,10 +7,11 @@ from greenroom.ledger.redaction import redactor
 from greenroom.results.comparisons.changes import CaseChange, MetricChange, Verdict
 from greenroom.results.comparisons.comparison import METRICS_ALPHA, SET_ALPHA, Comparison
 from greenroom.results.comparisons.comparison_text import replayed_in
-from greenroom.results.report import Report, Summary
+from greenroom.results.report import Report
 from greenroom.results.statistics.exact import ALPHA
 from greenroom.results.statistics.intervals import Interval
 from greenroom.results.statistics.power import POWER
+from greenroom.results.summary import Summary
 from greenroom.results.wire import CountsData, to_data
 
 VERSION = 1

@@ -12,7 +12,7 @@ from math import fsum
 
 from msgspec import Struct
 
-from greenroom.results.report import MetricSummary
+from greenroom.results.summary import MetricSummary
 
 _CALL = re.compile(r"([^\W\d]\w*)\(.*(?:\)|…)", re.DOTALL)
 

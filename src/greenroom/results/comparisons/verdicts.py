@@ -16,9 +16,10 @@ from greenroom.results.breakdown import summary_of
 from greenroom.results.comparisons.changes import CaseChange, Pair, Verdict, sides
 from greenroom.results.comparisons.confirmation import MOST, Confirming
 from greenroom.results.endings import EVALUATED
-from greenroom.results.report import UNFINISHED, Report, Summary
+from greenroom.results.report import UNFINISHED, Report
 from greenroom.results.result import CaseResult
 from greenroom.results.statistics.exact import ALPHA, holm
+from greenroom.results.summary import Summary
 
 
 def changes(baseline: Report, current: Report) -> tuple[list[CaseChange], "Confirmed | None"]:

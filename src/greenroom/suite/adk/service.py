@@ -48,7 +48,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.text_files import text_of
 from greenroom.metrics import as_metric
 from greenroom.models.model import Model
-from greenroom.results.breakage import breakage, unscored
+from greenroom.results.endings import breakage, unscored
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult
 from greenroom.results.trial_verdict import broken
@@ -72,7 +72,9 @@ from greenroom.suite.inputs.references import load_agent
 from greenroom.suite.inputs.sources import as_evalset
 from greenroom.suite.measurement import Measurement, in_time, only_looking
 from greenroom.suite.options import CONCURRENCY, METRIC_SECONDS, Options, complete
-from greenroom.suite.trial import OnEvent, Settings, Trial, TrialState, run_trial
+from greenroom.suite.settings import Settings
+from greenroom.suite.trial import run_trial
+from greenroom.suite.trial_state import OnEvent, Trial, TrialState
 from greenroom.suite.watch import watched
 from greenroom.world.world import World
 

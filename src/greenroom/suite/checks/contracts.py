@@ -19,6 +19,7 @@ from greenroom.cases.mocks import NOTHING, ByArgs, Fault, InTurn, Live, has_exec
 from greenroom.cases.users import Lines, SimulatedUser
 from greenroom.errors import BadAgent
 from greenroom.ledger.changes import WithStateChange
+from greenroom.ledger.plain import JSON_TYPES
 
 Checking = Literal["warn", "error", "off"]
 """What errors lead to: a note in the report, the end of the run, or nothing."""
@@ -86,6 +87,8 @@ def _others(graph: Graph, case: Case) -> Iterator[str]:
 def _changes_state(mock: object) -> bool:
     """Whether a mock may change the state: it is given the context, or its result asks for that."""
     match mock:
+        case _ if type(mock) in JSON_TYPES:
+            return False
         case InTurn():
             return any(map(_changes_state, mock.answers))
         case ByArgs():

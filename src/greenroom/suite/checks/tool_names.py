@@ -94,12 +94,12 @@ def tool_problems(
     for turn, place in turns_with_places(case, ""):
         for index, wanted in enumerate((turn.expect.tools if turn.expect else None) or ()):
             name = wanted if isinstance(wanted, str) else wanted.tool
-            here = at(place, "expect", "tools", index)
+            expects = f"case {case.id!r} expects a call"
             if name not in tools:
-                expects = f"case {case.id!r} expects a call"
+                here = at(place, "expect", "tools", index)
                 yield from () if has_others else _misspelt(case, expects, name, here, tools)
             elif isinstance(wanted, ToolCall) and not _is_harvested(case):
-                expects, args = f"case {case.id!r} expects a call", at(here, "args")
+                args = at(place, "expect", "tools", index, "args")
                 yield from _unknown_arguments(expects, name, wanted.args, args, tools[name])
     for index, metric in enumerate(() if has_others else case.metrics):
         counts = f"case {case.id!r} has a metric that counts calls"
@@ -129,12 +129,18 @@ def _misspelt_in(
 
 def _calls_in(metric: MetricLike) -> dict[str, list[str]]:
     """The tools that a metric names, but no patterns, each with the arguments that it looks at."""
+    found = _built_in(metric, _ABOUT_CALLS)
+    return {} if found is None else found.tools_named()
+
+
+def _built_in(metric: MetricLike, names: Collection[str]) -> BuiltIn | None:
+    """The built-in metric that this is, wraps, or asks for by one of these names."""
     if isinstance(metric, Criterion):
-        if metric.name not in _ABOUT_CALLS:
-            return {}
+        if metric.name not in names:
+            return None
         metric = as_metric(metric)
-    metric = getattr(metric, "inner", metric)
-    return metric.tools_named() if isinstance(metric, BuiltIn) else {}
+    found = getattr(metric, "inner", metric)
+    return found if isinstance(found, BuiltIn) else None
 
 
 def _of_the_run(
@@ -201,21 +207,13 @@ def _forbidden_in_vain(
     They are not refused, because a guard may be for tools that an agent gets later.
     """
     listed = [*metrics, *(one for case in cases for one in case.metrics)]
-    guards = {metric.name: metric for one in listed if (metric := _guard_in(one)) is not None}
+    found = [_built_in(one, ("forbidden_calls",)) for one in listed]
+    guards = {metric.name: metric for metric in found if metric is not None}
     offered, is_all = _offered(backend, cases, allowed) if guards else ({}, False)
     for name, guard in guards.items():
         if is_all and (idle := guard.idle_patterns(offered)):
             which = ", ".join(map(repr, idle))
             yield f"{name}: no tool of the agents fits {which}; they offer {sorted(offered)}"
-
-
-def _guard_in(metric: MetricLike) -> BuiltIn | None:
-    if isinstance(metric, Criterion):
-        if metric.name != "forbidden_calls":
-            return None
-        metric = as_metric(metric)
-    found = getattr(metric, "inner", metric)
-    return found if isinstance(found, BuiltIn) else None
 
 
 def _offered(

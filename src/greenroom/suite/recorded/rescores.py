@@ -26,8 +26,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import ended, started
 from greenroom.ledger.redaction import MARK, clean_ids, is_redacted, redactor
 from greenroom.metrics.scores import recorded_case
-from greenroom.results.breakage import breakage
-from greenroom.results.endings import Status, label
+from greenroom.results.endings import Status, breakage, label
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult
 from greenroom.results.trial_verdict import concluded, unmeasured

@@ -24,7 +24,7 @@ from greenroom.suite.storage.resume import (
 )
 from greenroom.suite.storage.stored_cases import Cases
 from greenroom.suite.storage.stored_run import StoredRun
-from greenroom.suite.trial import Trial
+from greenroom.suite.trial_state import Trial
 
 
 async def begin_run(store: Store, plan: Plan, evalset: EvalSet, options: Values) -> StoredRun:

@@ -9,7 +9,7 @@ from greenroom.results.result import CaseResult
 from greenroom.store.configuration import chosen_place
 from greenroom.store.runs import Key, Plan
 from greenroom.suite.options import Values
-from greenroom.suite.trial import FindBackend, Trial, TrialState
+from greenroom.suite.trial_state import FindBackend, Trial, TrialState
 
 Done = Callable[[CaseResult], None]
 

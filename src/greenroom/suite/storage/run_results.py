@@ -17,7 +17,7 @@ from greenroom.store.ledgers import RunLedgers
 from greenroom.store.results import OF_REPORT, changed
 from greenroom.store.runs import ReadVerdict
 from greenroom.suite.storage.stored_cases import Cases
-from greenroom.suite.trial import Trial
+from greenroom.suite.trial_state import Trial
 
 T = TypeVar("T", bound="Facts")
 

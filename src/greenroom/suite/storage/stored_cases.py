@@ -8,7 +8,7 @@ from greenroom.ledger.redaction import Redactor, clean_ids
 from greenroom.results.result import CaseResult
 from greenroom.store.runs import Key
 from greenroom.suite.storage.identity import case_identity, set_digest
-from greenroom.suite.trial import Trial
+from greenroom.suite.trial_state import Trial
 
 
 class Cases:

@@ -26,7 +26,7 @@ from greenroom.suite.storage.resume import (
 )
 from greenroom.suite.storage.run_results import RunResults
 from greenroom.suite.storage.stored_cases import Cases
-from greenroom.suite.trial import FindBackend, Trial, TrialState
+from greenroom.suite.trial_state import FindBackend, Trial, TrialState
 
 _AHEAD = 64
 _AHEAD_BYTES = 4_000_000

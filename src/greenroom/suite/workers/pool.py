@@ -9,8 +9,10 @@ from greenroom.backends.backend import Backend
 from greenroom.errors import BadInput, GreenroomError, InDoubt, MetricsHung, WorkerDied
 from greenroom.ledger.events import RunEnded
 from greenroom.results.result import CaseResult
+from greenroom.suite.settings import Settings
 from greenroom.suite.storage.identity import difference
-from greenroom.suite.trial import Settings, TrialState, run_trial
+from greenroom.suite.trial import run_trial
+from greenroom.suite.trial_state import TrialState
 from greenroom.suite.watch import Blockers
 from greenroom.suite.workers.process import Worker
 from greenroom.suite.workers.trial import Cut, Died, Done, Lost, WorkerTrial

@@ -17,7 +17,9 @@ from greenroom.ledger.trajectory import trajectory
 from greenroom.results.data import verdict_from
 from greenroom.results.result import CaseResult
 from greenroom.results.trial_verdict import broken, unmeasured
-from greenroom.suite.trial import OnEvent, Settings, TrialState, observer
+from greenroom.suite.settings import Settings
+from greenroom.suite.trial import observer
+from greenroom.suite.trial_state import OnEvent, TrialState
 from greenroom.suite.workers.blobs import hand_over, take_over
 from greenroom.world.records import describe_error
 

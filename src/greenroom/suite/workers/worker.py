@@ -51,8 +51,10 @@ from greenroom.suite.inputs.references import (
 from greenroom.suite.inputs.sources import as_evalset, gather, gather_beside, load_mocks
 from greenroom.suite.measurement import Measurement
 from greenroom.suite.options import complete
+from greenroom.suite.settings import Settings
 from greenroom.suite.storage.identity import identity_of
-from greenroom.suite.trial import Settings, Trial, TrialState, run_trial
+from greenroom.suite.trial import run_trial
+from greenroom.suite.trial_state import Trial, TrialState
 from greenroom.suite.watch import (
     RareCollection,
     closed,
