@@ -25,9 +25,9 @@ wheel: .venv/.base
 test: lint browser
 	@$(MAKE) --no-print-directory -j 2 types pytest
 
-# Three workers on two cores: a third of the time a test waits for a process, a page or a clock.
-pytest: .venv/.dev
-	@$(BIN)/pytest -q -n 3 --dist worksteal || { test $$? = 1 && $(BIN)/python scripts/tests_alone.py; }
+# Four workers on two cores: nearly half of the time a test waits for a process, a page or a clock.
+pytest: .venv/.tests
+	@$(BIN)/pytest -q -n 4 --dist worksteal || { test $$? = 1 && $(BIN)/python scripts/tests_alone.py; }
 
 # Every part is a target of its own; `make -k test-all` goes on after one that fails.
 test-all: test heavy thorough second-versions ray inspect local-model coverage
@@ -95,6 +95,11 @@ postgres:
 .venv/.dev: pyproject.toml constraints.txt | $(BIN)/python3
 	@$(PIP_INSTALL) -e '.[$(EXTRAS)]'
 	@touch .venv/.base $@
+
+# After an installation the tests are compiled once, and not by every worker.
+.venv/.tests: .venv/.dev
+	@$(BIN)/pytest -qq --collect-only -p no:xdist >.venv/.tests.log 2>&1 || { cat .venv/.tests.log; exit 1; }
+	@touch $@
 
 $(BIN)/python3:
 	@$(PYTHON) -m venv .venv

@@ -52,12 +52,16 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("workers", [[], ["--workers", "1"]])
-def test_the_command_line_takes_a_model(shop: Path, workers: list[str]) -> None:
-    assert run(shop, *EVAL, *workers).returncode == 2
-    done = run(shop, *EVAL, *workers, "--model", "shop.py:model")
+def test_the_command_line_takes_a_model(shop: Path) -> None:
+    assert run(shop, *EVAL).returncode == 2
+    done = run(shop, *EVAL, "--model", "shop.py:model")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert run(shop, *EVAL, *workers, "--model", "shop.py:other").returncode == 1
+    assert run(shop, *EVAL, "--model", "shop.py:other").returncode == 1
+
+
+def test_worker_processes_get_the_model_of_the_command_line(shop: Path) -> None:
+    done = run(shop, *EVAL, "--workers", "1", "--model", "shop.py:model")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_what_is_no_model_is_a_usage_error(shop: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import warm_python
+from marks import heavy
 
 PYDANTIC_AI = """
     from pydantic_ai import Agent
@@ -208,15 +209,17 @@ def test_a_method_taken_from_the_framework_before_the_rehearsal_is_held(tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("body", FRAMEWORKS.values(), ids=FRAMEWORKS)
-def test_a_framework_loaded_inside_a_function_is_held(body: str, tmp_path: Path) -> None:
-    held, free = told_by(SCRIPT.replace("BODY", body), tmp_path)
+@pytest.mark.parametrize("name", [heavy(n) if n.startswith("a ") else n for n in FRAMEWORKS])
+def test_a_framework_loaded_inside_a_function_is_held(name: str, tmp_path: Path) -> None:
+    held, free = told_by(SCRIPT.replace("BODY", FRAMEWORKS[name]), tmp_path)
     assert held == "ToolRefused []"
     assert free.endswith("['paid']")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["pydantic-ai", "openai-agents", "langgraph", "google-adk"])
+@pytest.mark.parametrize(
+    "name", [heavy("pydantic-ai"), heavy("openai-agents"), heavy("langgraph"), "google-adk"]
+)
 def test_a_second_copy_of_a_framework_is_refused(name: str, tmp_path: Path) -> None:
     packages = '{"pydantic_ai", "agents", "langchain_core", "langgraph"}'
     text = TWICE.replace("BODY", FRAMEWORKS[name]).replace("PACKAGES", packages)

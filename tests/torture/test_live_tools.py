@@ -13,6 +13,7 @@ import pytest
 
 from apps.terminals import started
 from greenroom.store import Store
+from marks import heavy
 from torture.acting import Acts, kill_workers
 from torture.frameworks import FRAMEWORKS, PYDANTIC_AI, written
 
@@ -117,7 +118,7 @@ def test_a_real_tool_acts_once_though_worker_processes_are_killed(
 # Agents of a framework, and plain functions around them
 
 
-@pytest.mark.parametrize("agent", ["inner", "around", "around_blocking"])
+@pytest.mark.parametrize("agent", [heavy("inner"), heavy("around"), "around_blocking"])
 @pytest.mark.parametrize(
     "sent, kills",
     [
