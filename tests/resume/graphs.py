@@ -501,7 +501,7 @@ def _case(spec: Spec, fails: str, max_turns: int) -> Case:
         "shaky": by_args(({"key": "bad"}, fault("it broke")), otherwise="fine"),
     }
     said = json.dumps(spec)
-    elsewhere = {"asks": far, "tells": lambda message: f"far has {message}"}
+    elsewhere = {"wonders": far, "tells": lambda message: f"far has {message}"}
     asked = {n: mock for n, mock in elsewhere.items() if json.dumps({"remote": n})[1:-1] in said}
     approvals = {"approve_it": judge} if '"approval"' in said else {}
     return Case(

@@ -83,7 +83,7 @@ def leaves(replies: set[str]) -> st.SearchStrategy[Spec]:
         st.builds(lambda breaks: {"tap": breaks}, st.booleans()),
         st.just({"typed": 0}),
         st.builds(lambda body: {"apart": body}, far(replies)),
-        st.builds(lambda name: {"remote": name}, st.sampled_from(["asks", "tells"])),
+        st.builds(lambda name: {"remote": name}, st.sampled_from(["wonders", "tells"])),
         st.builds(lambda by: {"choice": by}, st.sampled_from(["cost", "quality", "adaptive"])),
     )
 
@@ -231,9 +231,9 @@ EVERY_KIND: Spec = {
 
 ELSEWHERE: Spec = {
     "seq": [
-        {"remote": "asks"},
-        {"par": [{"remote": "tells"}, {"within": {"remote": "asks"}}, {"agent": ["note"]}]},
-        {"race": [failing({"remote": "tells"}), {"remote": "asks"}]},
+        {"remote": "wonders"},
+        {"par": [{"remote": "tells"}, {"within": {"remote": "wonders"}}, {"agent": ["note"]}]},
+        {"race": [failing({"remote": "tells"}), {"remote": "wonders"}]},
     ]
 }
 
@@ -555,7 +555,7 @@ def test_parts_that_stand_apart_come_to_the_same_end_from_every_cut() -> None:
 def test_questions_of_agents_elsewhere_cut_at_any_event_are_asked_once() -> None:
     whole = played(ELSEWHERE)
     calls = [record.tool for record in tool_calls(whole)]
-    assert calls.count("asks") > 6  # each of the three asks back, and begins the next turn
+    assert calls.count("wonders") > 6  # each of the three asks back, and begins the next turn
     assert "tells" in calls
     for k in cuts_of(whole):
         assert_same_end(played(ELSEWHERE, cut_at(whole, k)), whole, k)

@@ -32,7 +32,10 @@ async def together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 
 def begin(work: Coroutine[Any, Any, T], context: Context | None = None) -> "asyncio.Task[T]":
     """The work as a new task, in a copy of this context unless another is given."""
-    return asyncio.get_running_loop().create_task(_held(work), context=context)
+    task = asyncio.get_running_loop().create_task(_held(work), context=context)
+    # If it is cancelled before its first step, Python would warn that the work was never awaited.
+    task.add_done_callback(lambda _: work.close())
+    return task
 
 
 async def _held(work: Coroutine[Any, Any, T]) -> T:
