@@ -215,6 +215,26 @@ def test_a_rehearsal_in_another_thread_is_cut(hang):
     ]
 
 
+def test_a_rehearsal_that_ends_while_it_is_cancelled_is_no_error():
+    token, may_answer, reports = Cancel(), threading.Event(), list[Report]()
+    stuck = Stuck(lambda: asyncio.to_thread(may_answer.wait))
+
+    def play() -> None:
+        reports.append(rehearse(stuck.agent, cases("hang"), metrics=[OK], cancel=token))
+
+    thread = threading.Thread(target=play)
+
+    def let_it_end() -> None:
+        may_answer.set()
+        thread.join()
+
+    token.listen(let_it_end)
+    thread.start()
+    stuck.is_hanging.wait()
+    token.cancel()
+    assert len(reports) == 1
+
+
 async def test_a_rehearsal_beside_a_running_loop_is_cut():
     token, stuck = Cancel(), Stuck(sleep_awaited)
     thread = stuck.cancelled_by(token)

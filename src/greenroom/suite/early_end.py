@@ -1,6 +1,7 @@
 """What ends a run early: its caller, a store that fails, or a case that did not pass."""
 
 import asyncio
+from contextlib import suppress
 
 from msgspec import Struct, field
 
@@ -63,4 +64,5 @@ class EarlyEnd(Struct):
         """Stop the trials in progress; any thread or signal handler may call it."""
         self.recorder.freeze()
         cut_all(self._loop, self.cancel)
-        self._loop.call_soon_threadsafe(self.executor.cut)
+        with suppress(RuntimeError):  # in another thread, the run may be over and its loop closed by now
+            self._loop.call_soon_threadsafe(self.executor.cut)
