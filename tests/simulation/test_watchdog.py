@@ -20,7 +20,7 @@ import pytest
 from greenroom.simulation.hangs.leftovers import sweep
 from greenroom.simulation.hangs.limits import await_in_time, call_in_time
 from greenroom.simulation.hangs.watchdog import Deadline, finish, keep_watching, watched
-from greenroom.world.threads import Expired, Overdue, in_thread
+from greenroom.world.threads import Expired, Here, Overdue, call_blocking, in_thread
 
 # Deadlines are short. What hangs does so for 30 seconds: whatever ends well before them was cut,
 # however busy the machine is with others.
@@ -787,3 +787,19 @@ async def test_a_call_that_fails_when_nobody_waits_for_it_any_more_is_not_report
     await asyncio.sleep(0)
     gc.collect()
     assert reported == []
+
+
+async def test_a_function_that_outlives_the_code_that_called_it_does_not_replace_its_result():
+    loops, calls = list[asyncio.AbstractEventLoop](), list[asyncio.Future[object]]()
+
+    def outlives() -> None:
+        while not loops or not loops[0].is_closed():
+            time.sleep(0.01)
+
+    async def leaves(here: Here) -> str:
+        loops.append(asyncio.get_running_loop())
+        calls.append(asyncio.ensure_future(here(outlives)))
+        await asyncio.sleep(0)
+        return "done"
+
+    assert call_blocking(leaves) == "done"

@@ -64,5 +64,5 @@ class EarlyEnd(Struct):
         """Stop the trials in progress; any thread or signal handler may call it."""
         self.recorder.freeze()
         cut_all(self._loop, self.cancel)
-        with suppress(RuntimeError):  # in another thread, the run may be over and its loop closed by now
+        with suppress(RuntimeError):  # the run may be over by now, and its loop closed
             self._loop.call_soon_threadsafe(self.executor.cut)

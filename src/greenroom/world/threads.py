@@ -125,7 +125,8 @@ class _Beside(Generic[T]):
                 settle = partial(_settle, answer, context.run(function, *args, **kwargs), None)
             except BaseException as error:  # noqa: BLE001 - the awaiting code decides
                 settle = partial(_settle, answer, None, error)
-            loop.call_soon_threadsafe(settle)
+            with suppress(RuntimeError):  # the coroutine did not wait, and its loop has closed
+                loop.call_soon_threadsafe(settle)
 
         self._jobs.put(job)
         return await answer
