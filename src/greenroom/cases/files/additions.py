@@ -9,7 +9,7 @@ from greenroom.cases.data import written_data
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.changes import changing
 from greenroom.cases.files.documents import parsed_text
-from greenroom.cases.files.load import chosen_shape, judged_as, read_as
+from greenroom.cases.files.load import chosen_shape, judged_as, read_as, read_evalset
 from greenroom.cases.files.save import evalset_text, save_text, write_evalset
 from greenroom.cases.files.shapes import OWN
 from greenroom.cases.files.yaml_text import has_comments, yaml_text
@@ -20,6 +20,11 @@ from greenroom.ledger.text_files import text_of
 _YAML = (".yaml", ".yml")
 
 
+def evalset_at(source: Path) -> EvalSet:
+    """The eval set in a file; an empty one if there is none yet."""
+    return read_evalset(source) if source.exists() else EvalSet(source.name.partition(".")[0])
+
+
 def add_cases(source: Path, *cases: Case) -> None:
     """Add cases at the end of an eval-set file, in the file's shape, or to a new file.
 
@@ -28,7 +33,7 @@ def add_cases(source: Path, *cases: Case) -> None:
     """
     with changing(source):
         if not source.exists():
-            write_evalset(EvalSet(source.name.partition(".")[0], cases), source)
+            write_evalset(evalset_at(source).with_cases(*cases), source)
             return
         text = _with_cases(source, text_of(source), cases)
         keep_beside(source, text)
