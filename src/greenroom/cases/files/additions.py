@@ -13,11 +13,10 @@ from greenroom.cases.files.load import chosen_shape, judged_as, read_as, read_ev
 from greenroom.cases.files.save import evalset_text, save_text, write_evalset
 from greenroom.cases.files.shapes import OWN
 from greenroom.cases.files.yaml_text import has_comments, yaml_text
+from greenroom.cases.suffixes import YAML
 from greenroom.errors import BadFile
 from greenroom.ledger.blobs import keep_beside
 from greenroom.ledger.text_files import text_of
-
-_YAML = (".yaml", ".yml")
 
 
 def evalset_at(source: Path) -> EvalSet:
@@ -43,13 +42,13 @@ def add_cases(source: Path, *cases: Case) -> None:
 def _with_cases(source: Path, text: str, cases: Sequence[Case]) -> str:
     before = _read(source, text)
     wanted = before.with_cases(*cases)
-    is_own_yaml = source.suffix in _YAML and before.shape == OWN
+    is_own_yaml = source.suffix in YAML and before.shape == OWN
     entries = yaml_text([written_data(case) for case in cases])
     if is_own_yaml:
         longer = _appended(text, entries)
         if _is(longer, source, wanted):
             return longer
-    if source.suffix in _YAML and has_comments(text):
+    if source.suffix in YAML and has_comments(text):
         by_hand = f"Put this at the end of its cases:\n{entries}"
         raise BadFile(
             f"{source} has comments that would be lost if cases were added here. "
