@@ -13,7 +13,7 @@ import pytest
 from greenroom import Agent, Case, EvalSet, Scripted, plugins
 from greenroom.agents import check
 from greenroom.agents.contracts.registry import CHECKS
-from greenroom.apps.cli.exits import COMMANDS
+from greenroom.apps.cli.plugin_commands import COMMANDS
 from greenroom.backends import backend_for
 from greenroom.backends.registry import BACKENDS
 from greenroom.cases import read_evalset, register_shape, write_evalset

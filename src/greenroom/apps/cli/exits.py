@@ -13,7 +13,6 @@ import click
 
 from greenroom.apps.cli.streams import STREAMS
 from greenroom.errors import BadInput, GreenroomError, ImportFailed, StoreFailed
-from greenroom.plugins import Plugins
 
 if TYPE_CHECKING:
     from greenroom.results import Report
@@ -28,13 +27,6 @@ TERMINATED = 143
 ENDINGS = {HUNG_UP: "hung up", INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 """What is printed when a signal stopped a command."""
 _VERBOSE = "greenroom.verbose"
-COMMANDS = Plugins(
-    "greenroom.commands",
-    "command",
-    accept=lambda found, _: found if isinstance(found, click.Command) else None,
-    wanted="a click command",
-)
-"""Those that other parts and installed packages offer; entry points are slow to read, so only when they are needed."""
 
 
 class Stopped(click.ClickException):
@@ -95,12 +87,16 @@ class RootGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Our own commands, and those of others."""
+        from greenroom.apps.cli.plugin_commands import COMMANDS
+
         return sorted({*super().list_commands(ctx), *COMMANDS.names()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name; ours come first."""
         if (own := super().get_command(ctx, cmd_name)) is not None:
             return own
+        from greenroom.apps.cli.plugin_commands import COMMANDS  # entry points are slow to read
+
         return COMMANDS.load(cmd_name) if cmd_name in COMMANDS.names() else None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
