@@ -229,6 +229,10 @@ class Fields:
             self.remember(self.place, f"it has no `{name}`")
         return self.items(name) or []
 
+    def cases_by(self, name: str, read: Callable[[Json, str], Named], *id_of: str) -> list[Named]:
+        """The results of `read` for each of the required cases, whose ids must differ."""
+        return self.problems.cases(self.cases(name), self.at(name), read, *id_of)
+
     def each(self, name: str, read: Callable[[Json, str], T]) -> list[T]:
         """The results of `read` for each item of a list field."""
         items = self.items(name)

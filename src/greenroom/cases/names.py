@@ -1,7 +1,7 @@
 """What files call things: ids, expectations in every shape, and what an unknown field may mean."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from greenroom.cases.problems import at, shown, wrong
 from greenroom.errors import BadFile
@@ -163,6 +163,15 @@ def id_trouble(name: str) -> str | None:
     if _UNSAFE.search(name) or name.startswith((".", "~")):
         return f"the id {shown(name)} reads like a path"
     return None
+
+
+def free_id(wanted: str, taken: Container[str]) -> str:
+    """`wanted`, or `wanted-2` and so on if that is taken."""
+    number, found = 1, wanted
+    while found in taken:
+        number += 1
+        found = f"{wanted}-{number}"
+    return found
 
 
 def checked_id(name: str, place: str) -> str:

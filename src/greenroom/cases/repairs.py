@@ -5,6 +5,7 @@ from copy import deepcopy
 from typing import Any
 
 from greenroom.cases.files.shapes import shape_named
+from greenroom.cases.names import free_id
 from greenroom.cases.problems import Problem
 from greenroom.ledger.plain import Json, is_array, is_object
 
@@ -50,7 +51,8 @@ def _mend_ids(places: Places, id_name: str) -> Iterator[Problem]:
         old, wanted = case.get(id_name), _id(case.get(id_name))
         if old is not None and wanted is None:
             continue  # an id that is not a string: only the user knows what it should be
-        new = _free(wanted or f"case-{number}", given if not wanted else seen, given | seen)
+        name = wanted or f"case-{number}"
+        new = free_id(name, given | seen) if name in (seen if wanted else given) else name
         seen.add(new)
         if new != old:
             case[id_name] = new
@@ -68,16 +70,6 @@ def _describe_change(old: Json, wanted: str | None) -> str:
     if not wanted:
         return "the case had no id"
     return f"the id {old!r} had blanks around it" if old != wanted else f"the id {old!r} was taken"
-
-
-def _free(wanted: str, taken: set[str], known: set[str]) -> str:
-    """`wanted`, or `wanted` with the first number that makes it unique."""
-    if wanted not in taken:
-        return wanted
-    number = 2
-    while f"{wanted}-{number}" in known:
-        number += 1
-    return f"{wanted}-{number}"
 
 
 def _drop_blank_turns(case: dict[str, Json], where: str) -> Iterator[Problem]:

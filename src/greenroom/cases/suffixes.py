@@ -1,6 +1,7 @@
 """The suffixes of files that may hold cases."""
 
-TEXTS = (".json", ".yaml", ".yml")
+YAML = (".yaml", ".yml")
+TEXTS = (".json", *YAML)
 TABLES = (".jsonl", ".ndjson", ".csv", ".tsv")
 """Each row or line is a case."""
 SUFFIXES = (*TEXTS, *TABLES)

@@ -9,6 +9,7 @@ from greenroom.reports.words import (
     at_least,
     duration,
     percent,
+    price,
     rate_text,
     shortened,
     tokens,
@@ -26,7 +27,7 @@ from greenroom.results.summary import MetricSummary, Summary
 from greenroom.results.text import how_many, node_spending, reasons, repeats, spending
 from greenroom.results.totals import by_case
 from greenroom.results.trials import has_repeats, parting, passes, status_of, varied
-from greenroom.results.words import dollars, number_of
+from greenroom.results.words import number_of
 
 LIMIT = 65_536
 """The longest comment that GitHub accepts, in bytes, which are never fewer than characters."""
@@ -260,9 +261,9 @@ def _spent(report: Report, changes: Comparison | None) -> str:
     parts = [f"{how_many(report)} in {duration(report.seconds)}", *repeats(report)]
     for spent in spending(report):
         name = {"agent": "cost", "user": "users", "judge": "judges"}[spent.role]
-        cost = f"{name} **{_price(spent.cost)}**"
+        cost = f"{name} **{price(spent.cost)}**"
         if spent.role == "agent" and changes is not None:
-            cost += f" (before: {_price(changes.baseline.cost)})"
+            cost += f" (before: {price(changes.baseline.cost)})"
         tokens = "tokens unknown"
         if spent.usage is not None:
             tokens = f"{spent.usage.input:,} tokens in, {spent.usage.output:,} out"
@@ -270,10 +271,6 @@ def _spent(report: Report, changes: Comparison | None) -> str:
         separator = "; " if spent.role == "agent" else ", "
         parts.append(separator.join([cost, tokens, models]))
     return "; ".join(parts)
-
-
-def _price(cost: float | None) -> str:
-    return "unknown" if cost is None else dollars(cost)
 
 
 def _named(models: Mapping[str, int]) -> str:
@@ -335,7 +332,7 @@ def _tags(report: Report) -> str:
     rows: list[list[str]] = []
     for tag in found:
         rate = "–" if tag.pass_rate is None else rate_text(tag.pass_rate, tag.interval)
-        cost = [_price(tag.cost)] if report.models else []
+        cost = [price(tag.cost)] if report.models else []
         errors = f", {number_of(tag.counts.errors, 'error')}" if tag.counts.errors else ""
         of = f"{tag.passed} of {tag.counts.evaluated}{errors}"
         rows.append([inline(tag.tag), of, rate, *cost])

@@ -9,9 +9,9 @@ from rich.text import Text
 from greenroom.ledger.redaction import without_secrets
 from greenroom.reports.table import STYLES, rated
 from greenroom.reports.terminal import styled
+from greenroom.reports.words import price
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
-from greenroom.results.words import dollars
 
 
 def variants_table(reports: Mapping[str, Report]) -> Table:
@@ -26,9 +26,8 @@ def variants_table(reports: Mapping[str, Report]) -> Table:
         table.add_row(styled(without_secrets(case_id), ""), *ended)
     table.add_section()
     rates = [(report.pass_rate, report.interval) for report in reports.values()]
-    costs = [report.cost for report in reports.values()]
     table.add_row("passing", *("–" if rate is None else rated(rate, how) for rate, how in rates))
-    table.add_row("cost", *("unknown" if cost is None else dollars(cost) for cost in costs))
+    table.add_row("cost", *(price(report.cost) for report in reports.values()))
     return table
 
 

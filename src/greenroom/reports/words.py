@@ -39,6 +39,11 @@ def rate_text(share: float, interval: Interval | None) -> str:
     return percent(share) if interval is None else str(interval)
 
 
+def price(cost: float | None) -> str:
+    """An amount of money, if it is known."""
+    return "unknown" if cost is None else dollars(cost)
+
+
 class Priced(Protocol):
     """What something cost if that is known, and the known minimum."""
 

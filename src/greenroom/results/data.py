@@ -70,13 +70,10 @@ _TYPES: Mapping[type, Callable[..., object]] = {
 # Written
 
 
-def report_data(
-    report: Report, *, failures_only: bool = False, decision: Decision | None = None
-) -> dict[str, Json]:
-    """The report as JSON. Its summary counts every case, whichever results are shown."""
-    results = report.failures if failures_only else report.results
-    listed = [result_wire(result) for result in results]
-    return to_data(report_wire(report, listed, result_wire, failures_only, decision))
+def report_data(report: Report, *, decision: Decision | None = None) -> dict[str, Json]:
+    """The report as JSON."""
+    listed = [result_wire(result) for result in report.results]
+    return to_data(report_wire(report, listed, result_wire, decision=decision))
 
 
 def report_wire(

@@ -21,19 +21,6 @@ from greenroom.results.result import CaseResult
 from greenroom.results.wire import to_json_types
 
 
-def report_text(
-    report: Report,
-    *,
-    failures_only: bool = False,
-    indent: int | None = 2,
-    redact: bool = True,
-    decision: Decision | None = None,
-) -> str:
-    """The report as JSON text; `indent=None` puts it on one line, `redact=False` keeps secrets."""
-    options: dict[str, Any] = {"failures_only": failures_only, "indent": indent, "redact": redact}
-    return "".join(report_parts(report, decision=decision, **options))
-
-
 def report_parts(
     report: Report,
     *,
@@ -42,7 +29,10 @@ def report_parts(
     redact: bool = True,
     decision: Decision | None = None,
 ) -> Iterator[str]:
-    """The JSON text of a report in parts, one per result, so that the whole text is never held in memory."""
+    """The JSON text of a report in parts, one per result, so that the whole text is never held in memory.
+
+    `indent=None` puts it on one line, `redact=False` keeps secrets.
+    """
     if redact:
         report, decision = redacted(report), redacted_decision(decision)
     # Everything but the results is small; they replace this mark, which occurs nowhere else.

@@ -12,14 +12,10 @@ from time import monotonic, sleep
 from typing import Any, Literal, Protocol, TypeVar
 
 from greenroom.errors import StoreFailed
-from greenroom.ledger.events import Event
-from greenroom.ledger.ledger import Ledger
 from greenroom.store.cut_trials import CutTrial
-from greenroom.store.runs import Key
+from greenroom.store.entry import RunJournal
 
 T = TypeVar("T")
-Settled = Callable[[StoreFailed | None], None]
-"""Called in any thread: with None once everything is on disk, or with the reason why it cannot be."""
 Holdable = Literal["journals", "conversations"]
 """What only one process at a time may work on: a run, or a conversation."""
 _LONGEST_PAUSE = 1.0
@@ -104,75 +100,6 @@ class Hold(Protocol):
         ...
 
 
-class TrialEntry(Protocol):
-    """The journal entry of one trial in progress."""
-
-    @property
-    def ledger(self) -> bytes:
-        """The trial's events as JSON lines."""
-        ...
-
-    @property
-    def judging(self) -> bytes:
-        """The metrics' events as JSON lines."""
-        ...
-
-    def begin(self, key: Key, digest: str) -> None:
-        """Use this entry for that trial now."""
-        ...
-
-    def restore(self, ledger: Ledger, judging: Ledger) -> bool:
-        """Record what an earlier process had recorded; return whether it is safe now."""
-        ...
-
-    def agent(self, event: Event) -> None:
-        """Record an event of the trial."""
-        ...
-
-    def judge(self, event: Event) -> None:
-        """Record an event of its metrics."""
-        ...
-
-    def settle(self, tell: Settled) -> None:
-        """Call `tell` when everything recorded is on disk, or with the reason why no tool may act."""
-        ...
-
-    def forget(self) -> None:
-        """Drop the lines from memory: the writer has them now."""
-        ...
-
-
-class RunJournal(Protocol):
-    """The journal of one run's trials in progress, written by one process at a time."""
-
-    attempt: int
-    """Which process works on the run: each one that resumes it has a higher number."""
-    fail: Callable[[str], None]
-    """Called in any thread with the reason why nothing more can be written."""
-    nameless: list[str]
-    """Places with data so damaged that the trial it belongs to is unknown."""
-
-    def entry(self) -> TrialEntry:
-        """An empty entry for a trial that begins."""
-        ...
-
-    def release(self, entry: Any) -> None:
-        """Free the entry of a trial that is safe in the database."""
-        ...
-
-    def left_over(self) -> list[CutTrial]:
-        """The trials that earlier processes left unfinished."""
-        ...
-
-    def freeze(self) -> None:
-        """Record nothing more: events caused by stopping are not part of the run."""
-        ...
-
-    def close(self, *, remove: bool) -> None:
-        """Release the run; `remove` what is left of the journal once everything is safe in the database."""
-        ...
-
-
 class Database(Protocol):
     """One database of runs and conversations."""
 
@@ -215,7 +142,7 @@ class Database(Protocol):
         """The names, among these, that a process is working on."""
         ...
 
-    def journal(self, run_id: str, shard: str = "") -> RunJournal:
+    def journal(self, run_id: str, shard: str = "") -> RunJournal[Any]:
         """The journal of a run, or of one of its shards; StoreFailed while another process holds it."""
         ...
 

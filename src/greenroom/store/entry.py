@@ -1,8 +1,14 @@
-"""The events of a trial in progress as lines, and which of them must be written at once."""
+"""The journal of trials in progress: their events as lines, and which of them must be written at once.
 
+Each database has its own kind, which decides where the lines are kept.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from threading import Lock
-from typing import cast
+from typing import Generic, TypeVar, cast
 
+from greenroom.errors import StoreFailed
 from greenroom.ledger.codec import encoded_lines, json_of
 from greenroom.ledger.events import (
     Event,
@@ -15,9 +21,12 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
-from greenroom.store.cut_trials import AGENT, JUDGE, TRIAL
+from greenroom.store.cut_trials import AGENT, JUDGE, TRIAL, CutTrial
 from greenroom.store.failpoints import failpoint
 from greenroom.store.runs import Key
+
+Settled = Callable[[StoreFailed | None], None]
+"""Called in any thread: with None once everything is on disk, or with the reason why it cannot be."""
 
 # Written at once: what was paid for, is about to act, or came to rest; and real tools that acted.
 _URGENT = {ModelReplied, ModelFailed, ToolCalled, Remembered}
@@ -66,8 +75,8 @@ class Recorded:
         self.fresh, self.lines = [], []
 
 
-class RecordedTrial:
-    """What was recorded of one trial in progress; each journal decides where it is written."""
+class TrialEntry(ABC):
+    """The journal entry of one trial in progress."""
 
     __slots__ = ("_about", "_agent", "_judge", "_title", "_writing", "is_frozen")
 
@@ -84,6 +93,14 @@ class RecordedTrial:
         self._about = {"case_id": key.case_id, "trial": key.trial, "digest": digest}
         self._title = title(self._about)
         failpoint("journal.opened")
+
+    @abstractmethod
+    def restore(self, ledger: Ledger, judging: Ledger) -> bool:
+        """Record what an earlier process had recorded; return whether it is safe now."""
+
+    @abstractmethod
+    def settle(self, tell: Settled) -> None:
+        """Call `tell` when everything recorded is on disk, or with the reason why no tool may act."""
 
     def _write_again(self, ledger: Ledger, judging: Ledger) -> None:
         """Write what an earlier process had recorded."""
@@ -105,9 +122,9 @@ class RecordedTrial:
         if type(event) in _URGENT or (type(event) in _RETURNED and _has_acted(event)):
             self._write()
 
+    @abstractmethod
     def _write(self) -> None:
         """Write the waiting lines to where they are safe."""
-        raise NotImplementedError
 
     def _written_out(self) -> bytes:
         """The lines that are waiting to be written."""
@@ -129,6 +146,50 @@ class RecordedTrial:
         """Drop the lines from memory: the writer has them now. Those that were written stay."""
         self._agent.forget()
         self._judge.forget()
+
+
+E = TypeVar("E", bound=TrialEntry)
+
+
+class RunJournal(ABC, Generic[E]):
+    """The journal of one run's trials in progress, written by one process at a time."""
+
+    def __init__(self) -> None:
+        self.attempt = 1
+        """Which process works on the run: each one that resumes it has a higher number."""
+        self.fail: Callable[[str], None] = lambda _: None
+        """Called in any thread with the reason why nothing more can be written."""
+        self.nameless: list[str] = []
+        """Places with data so damaged that the trial it belongs to is unknown."""
+        self._used: set[E] = set()
+        self._is_frozen = False
+
+    @abstractmethod
+    def entry(self) -> E:
+        """An empty entry for a trial that begins."""
+
+    @abstractmethod
+    def release(self, entry: E) -> None:
+        """Free the entry of a trial that is safe in the database."""
+
+    @abstractmethod
+    def left_over(self) -> list[CutTrial]:
+        """The trials that earlier processes left unfinished."""
+
+    @abstractmethod
+    def close(self, *, remove: bool) -> None:
+        """Release the run; `remove` what is left of the journal once everything is safe in the database."""
+
+    def _taken(self, entry: E) -> E:
+        entry.is_frozen = self._is_frozen
+        self._used.add(entry)
+        return entry
+
+    def freeze(self) -> None:
+        """Record nothing more: events caused by stopping are not part of the run. What was passed on is written."""
+        self._is_frozen = True
+        for entry in tuple(self._used):
+            entry.is_frozen = True
 
 
 def title(about: dict[str, Json]) -> bytes:

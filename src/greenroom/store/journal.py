@@ -26,14 +26,13 @@ from greenroom.errors import StoreFailed
 from greenroom.ledger.blobs import BlobFolder
 from greenroom.ledger.ledger import Ledger
 from greenroom.store.cut_trials import CutTrial, left_over
-from greenroom.store.database import Settled
-from greenroom.store.entry import Recorded, RecordedTrial, title
+from greenroom.store.entry import Recorded, RunJournal, Settled, TrialEntry, title
 from greenroom.store.failpoints import failpoint, is_armed
 from greenroom.store.lock import locked
 from greenroom.store.slots import ALONE, SLOTS, DiskSync, Place, Places
 
 
-class Entry(RecordedTrial):
+class Entry(TrialEntry):
     """The journal entry of one trial in progress: where it is written, if anywhere, and what was written."""
 
     __slots__ = (
@@ -184,22 +183,16 @@ class Entry(RecordedTrial):
         self.place = self._slot = None
 
 
-class Journal:
+class Journal(RunJournal[Entry]):
     """The journal files of one run's trials in progress, in a folder that one process at a time may lock."""
 
     def __init__(self, folder: Path, blobs: BlobFolder | None = None) -> None:
+        super().__init__()
         self.folder = folder
         self.blobs = blobs
         self.places = Places(folder)
         self.syncing = DiskSync()
-        self.attempt = 1
-        self.fail: Callable[[str], None] = lambda _: None
-        """Called in any thread with the reason why nothing more can be written."""
-        self.nameless: list[str] = []
-        """Places with data so damaged that the trial it belongs to is unknown."""
         self._free: list[Entry] = []
-        self._used: set[Entry] = set()
-        self._is_frozen = False
         try:
             self._lock = locked(folder)
         except OSError as error:
@@ -211,9 +204,7 @@ class Journal:
             taken = self._free.pop() if self._free else self._new()
         except OSError as error:
             raise StoreFailed(f"cannot keep a journal in {self.folder}: {error}.") from error
-        self._used.add(taken)
-        taken.is_frozen = self._is_frozen
-        return taken
+        return self._taken(taken)
 
     def _new(self) -> Entry:
         return Entry(_unless_scarce(self.places.slot), self)
@@ -234,12 +225,6 @@ class Journal:
             raise StoreFailed(f"cannot read the journal in {self.folder}: {error}.") from error
         self.nameless = found.nameless
         return [*found.trials]
-
-    def freeze(self) -> None:
-        """Write nothing more: events caused by stopping are not part of the run."""
-        self._is_frozen = True
-        for entry in tuple(self._used):
-            entry.is_frozen = True
 
     def close(self, *, remove: bool) -> None:
         """Release the folder; `remove` it once everything is safe in the database."""

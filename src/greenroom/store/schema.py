@@ -14,6 +14,7 @@ not made in advance; docs/decisions/0025-store-schema.md says which ones are exp
 
 import sqlite3
 from contextlib import closing
+from functools import partial
 from os import urandom
 
 VERSION = 4
@@ -204,20 +205,14 @@ def _read_format_1(connection: sqlite3.Connection) -> None:
     )
 
 
+def _add(tables: str, connection: sqlite3.Connection) -> None:
+    for statement in tables.split(";"):
+        connection.execute(statement)
+
+
 def _create(connection: sqlite3.Connection) -> None:
-    for statement in TABLES.split(";"):
-        connection.execute(statement)
+    _add(TABLES, connection)
     connection.execute("insert into store values (?, 0)", (urandom(8).hex(),))
-
-
-def _add_conversations(connection: sqlite3.Connection) -> None:
-    for statement in CONVERSATIONS.split(";"):
-        connection.execute(statement)
-
-
-def _add_shards(connection: sqlite3.Connection) -> None:
-    for statement in SHARDS.split(";"):
-        connection.execute(statement)
 
 
 def _from_format_1(connection: sqlite3.Connection) -> None:
@@ -235,7 +230,12 @@ def _from_format_1(connection: sqlite3.Connection) -> None:
         connection.execute(f"drop table {name}_1")
 
 
-STEPS = {0: (2, _create), 1: (2, _from_format_1), 2: (3, _add_conversations), 3: (4, _add_shards)}
+STEPS = {
+    0: (2, _create),
+    1: (2, _from_format_1),
+    2: (3, partial(_add, CONVERSATIONS)),
+    3: (4, partial(_add, SHARDS)),
+}
 """The migration from each earlier format, and the format it leads to; 0 is an empty file."""
 
 

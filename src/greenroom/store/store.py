@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from os import urandom
 from pathlib import Path
 from time import strftime, time
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -14,15 +14,19 @@ from greenroom.errors import BadInput, StoreFailed
 from greenroom.store.columns import from_column
 from greenroom.store.configuration import is_server, place_of
 from greenroom.store.contents import RUN, StoreReader, run_from
-from greenroom.store.database import Connection, Database, RunJournal, transaction
+from greenroom.store.database import Connection, Database, transaction
+from greenroom.store.entry import RunJournal
 from greenroom.store.failpoints import failpoint
 from greenroom.store.rows import (
+    close_shard,
     next_position,
     planned,
     put_spending,
     put_sums,
     put_trials,
     read_sums,
+    shards_together,
+    take_shard,
 )
 from greenroom.store.runs import (
     ASIDE,
@@ -34,7 +38,6 @@ from greenroom.store.runs import (
     journal_names,
     tally,
 )
-from greenroom.store.shards import close_shard, shards_together, take_shard
 from greenroom.store.sqlite import SqliteDatabase
 
 T = TypeVar("T")
@@ -219,7 +222,7 @@ class Store(StoreReader):
                     self.database.cleared(run_id, connection)
         self.database.tidy()
 
-    def journal(self, run_id: str, shard: str = "") -> RunJournal:
+    def journal(self, run_id: str, shard: str = "") -> RunJournal[Any]:
         """The journal of a run, or of one of its shards; StoreFailed while another process holds it."""
         return self.database.journal(run_id, shard)
 

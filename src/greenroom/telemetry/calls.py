@@ -1,8 +1,10 @@
-"""One model request or tool call, and its span."""
+"""One model request or tool call, and its span; what was said is written as the conventions have it."""
 
+import json
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from opentelemetry.trace import INVALID_SPAN, Span, StatusCode
 
@@ -14,11 +16,12 @@ from greenroom.ledger.events import (
     ToolFailed,
     ToolReturned,
 )
+from greenroom.ledger.messages import Message
 from greenroom.models.model import ModelRequest
 from greenroom.telemetry.attributes import Attributes, about_model, about_run
-from greenroom.telemetry.content import messages_of, reply_of, tools_of, written
 from greenroom.telemetry.foreign import COUNTS_TOKENS, TAKES_TIMES, Operation, scope_of
 from greenroom.telemetry.meters import Meters
+from greenroom.traces.messages import CUT
 from greenroom.world.middleware.current import Run
 from greenroom.world.world import ToolRequest
 
@@ -58,12 +61,17 @@ class Call:
         if asked.output_schema is not None:
             found["gen_ai.output.type"] = "json"
         if self._chars:
-            found["gen_ai.input.messages"] = written(messages_of(asked.messages), self._chars)
+            heard = ({"role": one.role, "parts": _parts(one)} for one in asked.messages)
+            found["gen_ai.input.messages"] = _written(heard, self._chars)
             if asked.instructions:
                 said = [{"type": "text", "content": asked.instructions}]
-                found["gen_ai.system_instructions"] = written(said, self._chars)
+                found["gen_ai.system_instructions"] = _written(said, self._chars)
             if asked.tools:
-                found["gen_ai.tool.definitions"] = written(tools_of(asked), self._chars)
+                tools = [
+                    {"type": "function", "name": tool.name, "description": tool.description}
+                    for tool in asked.tools
+                ]
+                found["gen_ai.tool.definitions"] = _written(tools, self._chars)
         return found
 
     def _about_tool(self, asked: ToolRequest) -> Attributes:
@@ -71,7 +79,7 @@ class Call:
         if asked.id:
             found["gen_ai.tool.call.id"] = asked.id
         if self._chars:
-            found["gen_ai.tool.call.arguments"] = written(dict(asked.args), self._chars)
+            found["gen_ai.tool.call.arguments"] = _written(dict(asked.args), self._chars)
         return found
 
     def write(self, attributes: Attributes) -> None:
@@ -88,7 +96,7 @@ class Call:
             case ToolReturned():
                 self.write({"greenroom.source": event.source})
                 if self._chars:
-                    self.write({"gen_ai.tool.call.result": written(event.value, self._chars)})
+                    self.write({"gen_ai.tool.call.result": _written(event.value, self._chars)})
             case ToolFailed():
                 self.write({"greenroom.source": event.source})
                 self.fail(event.error_type, event.error)
@@ -109,8 +117,10 @@ class Call:
         if replied.cost is not None:
             found["greenroom.cost_usd"] = replied.cost
         if self._chars:
-            said = reply_of(replied.text, replied.calls)
-            found["gen_ai.output.messages"] = written(said, self._chars)
+            parts = _parts(Message("assistant", replied.text, replied.calls))
+            ended = "tool_call" if replied.calls else "stop"
+            said = [{"role": "assistant", "parts": parts, "finish_reason": ended}]
+            found["gen_ai.output.messages"] = _written(said, self._chars)
         return found
 
     def fail(self, error_type: str, error: str) -> None:
@@ -137,3 +147,43 @@ class Call:
 
 CALL: Final = ContextVar["Call | None"]("greenroom_call_span", default=None)
 """The current call."""
+
+
+# What was said, as JSON strings of roles and parts
+
+
+def _written(value: object, most: int) -> str:
+    """A value as JSON, shortened with a mark if it is longer than `most` characters."""
+    if isinstance(value, str):
+        text = value
+    elif isinstance(value, Iterator):
+        text = _listed(cast("Iterator[Any]", value), most)
+    else:
+        text = json.dumps(value, default=repr, ensure_ascii=False)
+    return text if len(text) <= most else f"{text[:most]}{CUT}"
+
+
+def _listed(values: Iterator[object], most: int) -> str:
+    """A list as JSON, encoded only as far as it will be kept: a conversation grows with every request."""
+    parts: list[str] = []
+    for value in values:
+        parts.append(json.dumps(value, default=repr, ensure_ascii=False))
+        most -= len(parts[-1])
+        if most < 0:
+            break
+    return f"[{', '.join(parts)}]"
+
+
+def _parts(message: Message) -> list[Mapping[str, object]]:
+    if message.role == "tool":
+        return [
+            {"type": "tool_call_response", "id": message.call_id, "response": message.text},
+        ]
+    parts: list[Mapping[str, object]] = []
+    if message.text:
+        parts.append({"type": "text", "content": message.text})
+    parts += [
+        {"type": "tool_call", "id": one.id, "name": one.tool, "arguments": one.args}
+        for one in message.calls
+    ]
+    return parts

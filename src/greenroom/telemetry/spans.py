@@ -225,9 +225,8 @@ class Spans(Middleware):
         kind: SpanKind,
         attributes: Attributes,
         links: list[Link],
-        within: Context | None = None,
     ) -> Generator[Span]:
-        span = self._tracer.start_span(name, within, kind, attributes, links)
+        span = self._tracer.start_span(name, None, kind, attributes, links)
         try:
             # An error's message may contain what was said, so only its type is written.
             with trace.use_span(span, False, False, False):

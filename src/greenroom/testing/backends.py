@@ -18,16 +18,14 @@ something undeclared is skipped and says so; a declaration that is not true fail
 The tests are plain functions, so no plug-in for async tests is needed.
 """
 
-from greenroom.testing.conformance.cuts import Cutting
 from greenroom.testing.conformance.events import Events
-from greenroom.testing.conformance.forks import Forks
 from greenroom.testing.conformance.gate import TheGate
 from greenroom.testing.conformance.hooks import Hooked
 from greenroom.testing.conformance.inside import Inside
 from greenroom.testing.conformance.limits import Limits
 from greenroom.testing.conformance.pauses import Pauses
+from greenroom.testing.conformance.recorded import Cutting, Forks, Replays
 from greenroom.testing.conformance.repeats import Repeating
-from greenroom.testing.conformance.replays import Replays
 from greenroom.testing.conformance.replies import Replies
 
 

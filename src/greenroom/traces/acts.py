@@ -154,7 +154,7 @@ def model_act(span: Span) -> ModelAct:
         heard, said = _indexed(had)
     if heard is None and said is None:
         heard = messages_in(had.get("gen_ai.prompt", had.get("input.value")))
-        said = _reply(_completion(had.get("gen_ai.completion", had.get("output.value"))))
+        said = reply_of(_completion(had.get("gen_ai.completion", had.get("output.value"))))
     systems = [one.text for one in heard or () if one.role == "system"]
     first = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
     return ModelAct(
@@ -227,7 +227,7 @@ Exchange = tuple[list[Message] | None, Message | None, str]
 def _conventions(had: Mapping[str, Json]) -> Exchange:
     asked, answered = had.get("gen_ai.input.messages"), had.get("gen_ai.output.messages")
     heard = None if asked is None or is_hollow(asked) else messages_in(asked)
-    said = None if answered is None or is_hollow(answered) else _reply(messages_in(answered))
+    said = None if answered is None or is_hollow(answered) else reply_of(messages_in(answered))
     instructions = parsed(had.get("gen_ai.system_instructions"))
     return heard, said, text_in(instructions) if instructions is not None else ""
 
@@ -238,7 +238,7 @@ def _google(had: Mapping[str, Json]) -> Exchange:
     heard = messages_in(request) if is_object(request) and "contents" in request else None
     said: Message | None = None
     if is_object(response) and is_object(content := response.get("content")):
-        said = _reply(message_of({"role": "model", **content}))
+        said = reply_of(message_of({"role": "model", **content}))
     config = request.get("config") if is_object(request) else None
     instructions = config.get("system_instruction") if is_object(config) else None
     return heard, said, instructions if isinstance(instructions, str) else ""
@@ -248,7 +248,7 @@ def _indexed(had: Mapping[str, Json]) -> tuple[list[Message] | None, Message | N
     """Messages whose every field is an attribute: `llm.input_messages.0.message.content`."""
     heard = _listed(had, "llm.input_messages", "message.") or _listed(had, "gen_ai.prompt", "")
     said = _listed(had, "llm.output_messages", "message.") or _listed(had, "gen_ai.completion", "")
-    return heard, _reply(said)
+    return heard, reply_of(said)
 
 
 def _listed(had: Mapping[str, Json], prefix: str, inner: str) -> list[Message] | None:
@@ -317,18 +317,13 @@ def _completion(value: Json) -> list[Message] | None:
     return found
 
 
-def _reply(messages: list[Message] | None) -> Message | None:
-    """What a model said, if it was written as several messages."""
+def reply_of(messages: list[Message] | None) -> Message | None:
+    """What a model or agent said in these messages, joined into one."""
     own = [one for one in messages or () if one.role == "assistant"]
     if not own:
         return None
     calls: tuple[ToolCall, ...] = tuple(call for one in own for call in one.calls)
     return Message("assistant", "".join(one.text for one in own), calls)
-
-
-def reply_of(messages: list[Message] | None) -> Message | None:
-    """What a model or agent said in these messages, joined into one."""
-    return _reply(messages)
 
 
 def _usage(had: Mapping[str, Json]) -> Usage | None:

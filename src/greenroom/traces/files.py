@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from greenroom.cases.files.bounds import Unreadable
 from greenroom.cases.files.json_text import parsed_json
-from greenroom.ledger.plain import Json, is_object
+from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.ledger.text_files import MAX_KEPT, read_regular
 from greenroom.traces.records import Flaw
 
@@ -95,6 +95,13 @@ class TraceFile:
                 column = f", column {error.column}" if error.column else ""
                 place = f"line {number + (error.line or 1) - 1}{column}"
                 self.flaws.append(Flaw(place=place, why=f"{error}.", source=self.source))
+
+    def entries(self) -> Iterator[tuple[str, Json]]:
+        """The entries of its documents, each of which may be a list of them, with their places."""
+        for document in self.documents:
+            listed = document.data if is_array(document.data) else [document.data]
+            for number, one in enumerate(listed):
+                yield document.at(f"[{number}]"), one
 
     @property
     def first(self) -> dict[str, Json]:

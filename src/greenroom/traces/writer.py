@@ -167,19 +167,8 @@ class LedgerWriter:
         """A call ended with a value; it is unknown if not `known`."""
         if not known:
             self.miss("results")
-        seconds = max(at - call.at, 0.0)
-        self._end(
-            call,
-            ToolReturned(
-                path=call.path,
-                call_id=call.call_id,
-                tool=call.tool,
-                source=source,
-                value=_plain(value, f"the result of {call.tool}"),
-                seconds=seconds,
-                at=at,
-            ),
-        )
+        shown = _plain(value, f"the result of {call.tool}")
+        self._end(call, ToolReturned, at, source=source, value=shown)
 
     def failed(
         self,
@@ -191,23 +180,14 @@ class LedgerWriter:
         source: Source = "live",
     ) -> None:
         """A call ended with an error."""
-        self._end(
-            call,
-            ToolFailed(
-                path=call.path,
-                call_id=call.call_id,
-                tool=call.tool,
-                source=source,
-                error=error,
-                error_type=error_type,
-                seconds=max(at - call.at, 0.0),
-                at=at,
-            ),
-        )
+        self._end(call, ToolFailed, at, source=source, error=error, error_type=error_type)
 
-    def _end(self, call: ToolCalled, event: Event) -> None:
+    def _end(
+        self, call: ToolCalled, kind: type[ToolReturned | ToolFailed], at: float, **how: Any
+    ) -> None:
         self._open = [(known, one) for known, one in self._open if one is not call]
-        self._events.append(event)
+        place = {"path": call.path, "call_id": call.call_id, "tool": call.tool}
+        self._events.append(kind(**place, seconds=max(at - call.at, 0.0), at=at, **how))
 
     def open_call(self, call_id: str, tool: str = "") -> ToolCalled | None:
         """The oldest matching call without an end: by its id; without an id by its name, or any."""

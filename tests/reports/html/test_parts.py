@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import to_builtins
 
 from browser.sample_reports import ledger_of, refund_run, rich_report
 from greenroom import Report, Score
@@ -23,7 +24,6 @@ from greenroom.ledger import (
 from greenroom.ledger.plain import Json, as_array, as_object
 from greenroom.reports.html import render_html
 from greenroom.reports.html.packed_data import PackedValues, json_text
-from greenroom.reports.html.page import as_json
 from greenroom.reports.page.short_values import Trimmer
 from greenroom.reports.page.story import story_of
 from greenroom.reports.page.timeline import step_rows, timeline
@@ -128,7 +128,7 @@ def test_no_secret_reaches_the_page_not_even_packed():
 
 def test_only_what_is_known_is_in_the_details():
     bare = CaseResult(case_id="a", status="passed", scores={"m": Score(1.0)})
-    assert set(as_object(as_json(story_of(bare)))) == {"scores"}
+    assert set(as_object(to_builtins(story_of(bare)))) == {"scores"}
 
 
 def test_the_metrics_that_need_a_look_come_first():

@@ -9,15 +9,14 @@ from pathlib import Path
 from time import localtime, strftime
 from typing import Any
 
-from greenroom.apps.cli.evalsets import free_id
 from greenroom.apps.cli.exits import INTERRUPTED, PASSED, aside, put_out, put_out_data, put_out_json
 from greenroom.apps.cli.live_agent import LiveAgent
 from greenroom.apps.cli.perform_commands import perform_command
 from greenroom.apps.cli.request import retyped
-from greenroom.cases import EvalSet, harvest
-from greenroom.cases.files import read_evalset
-from greenroom.cases.files.additions import add_cases
+from greenroom.cases import harvest
+from greenroom.cases.files.additions import add_cases, evalset_at
 from greenroom.cases.files.changes import changing
+from greenroom.cases.names import free_id
 from greenroom.errors import BadInput, BadValue, GreenroomError
 from greenroom.ledger import Ledger, responses, state
 from greenroom.ledger.attachments import Attachment
@@ -244,8 +243,7 @@ class Chat:
         first = started(self.ledger)
         wanted = case_id or (first.run_id if first is not None else "conversation")
         with changing(path):
-            held = read_evalset(path) if path.exists() else EvalSet(path.name.partition(".")[0])
-            case = harvest(self.ledger, free_id(wanted, held))
+            case = harvest(self.ledger, free_id(wanted, evalset_at(path)))
             add_cases(path, case)
         aside(f"saved as case {case.id!r} in {path}")
 

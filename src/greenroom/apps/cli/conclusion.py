@@ -1,6 +1,6 @@
 """After a run: write its files, show all reports together, and apply the quality gate."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -98,14 +98,14 @@ def show_together(
         terminal.say_lines(str(seen or order.compared(baseline, reports[order.agent])))
 
 
-def _json(order: Order, reports: Reports, decisions: Decisions) -> str:
+def _json(order: Order, reports: Reports, decisions: Decisions) -> str | Iterable[str]:
     """One report as its file has it; those of several agents keyed by agent."""
     from greenroom.ledger.redaction import redactor
     from greenroom.results.data import report_data
-    from greenroom.results.files import json_text, report_text
+    from greenroom.results.files import json_text, report_parts
 
     if len(reports) == 1:
-        return report_text(reports[order.agent], decision=decisions.get(order.agent))
+        return report_parts(reports[order.agent], decision=decisions.get(order.agent))
     data: dict[str, Json] = {
         agent: report_data(report, decision=decisions.get(agent))
         for agent, report in reports.items()

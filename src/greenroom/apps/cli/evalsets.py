@@ -25,7 +25,7 @@ from greenroom.cases.files.additions import add_cases
 from greenroom.cases.files.changes import changing
 from greenroom.cases.files.documents import stem_of
 from greenroom.cases.files.save import evalset_text, save_text
-from greenroom.cases.names import id_trouble
+from greenroom.cases.names import free_id, id_trouble
 from greenroom.cases.suffixes import SUFFIXES
 from greenroom.errors import BadCase, BadFile, BadInput
 from greenroom.ledger import Ledger, call
@@ -110,15 +110,6 @@ def _harvested(ledger: Ledger, wanted: str, where: str, *, expect: bool) -> Case
         return harvest(ledger, wanted, expect=expect)
     except BadCase as error:
         raise BadFile(f"{where}: {error}") from error
-
-
-def free_id(wanted: str, evalset: EvalSet) -> str:
-    """`wanted`, or `wanted-2` and so on if that is taken."""
-    number, found = 1, wanted
-    while found in evalset:
-        number += 1
-        found = f"{wanted}-{number}"
-    return found
 
 
 # A case made from answers

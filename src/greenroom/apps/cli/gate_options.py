@@ -32,6 +32,16 @@ against = options.together(
 """The options that say what counts as worse than a baseline."""
 
 
+fail_on = click.option(
+    "--fail-on",
+    multiple=True,
+    type=click.Choice(["regression", "unclear", "removed", "skipped"]),
+    help="What else leads to exit code 1, besides getting significantly worse than the baseline: "
+    "what may have got worse, a case that only the baseline has, one that was skipped. May be "
+    "repeated.",
+)
+
+
 of_run = options.together(
     against,
     click.option(
@@ -43,14 +53,7 @@ of_run = options.together(
         help="Compare with this earlier report or run: exit code 1 if anything got significantly "
         "worse. No minimum applies then unless --min-pass-rate is given. Several count together.",
     ),
-    click.option(
-        "--fail-on",
-        multiple=True,
-        type=click.Choice(["regression", "unclear", "removed", "skipped"]),
-        help="What else leads to exit code 1, besides getting significantly worse than the baseline: "
-        "what may have got worse, a case that only the baseline has, one that was skipped. May be "
-        "repeated.",
-    ),
+    fail_on,
     options.max_errors,
     click.option(
         "--confident",

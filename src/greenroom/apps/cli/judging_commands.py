@@ -21,13 +21,7 @@ from greenroom.apps.cli.options import EXIT_CODES, FILE, examples
 @gate_options.baselines
 @gate_options.against
 @options.max_errors
-@click.option(
-    "--fail-on",
-    multiple=True,
-    type=click.Choice(["regression", "unclear", "removed", "skipped"]),
-    help="What else leads to exit code 1, besides getting significantly worse: what may have got "
-    "worse, a case that only the baseline has, one that was skipped. May be repeated.",
-)
+@gate_options.fail_on
 @click.option(
     "-f",
     "--format",

@@ -10,7 +10,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from greenroom.apps.cli.evalsets import free_id
 from greenroom.apps.cli.event_loop import loaded, to_the_end
 from greenroom.apps.cli.exits import (
     GATE_MISSED,
@@ -21,9 +20,11 @@ from greenroom.apps.cli.exits import (
     put_out_json,
 )
 from greenroom.cases import Case, EvalSet, SimulatedUser, Stop, harvest
-from greenroom.cases.files import read_evalset, write_evalset
+from greenroom.cases.files import write_evalset
+from greenroom.cases.files.additions import evalset_at
 from greenroom.cases.files.changes import changing
 from greenroom.cases.files.save import save_text
+from greenroom.cases.names import free_id
 from greenroom.ledger.events import ToolBlocked
 from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import redactor, without_secrets
@@ -236,7 +237,7 @@ def _save_case(one: Simulation, path: Path) -> None:
         aside(f"not saved to {path}: the conversation did not complete")
         return
     with changing(path):
-        held = read_evalset(path) if path.exists() else EvalSet(path.name.partition(".")[0])
+        held = evalset_at(path)
         case = _harvested(one, free_id(one.case_id, held))
         write_evalset(held.with_cases(case), path, shape=held.shape or None)
     aside(f"saved as case {case.id!r} in {path}")

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from greenroom.apps.cli.exits import BAD_INPUT, Stopped, aside, put_out, put_out_data
 from greenroom.cases.case import Case
-from greenroom.cases.files.additions import add_cases
+from greenroom.cases.files.additions import add_cases, evalset_at
 from greenroom.cases.files.changes import changing
 from greenroom.errors import BadInput, NotFound
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import turns, unseen
 from greenroom.ledger.text_files import text_of
 from greenroom.results.words import number_of
-from greenroom.suite.recorded.trace_cases import case_of, evalset_at
+from greenroom.suite.recorded.trace_cases import case_of
 from greenroom.traces.personal import StandIns
 from greenroom.traces.readers import conversations, describe_flaws
 from greenroom.traces.records import Flaw, Imported

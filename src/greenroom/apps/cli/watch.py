@@ -19,6 +19,7 @@ from greenroom.apps.cli.event_loop import to_the_end
 from greenroom.apps.cli.exits import Interrupted, Stopped
 from greenroom.apps.cli.request import Order
 from greenroom.cases import case_data, read_evalset
+from greenroom.cases.suffixes import SUFFIXES
 from greenroom.errors import BadInput, MissingExtra, NotFound
 from greenroom.installation import how_to_install
 from greenroom.ledger.plain import Json
@@ -37,7 +38,6 @@ _MOST = 100
 """At most this many cases are named to run first, because command lines have a length limit."""
 _CODE = (".py", ".md", ".txt", ".j2", ".jinja", ".toml")
 """Files that an agent may be made of: its code, and the prompts and settings that it reads."""
-_DATA = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv", ".tsv")
 _NOT_OURS = ("__pycache__", "node_modules", "venv")
 
 
@@ -207,7 +207,7 @@ class Places:
 
     def matter(self, file: Path) -> bool:
         """Whether a change of this file may change a verdict."""
-        if file in self.data or (file.suffix in _DATA and _lies_in(file, self.data)):
+        if file in self.data or (file.suffix in SUFFIXES and _lies_in(file, self.data)):
             return True
         counts = file.suffix in _CODE or (is_usual(file) and not self.data)
         return counts and _lies_in(file, self.homes)
@@ -245,6 +245,6 @@ def _data_places(order: Order) -> Iterator[Path]:
     middleware: Iterable[str] = order.passed_on.get("middleware", ())
     for name in (order.cases, order.config, order.mocks, order.model, resources, *middleware):
         path = Path(split_reference(name)[0])
-        if name and (path.suffix in _DATA or path.exists()):
+        if name and (path.suffix in SUFFIXES or path.exists()):
             # A glob starts in the first folder that exists.
             yield path if path.exists() else next(f for f in path.parents if f.exists())

@@ -30,6 +30,17 @@ __all__ = ["EvalResult", "EvalRunner", "load_test_file"]
 _READABLE = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv", ".tsv")
 
 
+class Hooks:
+    """The hook with which a conftest adds code to cases that are data."""
+
+    @pytest.hookspec(firstresult=True)
+    def pytest_greenroom_case(self, case: Any, path: Path) -> Any:
+        """The case to run in place of `case` from the file `path`, or None to run it as it is.
+
+        `dataclasses.replace(case, mocks=..., metrics=..., agent=..., user=...)` makes one.
+        """
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Offer the options."""
     add_options(parser.getgroup("greenroom", "rehearsals of agents"))
@@ -38,9 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Let a conftest change cases."""
-    from greenroom.apps.pytest_plugin import hookspecs
-
-    pluginmanager.add_hookspecs(hookspecs)
+    pluginmanager.add_hookspecs(Hooks)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from greenroom import __version__
-from greenroom.apps.web import label_routes, play_routes, runs_page, shell
+from greenroom.apps.web import labels_page, play_routes, runs_page, shell
 from greenroom.apps.web.access import USER, Access, Guard, TooLarge
 from greenroom.apps.web.answers import (
     acting,
@@ -80,12 +80,12 @@ def routes(site: Site, feed: Feed) -> list[BaseRoute]:
         *_about_trials(site),
         *_about_two_runs(site),
         *_about_sets(site),
-        *label_routes.reading_routes(site),
+        *labels_page.reading_routes(site.labels),
         Route("/api/stream", stream),
     ]
     if site.settings.read_only:
         return read
-    plays, grades = play_routes.play_routes(site), label_routes.grading_routes(site)
+    plays, grades = play_routes.play_routes(site), labels_page.grading_routes(site.labels)
     return [*read, *_acting(site), *_stopping(site), *plays, *grades]
 
 

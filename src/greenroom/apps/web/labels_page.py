@@ -1,11 +1,18 @@
-"""Trials that people grade blind: what they are shown, and how far they agree."""
+"""Trials that people grade blind: what they are shown, how far they agree, and the routes for both."""
 
 from pathlib import Path
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.routing import BaseRoute, Route
+
+from greenroom.apps.web.access import USER
+from greenroom.apps.web.answers import acting, reading, text_in
 from greenroom.apps.web.children import command_line
-from greenroom.errors import BadFile, NotFound
+from greenroom.errors import BadFile, BadInput, NotFound
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json
 from greenroom.reports.page.shapes import (
     AgreementLine,
     AgreementPage,
@@ -119,3 +126,43 @@ def blind_rows(ledger: Ledger) -> list[dict[str, Any]]:
     """The rows of a conversation, without the names of agent and model, and without the outcome."""
     rows = timeline(blind(ledger), Trimmer())
     return [{name: row[name] for name in _FIELDS if name in row} for row in rows]
+
+
+# Routes
+
+
+def reading_routes(labels: LabelSets) -> list[BaseRoute]:
+    """The routes that show what to grade next, and how far people agree."""
+
+    def whose(request: Request) -> tuple[str, str]:
+        rater = _rater(request, request.query_params.get("rater"))
+        return str(request.path_params["set"]), rater
+
+    return [
+        Route("/api/labels", reading(lambda _: {"labels": labels.lines()})),
+        Route("/api/labels/{set}/next", reading(lambda asked: labels.next(*whose(asked)))),
+        Route(
+            "/api/labels/{set}/agreement", reading(lambda asked: labels.agreement(*whose(asked)))
+        ),
+    ]
+
+
+def grading_routes(labels: LabelSets) -> list[BaseRoute]:
+    """The routes that take grades; a read-only server leaves them out."""
+
+    async def grade(request: Request, body: dict[str, Json]) -> object:
+        value, note = body.get("value"), body.get("note") or ""
+        if not isinstance(note, str) or not (value is None or isinstance(value, str)):
+            raise BadInput("the value of a grade must be a string or null, and its note a string.")
+        rater = _rater(request, body.get("rater"))
+        item = text_in(body, "item")
+        return await run_in_threadpool(
+            labels.grade, str(request.path_params["set"]), rater, item, value, note
+        )
+
+    return [Route("/api/labels/{set}/grades", acting(grade), methods=["POST"])]
+
+
+def _rater(request: Request, given: Json) -> str:
+    """The name of the rater: as the proxy gives it, otherwise as the page does."""
+    return str(request.scope.get(USER) or given or "")

@@ -9,15 +9,19 @@ from greenroom.cases.data import written_data
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.changes import changing
 from greenroom.cases.files.documents import parsed_text
-from greenroom.cases.files.load import chosen_shape, judged_as, read_as
+from greenroom.cases.files.load import chosen_shape, judged_as, read_as, read_evalset
 from greenroom.cases.files.save import evalset_text, save_text, write_evalset
 from greenroom.cases.files.shapes import OWN
 from greenroom.cases.files.yaml_text import has_comments, yaml_text
+from greenroom.cases.suffixes import YAML
 from greenroom.errors import BadFile
 from greenroom.ledger.blobs import keep_beside
 from greenroom.ledger.text_files import text_of
 
-_YAML = (".yaml", ".yml")
+
+def evalset_at(source: Path) -> EvalSet:
+    """The eval set in a file; an empty one if there is none yet."""
+    return read_evalset(source) if source.exists() else EvalSet(source.name.partition(".")[0])
 
 
 def add_cases(source: Path, *cases: Case) -> None:
@@ -28,7 +32,7 @@ def add_cases(source: Path, *cases: Case) -> None:
     """
     with changing(source):
         if not source.exists():
-            write_evalset(EvalSet(source.name.partition(".")[0], cases), source)
+            write_evalset(evalset_at(source).with_cases(*cases), source)
             return
         text = _with_cases(source, text_of(source), cases)
         keep_beside(source, text)
@@ -38,13 +42,13 @@ def add_cases(source: Path, *cases: Case) -> None:
 def _with_cases(source: Path, text: str, cases: Sequence[Case]) -> str:
     before = _read(source, text)
     wanted = before.with_cases(*cases)
-    is_own_yaml = source.suffix in _YAML and before.shape == OWN
+    is_own_yaml = source.suffix in YAML and before.shape == OWN
     entries = yaml_text([written_data(case) for case in cases])
     if is_own_yaml:
         longer = _appended(text, entries)
         if _is(longer, source, wanted):
             return longer
-    if source.suffix in _YAML and has_comments(text):
+    if source.suffix in YAML and has_comments(text):
         by_hand = f"Put this at the end of its cases:\n{entries}"
         raise BadFile(
             f"{source} has comments that would be lost if cases were added here. "

@@ -94,9 +94,7 @@ def turns_of(cases: list[dict[str, Json]]) -> list[dict[str, Json]]:
 
 def _read(data: Json, stem: str) -> EvalSet:
     fields = Fields(data, "", (*_SET, OURS))
-    cases = fields.problems.cases(
-        fields.cases("eval_cases"), fields.at("eval_cases"), _case, "eval_id"
-    )
+    cases = fields.cases_by("eval_cases", _case, "eval_id")
     given = fields.text("eval_set_id", stem)
     set_id, was = fields.part(lambda: foreign_id(given, "eval_set_id", "eval_set_id"), (stem, {}))
     ours = fields.read(OURS, _on_set, {})

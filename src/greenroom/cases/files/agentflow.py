@@ -68,9 +68,7 @@ def _recognises(data: Json) -> str | None:
 
 def _read(data: Json, stem: str) -> EvalSet:
     fields = Fields(data, "", _SET)
-    cases = fields.problems.cases(
-        fields.cases("eval_cases"), fields.at("eval_cases"), _case, "eval_id"
-    )
+    cases = fields.cases_by("eval_cases", _case, "eval_id")
     given = fields.text("eval_set_id", stem)
     set_id, was = fields.part(lambda: foreign_id(given, "eval_set_id", "eval_set_id"), (stem, {}))
     parts: dict[str, Any] = {

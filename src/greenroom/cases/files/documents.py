@@ -23,12 +23,11 @@ from greenroom.cases.problems import (
     keys_of,
     position_of,
 )
-from greenroom.cases.suffixes import SUFFIXES, TABLES
+from greenroom.cases.suffixes import SUFFIXES, TABLES, YAML
 from greenroom.errors import BadFile
 from greenroom.ledger.plain import Json
 from greenroom.ledger.text_files import text_of
 
-_YAML = (".yaml", ".yml")
 _MOST_BROKEN = 20
 _ENDINGS = (".evalset", ".test", ".scenarios")
 
@@ -67,7 +66,7 @@ class Document(Struct, frozen=True):
             line, column = position_of(problem.where, found)
         fix = problem.fix
         if problem.example is not None:
-            written = as_yaml_line if self.source.suffix in _YAML else as_json
+            written = as_yaml_line if self.source.suffix in YAML else as_json
             fix = f"{fix} {written(problem.example)}"
         return replace(problem, line=line, column=column, fix=fix, example=None)
 
@@ -120,7 +119,7 @@ def opened_text(source: Path, text: str) -> Document:
         raise BadFile(message, [*error.flaws, last]) from error
     except BadFile as error:
         raise BadFile(f"{source}: {error}", error.problems) from error
-    if document is None or (document.data is None and kind in _YAML and not document.flaws):
+    if document is None or (document.data is None and kind in YAML and not document.flaws):
         problem = Problem("", "the file is empty", f"Write a case into it{_EXAMPLES.get(kind, '')}")
         raise BadFile(f"{source} is empty. {problem.fix}.", [problem])
     return document

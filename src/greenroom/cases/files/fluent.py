@@ -71,12 +71,8 @@ def _read(data: Json, stem: str) -> EvalSet:
     user = fields.read("simulation", _user, None)
     metrics = listed_metrics(fields)
     whole = _of_whole(metrics)
-    cases = fields.problems.cases(
-        fields.cases("cases"),
-        fields.at("cases"),
-        lambda item, place: _case(item, place, user, whole),
-        "metadata",
-        "id",
+    cases = fields.cases_by(
+        "cases", lambda item, place: _case(item, place, user, whole), "metadata", "id"
     )
     set_id, name = fields.problems.part("name", lambda: named(fields, stem), ("", ""))
     parts: dict[str, Any] = {

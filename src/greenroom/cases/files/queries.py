@@ -77,7 +77,7 @@ def _read_sessions(data: Json, stem: str) -> EvalSet:
 
 
 def _read(fields: Fields, stem: str, cases_name: str, read: Any) -> EvalSet:
-    cases = fields.problems.cases(fields.cases(cases_name), fields.at(cases_name), read, "name")
+    cases = fields.cases_by(cases_name, read, "name")
     metrics = listed_metrics(fields)
     set_id, name = fields.problems.part("name", lambda: named(fields, stem), ("", ""))
     parts: dict[str, Any] = {

@@ -19,7 +19,7 @@ from greenroom.cases.files.yaml_text import yaml_text
 from greenroom.cases.liveness import is_code
 from greenroom.cases.merged import measured_by
 from greenroom.cases.problems import at
-from greenroom.cases.suffixes import SUFFIXES
+from greenroom.cases.suffixes import SUFFIXES, YAML
 from greenroom.errors import BadFile, BadInput
 from greenroom.ledger.blobs import keep_beside
 from greenroom.ledger.plain import Json, as_array, as_object, is_array, is_object, plain
@@ -181,6 +181,6 @@ def _text(data: Json, target: Path) -> str:
 
 def json_or_yaml(data: Json, target: Path) -> str:
     """The data as text for a file with this ending."""
-    if target.suffix in (".yaml", ".yml"):
+    if target.suffix in YAML:
         return yaml_text(data)
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-import msgspec
+from msgspec import to_builtins
 
 from greenroom.ledger.plain import Json
 from greenroom.reports.html.packed_data import PackedValues, data_block
@@ -10,7 +10,6 @@ from greenroom.reports.html.summary import without_script
 from greenroom.reports.page.head import CaseCounts, head_of
 from greenroom.reports.page.markup import Markup, tag
 from greenroom.reports.page.rows import case_row
-from greenroom.reports.page.shapes import Shape
 from greenroom.reports.page.shell import STYLE, asset, digest_of, flattened, page_body, page_head
 from greenroom.reports.page.story import story_of
 from greenroom.reports.shown import WorstCases
@@ -45,7 +44,7 @@ def render_html(
     packs = cases.packed(changes)
     head = head_of(report, cases.counts, title=title, changes=changes, decision=said)
     head.notes += [cases.note] if cases.note else []
-    index: Json = {"head": as_json(head), "rows": [as_json(row) for row in cases.rows]}
+    index: Json = {"head": to_builtins(head), "rows": [to_builtins(row) for row in cases.rows]}
     listed = [result for results in cases.results.values() for result in results]
     body = page_body(
         without_script(listed, head),
@@ -57,11 +56,6 @@ def render_html(
     policed = tag("meta", http_equiv="Content-Security-Policy", content=policy())
     shown = page_head(head.title, policed, _asset_tag("style", asset(STYLE)))
     return f'<!doctype html>\n<html lang="en">{shown}{body}</html>\n'
-
-
-def as_json(shape: Shape) -> Json:
-    """A shape as JSON without what has its default."""
-    return msgspec.to_builtins(shape)
 
 
 @cache
@@ -131,5 +125,5 @@ class _Cases:
                 if row.status == "flaky" and row.id not in parted:
                     parted[row.id] = parting(self.results[row.id])
                 story = story_of(result, before, beside_baseline=moved, parted=parted.get(row.id))
-                trial.pack = packs.add(as_json(story))
+                trial.pack = packs.add(to_builtins(story))
         return packs.close()

@@ -11,7 +11,7 @@ from greenroom.reports.page.shapes import (
     Head,
     Verdicts,
 )
-from greenroom.reports.words import at_least, duration, shortened
+from greenroom.reports.words import at_least, duration, price, shortened
 from greenroom.results.result import CaseResult
 from greenroom.results.statistics.intervals import percent
 from greenroom.results.text import reasons
@@ -148,7 +148,7 @@ def _models(head: Head) -> Markup | None:
     """What each role spent, and on which models."""
     names = {"agent": "agent", "user": "users", "judge": "judges"}
     rows = [
-        _row(names[one.role], *_tokens(one.tokens), _cost(one.cost), ", ".join(one.models))
+        _row(names[one.role], *_tokens(one.tokens), price(one.cost), ", ".join(one.models))
         for one in head.spent
     ]
     return _table("Models", ("role", "tokens in", "tokens out", "cost", "models"), rows)
@@ -176,7 +176,7 @@ def _tags(head: Head) -> Markup | None:
         share, of = "nothing evaluated", f"of {line.total}"
         if line.rate is not None:
             share, of = line.rate.text, f"{line.passed}/{line.evaluated}"
-        rows.append(_row(line.name, share, of, *([_cost(line.cost)] if priced else [])))
+        rows.append(_row(line.name, share, of, *([price(line.cost)] if priced else [])))
     more = _left_out(head.left_out.get("tags", 0), "tags")
     return _table("Tags", ("tag", "passing", "", *(["agent's cost"] if priced else [])), rows, more)
 
@@ -199,10 +199,6 @@ def _nodes(head: Head) -> Markup | None:
 
 def _tokens(tokens: tuple[int, int] | None) -> tuple[str, str]:
     return ("unknown", "unknown") if tokens is None else (f"{tokens[0]:,}", f"{tokens[1]:,}")
-
-
-def _cost(cost: float | None) -> str:
-    return "unknown" if cost is None else dollars(cost)
 
 
 # The cases

@@ -17,7 +17,7 @@ _RANK: Mapping[str, int] = {status: rank for rank, status in enumerate(WORST)}
 
 def case_row(results: Sequence[Facts], place: int = 0, *, change: str = "") -> Row:
     """One case with all its trials."""
-    first, status = results[0], case_status(results)
+    first, status = results[0], _STATUSES[status_of(results)]
     trials = tuple([trial_entry(result) for result in results])
     whole = trials[0] if len(trials) == 1 else _together(trials)
     name = shortened(first.name, _LONGEST_WHY)
@@ -56,11 +56,6 @@ def _together(trials: Sequence[Trial]) -> Trial:
         cost=_total([trial.cost for trial in trials]),
         why=worst.why,
     )
-
-
-def case_status(results: Sequence[Facts]) -> CaseStatus:
-    """How a case ended: as its trials did, or `flaky`."""
-    return _STATUSES[status_of(results)]
 
 
 def trial_entry(result: Facts) -> Trial:

@@ -1,7 +1,12 @@
-"""Values shortened if they are too long for a page."""
+"""Values and attachments as a page shows them: what is too long is shortened, small pictures are shown."""
 
+from base64 import b64encode
 from collections.abc import Collection
+from typing import Any
 
+from greenroom.errors import BadAttachment
+from greenroom.ledger.attachments import Attachment, shown_size
+from greenroom.ledger.blobs import described
 from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.results.wire import shown_json
 
@@ -9,6 +14,9 @@ _LONGEST_TEXT = 12_000
 _LONGEST_LIST = 200
 _DEEPEST = 40
 _LEFT_OUT = "… left out"
+_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+"""Only plain images are shown: an SVG, a page or a document is named, never opened."""
+_LARGEST = 150_000
 
 
 class Trimmer:
@@ -63,3 +71,26 @@ class Trimmer:
         missing = max(len(value) - _LONGEST_LIST, 0)
         self.cuts += bool(missing)
         return missing
+
+
+def shown_file(attachment: Attachment, trimmer: Trimmer) -> dict[str, Any]:
+    """An attachment as a row of the timeline has it."""
+    facts = {
+        "name": trimmer.text(attachment.name),
+        "type": attachment.media_type,
+        "size": shown_size(attachment.size),
+    }
+    picture = _picture(attachment, trimmer)
+    return {**facts, "src": picture} if picture else facts
+
+
+def _picture(attachment: Attachment, trimmer: Trimmer) -> str:
+    if attachment.media_type not in _PICTURES or attachment.size > _LARGEST:
+        return ""
+    try:
+        data = attachment.data
+        described(data, attachment.media_type, attachment.name, attachment.name)
+    except BadAttachment:  # the bytes are gone, or it is not a picture
+        return ""
+    coded = b64encode(data).decode()
+    return f"data:{attachment.media_type};base64,{coded}" if trimmer.takes(len(coded)) else ""

@@ -51,8 +51,7 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.trajectory import Step
-from greenroom.reports.page.files import shown_file
-from greenroom.reports.page.short_values import Trimmer
+from greenroom.reports.page.short_values import Trimmer, shown_file
 from greenroom.reports.transcript import ENDS
 from greenroom.reports.words import duration
 

@@ -21,8 +21,8 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.redaction import redactor
 from greenroom.store.columns import from_column, to_column
 from greenroom.store.cut_trials import CutTrial, Damaged, LastTrial, last_trial
-from greenroom.store.database import Connection, Reconnecting, Settled
-from greenroom.store.entry import RecordedTrial
+from greenroom.store.database import Connection, Reconnecting
+from greenroom.store.entry import RunJournal, Settled, TrialEntry
 from greenroom.store.failpoints import failpoint
 from greenroom.store.lock import under_way
 from greenroom.store.postgres.connection import PostgresConnection, StillHeld
@@ -72,7 +72,7 @@ class _Settling(Struct, frozen=True):
 _Job = _Chunk | _Removal | _Settling | None
 
 
-class TableEntry(RecordedTrial):
+class TableEntry(TrialEntry):
     """One trial in progress, and how much of it was passed to the writing thread."""
 
     __slots__ = ("_journal", "_numbers", "key")
@@ -108,10 +108,11 @@ class TableEntry(RecordedTrial):
             self._journal.settle(tell)
 
 
-class TableJournal:
+class TableJournal(RunJournal[TableEntry]):
     """The journal of one run's trials in progress."""
 
     def __init__(self, database: "PostgresDatabase", run_id: str, shard: str = "") -> None:
+        super().__init__()
         self._store = database
         self._run_id = run_id
         self._name = journal_name(run_id, shard)
@@ -120,8 +121,6 @@ class TableJournal:
         if shard:
             self._owned = ("shards where shard = ? and run_id = ?", shard, run_id)
         self._jobs: SimpleQueue[_Job] = SimpleQueue()
-        self._used: set[TableEntry] = set()
-        self._is_frozen = False
         self._failure = ""
         self._removals: list[_Removal] = []
         self._cleaner = LineCleaner(redactor)
@@ -129,9 +128,6 @@ class TableJournal:
         self._has_begun = False
         self._leaves_nothing = False
         self._database = Reconnecting(database, self._take)
-        self.attempt = 1
-        self.nameless: list[str] = []
-        self.fail = _nothing
         try:
             self._left = self._database.do(
                 lambda connection: list(written_by(self._name, connection))
@@ -177,10 +173,7 @@ class TableJournal:
         if self._failure:
             raise StoreFailed(self._failure)
         self._has_begun = True
-        taken = TableEntry(self)
-        taken.is_frozen = self._is_frozen
-        self._used.add(taken)
-        return taken
+        return self._taken(TableEntry(self))
 
     def write(self, key: Key, n: int, lines: bytes) -> None:
         """Write lines of a trial soon."""
@@ -204,12 +197,6 @@ class TableJournal:
         for cut in self._left:
             cut.journal = self
         return [*self._left]
-
-    def freeze(self) -> None:
-        """Record nothing more; what was already passed is written."""
-        self._is_frozen = True
-        for entry in tuple(self._used):
-            entry.is_frozen = True
 
     def close(self, *, remove: bool) -> None:
         """Release the run, and `remove` what is left in the table if it is no longer needed."""
@@ -312,9 +299,6 @@ class TableJournal:
         named = error if isinstance(error, StoreFailed) else self._store.failure(error)
         self._failure = str(named) if named else f"cannot write to the journal: {error!r}."
         self.fail(self._failure)
-
-
-def _nothing(_: str) -> None: ...
 
 
 class _CutInTable(CutTrial):

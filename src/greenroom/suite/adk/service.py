@@ -7,7 +7,7 @@ import asyncio
 import inspect
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter, time
@@ -52,9 +52,8 @@ from greenroom.results.endings import breakage, unscored
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult
 from greenroom.results.trial_verdict import broken
-from greenroom.simulation.fence import opening_for
 from greenroom.simulation.trial_context import check_fence
-from greenroom.suite.adk.sessions import Named, Place, TrialFiles
+from greenroom.suite.adk.sessions import Named, Place, TrialFiles, open_to
 from greenroom.suite.adk.stand_ins import (
     CLASH,
     SET,
@@ -312,13 +311,9 @@ class _Service:
             self._shelf.fit(len(played.inferences or ()), self._case)
         config = EvaluateConfig(eval_metrics=self.theirs.metrics, parallelism=1)
         asked = EvaluateRequest(inference_results=[played], evaluate_config=config)
-        with only_looking(self._case.id), self._way_out():
+        with only_looking(self._case.id), open_to(self.theirs.hosts):
             (result,) = [one async for one in self._made.evaluate(asked)]
         return self._outcomes(result.overall_eval_metric_results)
-
-    def _way_out(self) -> AbstractContextManager[None]:
-        hosts = self.theirs.hosts
-        return opening_for(hosts=hosts) if hosts else nullcontext()
 
     def _outcomes(self, results: Iterable[EvalMetricResult]) -> dict[str, Outcome]:
         found: dict[str, Outcome] = self.all_unmeasured("google-adk left it out")

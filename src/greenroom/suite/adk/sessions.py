@@ -84,7 +84,8 @@ def _check(option: str, given: object, wanted: type[Any]) -> None:
         )
 
 
-def _open_to(hosts: Collection[str]) -> AbstractContextManager[None]:
+def open_to(hosts: Collection[str]) -> AbstractContextManager[None]:
+    """The fence opened to these hosts; to none, it stays as it is."""
     return opening_for(hosts=hosts) if hosts else nullcontext()
 
 
@@ -145,7 +146,7 @@ class SessionCopy:
 
     async def _copy(self) -> None:
         trouble = ""
-        with enclose(f"copy of {self._place.session}") as fence, _open_to(self._hosts):
+        with enclose(f"copy of {self._place.session}") as fence, open_to(self._hosts):
             fence.body_guard = _no_tools
             try:
                 await self._all_steps()
@@ -258,7 +259,7 @@ class TrialFiles(BaseArtifactService):
         self, method: Callable[..., Awaitable[object]], asked: Mapping[str, object]
     ) -> Any:
         try:
-            with _open_to(self._hosts):
+            with open_to(self._hosts):
                 return await method(**self._placed(asked))
         except (ValueError, GreenroomError):
             raise

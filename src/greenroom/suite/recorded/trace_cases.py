@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from greenroom.cases.case import Case
-from greenroom.cases.evalset import EvalSet
-from greenroom.cases.files.additions import add_cases
+from greenroom.cases.files.additions import add_cases, evalset_at
 from greenroom.cases.files.changes import changing
 from greenroom.cases.from_runs import harvest, harvest_scenario
+from greenroom.cases.names import free_id
 from greenroom.traces.personal import StandIns
 from greenroom.traces.records import Imported
 
@@ -26,19 +26,10 @@ def case_of(
     """The case of a conversation, under an id that is not taken."""
     ledger = found.ledger if stand_ins is None else stand_ins.ledger(found.ledger)
     named = found.conversation if stand_ins is None else stand_ins.text(found.conversation)
-    first = name = _UNSAFE.sub("-", named).strip("-.") or "conversation"
-    count = 1
-    while name in taken:
-        count += 1
-        name = f"{first}-{count}"
+    name = free_id(_UNSAFE.sub("-", named).strip("-.") or "conversation", taken)
     if kind == "scenario":
         return harvest_scenario(ledger, name)
     return harvest(ledger, name, expect=expect)
-
-
-def evalset_at(place: Path) -> EvalSet:
-    """The eval set in a file; an empty one if there is none yet."""
-    return EvalSet.load(place) if place.exists() else EvalSet(place.name.split(".")[0], [])
 
 
 def add_failure(found: Imported, place: Path, names: Iterable[str]) -> str:

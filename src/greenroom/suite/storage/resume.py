@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from greenroom.cases.case import Case
 from greenroom.cases.mocks import Live
@@ -17,7 +17,7 @@ from greenroom.store.runs import Key, Plan, Run
 
 if TYPE_CHECKING:
     from greenroom.store.cut_trials import CutTrial
-    from greenroom.store.database import RunJournal
+    from greenroom.store.entry import RunJournal
     from greenroom.store.store import Store
 
 _ABSENT = object()
@@ -83,7 +83,7 @@ def positions(done: Mapping[Key, str], plan: Plan, digests: Mapping[str, str]) -
 
 
 def cut_trials(
-    journal: "RunJournal", done: Mapping[Key, str], runs_again: Callable[["CutTrial"], bool]
+    journal: "RunJournal[Any]", done: Mapping[Key, str], runs_again: Callable[["CutTrial"], bool]
 ) -> dict[Key, "CutTrial"]:
     """The journal's part for each interrupted trial; one that was being resumed may be there twice.
 

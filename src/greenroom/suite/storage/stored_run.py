@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import GreenroomError, StoreFailed
@@ -13,7 +14,7 @@ from greenroom.results.result import CaseResult
 from greenroom.results.trial_verdict import skipped
 from greenroom.store.columns import to_column
 from greenroom.store.cut_trials import CutTrial
-from greenroom.store.database import RunJournal, Settled, TrialEntry
+from greenroom.store.entry import RunJournal, Settled, TrialEntry
 from greenroom.store.failpoints import failpoint
 from greenroom.store.ledgers import RunLedgers, StoredLedger, row_of
 from greenroom.store.runs import Key, Run
@@ -42,7 +43,7 @@ class StoredRun(Recorder):
         store: Store,
         writer: Writer,
         run: Run,
-        journal: RunJournal,
+        journal: RunJournal[Any],
         cases: Cases,
         known: Mapping[Key, str],
         cut: dict[Key, CutTrial],

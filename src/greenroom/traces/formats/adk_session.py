@@ -24,14 +24,11 @@ class AdkSession:
 
     def read(self, file: TraceFile) -> Iterator[Found]:
         """Each session."""
-        for document in file.documents:
-            sessions = document.data if is_array(document.data) else [document.data]
-            for number, session in enumerate(sessions):
-                try:
-                    yield _session(obj(session, "a session"), file.source)
-                except BadTrace as error:
-                    place = document.at(f"[{number}]")
-                    yield Flaw(place=place, why=str(error), source=file.source)
+        for place, session in file.entries():
+            try:
+                yield _session(obj(session, "a session"), file.source)
+            except BadTrace as error:
+                yield Flaw(place=place, why=str(error), source=file.source)
 
 
 def _session(session: dict[str, Json], source: str) -> Imported:

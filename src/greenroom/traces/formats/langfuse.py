@@ -23,16 +23,13 @@ class Langfuse:
 
     def read(self, file: TraceFile) -> Iterator[Found]:
         """Each span, the trace itself among them."""
-        for document in file.documents:
-            traces = document.data if is_array(document.data) else [document.data]
-            for number, entry in enumerate(traces):
-                place = document.at(f"[{number}]")
-                try:
-                    held = obj(entry, "a trace")
-                    whole = held["trace"] if is_object(held.get("trace")) else held
-                    yield from _spans(obj(whole, "trace"), held, place, file.source)
-                except BadTrace as error:
-                    yield Flaw(place=place, why=str(error), source=file.source)
+        for place, entry in file.entries():
+            try:
+                held = obj(entry, "a trace")
+                whole = held["trace"] if is_object(held.get("trace")) else held
+                yield from _spans(obj(whole, "trace"), held, place, file.source)
+            except BadTrace as error:
+                yield Flaw(place=place, why=str(error), source=file.source)
 
 
 def _spans(

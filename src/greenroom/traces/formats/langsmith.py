@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from greenroom.errors import BadTrace
-from greenroom.ledger.plain import Json, is_array, is_object
+from greenroom.ledger.plain import Json, is_object
 from greenroom.traces.files import TraceFile
 from greenroom.traces.messages import named_arguments, parsed
 from greenroom.traces.records import Flaw, Found, Span
@@ -25,17 +25,14 @@ class LangSmith:
 
     def read(self, file: TraceFile) -> Iterator[Found]:
         """Each span."""
-        for document in file.documents:
-            runs = document.data if is_array(document.data) else [document.data]
-            for number, run in enumerate(runs):
-                trace = ""
-                try:
-                    held = obj(run, "a run")
-                    trace = text(held.get("trace_id") or held.get("id"), "trace_id")
-                    yield _span(held, trace, document.at(f"[{number}]"))
-                except BadTrace as error:
-                    place = document.at(f"[{number}]")
-                    yield Flaw(place=place, why=str(error), trace=trace, source=file.source)
+        for place, run in file.entries():
+            trace = ""
+            try:
+                held = obj(run, "a run")
+                trace = text(held.get("trace_id") or held.get("id"), "trace_id")
+                yield _span(held, trace, place)
+            except BadTrace as error:
+                yield Flaw(place=place, why=str(error), trace=trace, source=file.source)
 
 
 def _span(run: dict[str, Json], trace: str, place: str) -> Span:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from greenroom.errors import BadTrace
-from greenroom.ledger.plain import Json, is_array, is_object
+from greenroom.ledger.plain import Json, is_object
 from greenroom.traces.files import TraceFile
 from greenroom.traces.records import Flaw, Found, Span
 from greenroom.traces.values import moment, obj, text
@@ -33,11 +33,9 @@ class SdkJson:
 
 def _entries(file: TraceFile) -> Iterator[tuple[str, Json]]:
     """The entries that may be spans, each with its place, without the metrics that are printed among them."""
-    for document in file.documents:
-        entries = document.data if is_array(document.data) else [document.data]
-        for number, one in enumerate(entries):
-            if not (is_object(one) and "resource_metrics" in one):
-                yield document.at(f"[{number}]"), one
+    for place, one in file.entries():
+        if not (is_object(one) and "resource_metrics" in one):
+            yield place, one
 
 
 def _span(span: dict[str, Json], place: str) -> Span:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from greenroom.errors import BadTrace
-from greenroom.ledger.plain import is_array, is_object
+from greenroom.ledger.plain import is_object
 from greenroom.traces.files import TraceFile
 from greenroom.traces.formats.openai import conversation
 from greenroom.traces.records import Flaw, Found
@@ -21,25 +21,22 @@ class TauBench:
 
     def read(self, file: TraceFile) -> Iterator[Found]:
         """Each trial; its reward is kept as tau-bench's verdict."""
-        for document in file.documents:
-            trials = document.data if is_array(document.data) else [document.data]
-            for number, trial in enumerate(trials):
-                place = document.at(f"[{number}]")
-                try:
-                    if not is_object(trial) or "traj" not in trial or "task_id" not in trial:
-                        raise BadTrace("it should be a trial with `task_id` and `traj`.")
-                    count = whole_number(trial.get("trial", 0))
-                    if count is None:
-                        raise BadTrace(f"its trial should be a number, not {trial['trial']!r}.")
-                    task = f"task-{trial['task_id']}"
-                    yield conversation(
-                        f"{task}-trial-{count}",
-                        trial["traj"],
-                        self.name,
-                        file.source,
-                        case_id=task,
-                        trial=count + 1,
-                        verdicts={"reward": trial["reward"]} if "reward" in trial else {},
-                    )
-                except BadTrace as error:
-                    yield Flaw(place=place, why=str(error), source=file.source)
+        for place, trial in file.entries():
+            try:
+                if not is_object(trial) or "traj" not in trial or "task_id" not in trial:
+                    raise BadTrace("it should be a trial with `task_id` and `traj`.")
+                count = whole_number(trial.get("trial", 0))
+                if count is None:
+                    raise BadTrace(f"its trial should be a number, not {trial['trial']!r}.")
+                task = f"task-{trial['task_id']}"
+                yield conversation(
+                    f"{task}-trial-{count}",
+                    trial["traj"],
+                    self.name,
+                    file.source,
+                    case_id=task,
+                    trial=count + 1,
+                    verdicts={"reward": trial["reward"]} if "reward" in trial else {},
+                )
+            except BadTrace as error:
+                yield Flaw(place=place, why=str(error), source=file.source)

@@ -17,6 +17,8 @@ from greenroom.ledger.plain import Json
 START = "START"
 Made = Callable[["Compiler", Node, str], BaseNode]
 Events = AsyncGenerator[Event, None]
+Act = Callable[[Visit, Json], Events]
+"""What a node does, given the output before it."""
 
 
 class Compiler:
@@ -37,20 +39,12 @@ class Compiler:
         """The parts of a node by their keys."""
         return {key: self.part(one, f".{key}") for key, one in node.children.items()}
 
-    def code(
-        self,
-        wanted: str,
-        node: Node,
-        act: Callable[[Visit, Context, Json], Events],
-        *,
-        name: str = "",
-    ) -> FunctionNode:
+    def code(self, wanted: str, node: Node, act: Act, *, name: str = "") -> FunctionNode:
         """A node that runs code of ours for this part."""
         layout = self.layout
 
         async def run(ctx: Context, node_input: Any) -> Events:
-            visit = Visit(layout, node, ctx)
-            async for event in act(visit, ctx, given_of(node_input)):
+            async for event in act(Visit(layout, node, ctx), given_of(node_input)):
                 yield event
 
         return FunctionNode(func=run, name=name or layout.name(wanted), rerun_on_resume=True)

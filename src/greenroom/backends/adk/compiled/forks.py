@@ -1,7 +1,7 @@
 """Fallbacks, races, maps, timeouts and teams as function nodes, which run their parts by `ctx.run_node`."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from greenroom.agents.forks import MapOver
@@ -9,10 +9,10 @@ from greenroom.agents.graph import Node
 from greenroom.agents.guards import Timeout
 from greenroom.agents.handoffs import Team
 from greenroom.backends.adk.compiled.agents import HANDED_TO
-from greenroom.backends.adk.compiled.compiler import Compiler, Events
+from greenroom.backends.adk.compiled.compiler import Act, Compiler, Events
 from greenroom.backends.adk.compiled.past import boxed, given_of
 from greenroom.backends.adk.compiled.visit import Visit
-from greenroom.backends.adk.versions import BaseNode, Context
+from greenroom.backends.adk.versions import BaseNode
 from greenroom.backends.native.failures import is_its_own
 from greenroom.backends.native.forks import items_of, merged
 from greenroom.backends.native.handoffs import first_speaker, too_many_handovers
@@ -34,9 +34,9 @@ def timeout_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
     assert isinstance(flow, Timeout)
     body = compiler.part(node.children["body"], "")
 
-    async def act(visit: Visit, ctx: Context, given: Json) -> Events:
+    async def act(visit: Visit, given: Json) -> Events:
         path, segment = visit.path, node.children["body"].segment
-        task = begin(ctx.run_node(body, boxed(given)))
+        task = begin(visit.ctx.run_node(body, boxed(given)))
         try:
             await asyncio.wait({task}, timeout=flow.seconds)
             is_late = not task.done()
@@ -61,23 +61,23 @@ def fallback_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
     *tries, last = compiler.children(node).items()
     attempts = [compiler.code("try", node, _attempt(key, part)) for key, part in tries]
 
-    async def act(visit: Visit, ctx: Context, given: Json) -> Events:
+    async def act(visit: Visit, given: Json) -> Events:
         for attempt in attempts:
-            outcome = await ctx.run_node(attempt, boxed(given))
+            outcome = await visit.ctx.run_node(attempt, boxed(given))
             if "failed" not in outcome:
                 yield visit.event(given_of(outcome["output"]))
                 return
-        yield visit.event(given_of(await ctx.run_node(last[1], boxed(given))))
+        yield visit.event(given_of(await visit.ctx.run_node(last[1], boxed(given))))
 
     return compiler.code("", node, act, name=name)
 
 
-def _attempt(key: str, part: BaseNode) -> Callable[[Visit, Context, Json], Events]:
+def _attempt(key: str, part: BaseNode) -> Act:
     """Run a part whose failure is an outcome too, so that a failed part is not retried after a wait."""
 
-    async def act(visit: Visit, ctx: Context, given: Json) -> Events:
+    async def act(visit: Visit, given: Json) -> Events:
         try:
-            output = await ctx.run_node(part, boxed(given))
+            output = await visit.ctx.run_node(part, boxed(given))
         except Exception as error:  # noqa: BLE001 - what is not a failure of its own is raised again
             cause = _cause(error)
             found = describe_error(cause)
@@ -104,16 +104,16 @@ def race_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
     """All parts at once; the first to end counts."""
     parts = compiler.children(node)
 
-    async def act(visit: Visit, ctx: Context, given: Json) -> Events:
+    async def act(visit: Visit, given: Json) -> Events:
         path = visit.path
-        tasks = {key: begin(ctx.run_node(part, boxed(given))) for key, part in parts.items()}
+        tasks = {key: begin(visit.ctx.run_node(part, boxed(given))) for key, part in parts.items()}
         try:
             winner, reasons = await _first_end(tasks)
         finally:
             await stop(tasks.values())
         if not winner:
             raise AgentFailed(f"every part of the race at {path} failed: {'; '.join(reasons)}")
-        over = Visit(compiler.layout, node, ctx)
+        over = Visit(compiler.layout, node, visit.ctx)
         over.world.record(Decided(path=path, choice=winner))
         for key, child in node.children.items():
             if key != winner:
@@ -148,7 +148,7 @@ def map_over_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
     assert isinstance(flow, MapOver)
     body = compiler.part(node.children["body"], ".{run}")
 
-    async def act(visit: Visit, ctx: Context, given: Json) -> Events:
+    async def act(visit: Visit, given: Json) -> Events:
         path = visit.path
         if path not in visit.index.started:
             items = visit.walk.items(flow, path)
@@ -159,11 +159,11 @@ def map_over_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
 
         async def run_item(number: int, item: Json) -> Any:
             async with slots:
-                return await ctx.run_node(body, boxed(item), run_id=f"item{number}")
+                return await visit.ctx.run_node(body, boxed(item), run_id=f"item{number}")
 
         tasks = [begin(run_item(number, item)) for number, item in enumerate(items)]
         outputs = [given_of(output) for output in await _all_of(tasks)]
-        over = Visit(compiler.layout, node, ctx)
+        over = Visit(compiler.layout, node, visit.ctx)
         changes = merged(over.walk, path, [f"{path}.{number}" for number in range(len(items))])
         yield over.event(over.walk.end(node, path, outputs, changes).output)
 
@@ -190,10 +190,10 @@ def team_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
     assert isinstance(team, Team)
     agents = {key: compiler.part(one, "", counts=True) for key, one in node.children.items()}
 
-    async def act(visit: Visit, ctx: Context, given: Json) -> Events:
+    async def act(visit: Visit, given: Json) -> Events:
         speaker = first_speaker(visit.index, node, visit.path)
         for _ in range(team.leader.max_steps + 1):
-            output = given_of(await ctx.run_node(agents[speaker], boxed(given)))
+            output = given_of(await visit.ctx.run_node(agents[speaker], boxed(given)))
             if not is_object(output) or set(output) != {HANDED_TO}:
                 ended = visit.walk.end(node, visit.path, output)
                 yield visit.event(ended.output)

@@ -15,7 +15,7 @@ from greenroom.backends.adk.compiled.compiler import START, Compiler, Events
 from greenroom.backends.adk.compiled.past import given_of
 from greenroom.backends.adk.compiled.visit import Visit
 from greenroom.backends.adk.translation import response_of, said_in
-from greenroom.backends.adk.versions import BaseNode, Context, FunctionNode, JoinNode, Workflow
+from greenroom.backends.adk.versions import BaseNode, FunctionNode, JoinNode, Workflow
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.approvals import decide_approval
 from greenroom.backends.native.failures import describe, failure
@@ -45,8 +45,7 @@ def leaf_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
     run = KINDS[type(node.flow)]
     retries = node.flow.retries if isinstance(node.flow, Step) else 0
 
-    async def act(visit: Visit, ctx: Context, given: Json) -> Events:
-        del ctx
+    async def act(visit: Visit, given: Json) -> Events:
         base = visit.path
         for attempt in range(1, retries + 2):
             path = base if attempt == 1 else f"{base}~{attempt}"
@@ -86,8 +85,7 @@ def parallel_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
     parts = compiler.children(node)
     names = branch_names(node)
 
-    async def merge(visit: Visit, ctx: Context, given: Json) -> Events:
-        del ctx
+    async def merge(visit: Visit, given: Json) -> Events:
         assert isinstance(given, dict)
         outputs: Json = {names[key]: given_of(given[part.name]) for key, part in parts.items()}
         branches = [f"{visit.path}.{key}" for key in parts]
@@ -102,8 +100,7 @@ def parallel_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
 def route_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
     """A node that chooses, and an edge to each branch."""
 
-    async def choose(visit: Visit, ctx: Context, given: Json) -> Events:
-        del ctx
+    async def choose(visit: Visit, given: Json) -> Events:
         key = await choose_branch(visit.walk, node, visit.path, given)
         yield visit.event(given, route=key)
 
@@ -116,8 +113,8 @@ def loop_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
     loop = node.flow
     assert isinstance(loop, Loop)
 
-    async def look(visit: Visit, ctx: Context, given: Json) -> Events:
-        number = int(ctx.run_id)
+    async def look(visit: Visit, given: Json) -> Events:
+        number = int(visit.ctx.run_id)
         here = f"{visit.path}#{number}"
         if await is_last_round(visit.walk, loop, visit.path, number, given):
             yield visit.event(given, route="stop")
@@ -130,8 +127,7 @@ def loop_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
             given = visit.index.answers[visit.world.new_id(here)].value
         yield visit.event(given, route="again")
 
-    async def leave(visit: Visit, ctx: Context, given: Json) -> Events:
-        del ctx
+    async def leave(visit: Visit, given: Json) -> Events:
         yield visit.event(given)
 
     body = compiler.part(node.children["body"], "#{run}")
@@ -142,8 +138,7 @@ def loop_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
 def approved_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
     """A node that asks, and edges to what may then run."""
 
-    async def ask(visit: Visit, ctx: Context, given: Json) -> Events:
-        del ctx
+    async def ask(visit: Visit, given: Json) -> Events:
         settled = await decide_approval(visit.walk, node, visit.path, given)
         if isinstance(settled, Yield):
             yield visit.asks(settled)
@@ -157,16 +152,16 @@ def approved_node(compiler: Compiler, node: Node, name: str) -> BaseNode:
 def answer_node(compiler: Compiler, graph: Graph) -> FunctionNode:
     """The last node of an app: it says the flow's output, unless an agent has just said it."""
 
-    async def act(visit: Visit, ctx: Context, given: Json) -> Events:
+    async def act(visit: Visit, given: Json) -> Events:
         path, words = visit.walk.root, agent_words(visit.walk.root, given)
         if given is not None:
             visit.world.record(words)
         outcome = "finished" if graph.awaits_input else "turn_over"
         visit.world.record(InvocationEnded(path=path, outcome=outcome, output=given))
         content = response_of(ModelReply(words.text, attachments=words.attachments)).content
-        replies = [e for e in ctx.session.events if e.content and e.content.role == "model"]
+        replies = [e for e in visit.ctx.session.events if e.content and e.content.role == "model"]
         is_said = any(
-            e.invocation_id == ctx.invocation_id and said_in(e.content) == said_in(content)
+            e.invocation_id == visit.ctx.invocation_id and said_in(e.content) == said_in(content)
             for e in replies[-1:]
         )
         yield visit.event(given, content=None if given is None or is_said else content)

@@ -32,12 +32,13 @@ NEXT_MESSAGE = "next_message"
 class Visit:
     """One run of a node. What is recorded in it is sent with the next event that it yields."""
 
-    __slots__ = ("_facts", "index", "node", "path", "walk", "world")
+    __slots__ = ("_facts", "ctx", "index", "node", "path", "walk", "world")
 
     def __init__(self, layout: Layout, node: Node, ctx: Context) -> None:
         ledger = ledger_of(ctx.session)
         self._facts: list[ours.Event] = []
         self.node = node
+        self.ctx = ctx
         self.world = LiveWorld(ledger, run_id=ctx.session.id, on_event=self._facts.append)
         self.index = ledger.index_of()
         root = f"@{len(self.index.invocations)}"
