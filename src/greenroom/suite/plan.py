@@ -120,7 +120,8 @@ async def _assembled(agent: object, cases: Cases, options: Options) -> Prepared:
     reset_breakers(settings.measuring.metrics)
     for case in evalset:
         reset_breakers(case.metrics)
-        make_sample(case.agent)
+        if case.agent is not None:
+            make_sample(case.agent)
     backend = await load_backend(agent, settings.allow_opaque, settings.model)
     executor = _executor(agent, cases, found, evalset, backend, settings, given)
     notes = [*_fence_notes(executor, given), *_doubts(backend, evalset, settings, given)]

@@ -90,18 +90,20 @@ def tool_problems(
         return
     may_act = (*case.allow_tools, *allowed)
     yield from name_problems(case, runs, may_act, approved)
-    has_others = brings_agents(case, may_act, tools)
     for turn, place in turns_with_places(case, ""):
         for index, wanted in enumerate((turn.expect.tools if turn.expect else None) or ()):
             name = wanted if isinstance(wanted, str) else wanted.tool
             expects = f"case {case.id!r} expects a call"
             if name not in tools:
                 here = at(place, "expect", "tools", index)
-                yield from () if has_others else _misspelt(case, expects, name, here, tools)
+                if not brings_agents(case, may_act, tools):
+                    yield from _misspelt(case, expects, name, here, tools)
             elif isinstance(wanted, ToolCall) and not _is_harvested(case):
                 args = at(place, "expect", "tools", index, "args")
                 yield from _unknown_arguments(expects, name, wanted.args, args, tools[name])
-    for index, metric in enumerate(() if has_others else case.metrics):
+    if not case.metrics or brings_agents(case, may_act, tools):
+        return
+    for index, metric in enumerate(case.metrics):
         counts = f"case {case.id!r} has a metric that counts calls"
         yield from _misspelt_in(metric, case, counts, at("metrics", index), tools)
 
@@ -208,7 +210,8 @@ def _forbidden_in_vain(
     """
     listed = [*metrics, *(one for case in cases for one in case.metrics)]
     found = [_built_in(one, ("forbidden_calls",)) for one in listed]
-    guards = {metric.name: metric for metric in found if metric is not None}
+    # Of no tools at all, only a metric with patterns has some that fit none.
+    guards = {one.name: one for one in found if one is not None and one.idle_patterns(())}
     offered, is_all = _offered(backend, cases, allowed) if guards else ({}, False)
     for name, guard in guards.items():
         if is_all and (idle := guard.idle_patterns(offered)):
