@@ -177,13 +177,13 @@ def metrics_for(
     implied = expected_of(case) if expectations and case.implied else {}
     if not case.metrics and not given:
         return implied
-    added = by_name(given, "the run")
-    asked = by_name(case.metrics, f"case {case.id!r}")
-    own = added | asked
-    covered = {field for metric in own.values() for field in getattr(metric, "covers", ())}
+    added, asked = by_name(given, "the run"), by_name(case.metrics, f"case {case.id!r}")
+    covered = {field for one in (added | asked).values() for field in getattr(one, "covers", ())}
     left = {n: m for n, m in implied.items() if covered.isdisjoint(getattr(m, "covers", ()))}
     found = left | asked
-    return found | {name: metric for name, metric in added.items() if name not in found}
+    for name, metric in added.items():
+        found.setdefault(name, metric)
+    return found
 
 
 def by_name(given: Iterable[MetricLike], where: str) -> dict[str, Metric]:
