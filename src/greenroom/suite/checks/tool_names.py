@@ -90,17 +90,17 @@ def tool_problems(
         return
     may_act = (*case.allow_tools, *allowed)
     yield from name_problems(case, runs, may_act, approved)
+    expects = f"case {case.id!r} expects a call"
     for turn, place in turns_with_places(case, ""):
         for index, wanted in enumerate((turn.expect.tools if turn.expect else None) or ()):
             name = wanted if isinstance(wanted, str) else wanted.tool
-            expects = f"case {case.id!r} expects a call"
             if name not in tools:
                 here = at(place, "expect", "tools", index)
                 if not brings_agents(case, may_act, tools):
                     yield from _misspelt(case, expects, name, here, tools)
             elif isinstance(wanted, ToolCall) and not _is_harvested(case):
-                args = at(place, "expect", "tools", index, "args")
-                yield from _unknown_arguments(expects, name, wanted.args, args, tools[name])
+                keys = "expect", "tools", index, "args"
+                yield from _unknown_arguments(expects, name, wanted.args, tools[name], place, *keys)
     if not case.metrics or brings_agents(case, may_act, tools):
         return
     for index, metric in enumerate(case.metrics):
@@ -126,7 +126,7 @@ def _misspelt_in(
         if name not in tools:
             yield from _misspelt(case, counts, name, where, others)
         else:
-            yield from _unknown_arguments(counts, name, args, where, tools[name])
+            yield from _unknown_arguments(counts, name, args, tools[name], where)
 
 
 def _calls_in(metric: MetricLike) -> dict[str, list[str]]:
@@ -263,7 +263,7 @@ def _misspelt(
 
 
 def _unknown_arguments(
-    says: str, tool: str, args: Iterable[str], where: str, facts: ToolFacts
+    says: str, tool: str, args: Iterable[str], facts: ToolFacts, where: str, *keys: str | int
 ) -> Iterator[Problem]:
     """Arguments that no call of the tool can have."""
     for name in () if facts.takes_more else args:
@@ -272,7 +272,7 @@ def _unknown_arguments(
             meant = f"Did you mean {found[0]!r}? " if found else ""
             takes = ", ".join(facts.parameters) or "no arguments"
             yield Problem(
-                where and at(where, name),
+                at(where, *keys, name) if where or keys else "",
                 f"{says} of {tool!r} with {name!r}, but it has no such argument",
                 f"{meant}It takes {takes}.",
             )
