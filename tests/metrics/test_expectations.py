@@ -7,6 +7,7 @@ import pytest
 from greenroom import score
 from greenroom.cases import Case, Expect, NotApplicable, Score, Turn, Unmeasured
 from greenroom.ledger import AgentSaid, Event, Ledger, ToolCalled, call
+from greenroom.ledger.plain import plain
 from greenroom.metrics import metric
 from greenroom.metrics.expectations import ExpectedTools
 from metrics.runs import agent, answered, answered_tool, changed, run, tool, user, world
@@ -39,6 +40,26 @@ async def test_a_call_in_the_wrong_turn_is_missing_in_one_and_extra_in_the_other
     found = await outcome("tools", case, ledger)
     assert (found.value, found.passed) == (0.0, False)
     assert found.reason == "turn 1: missing look(id=7). turn 2: extra look(id=7)"
+
+
+async def test_the_details_are_json_whatever_is_expected_and_whatever_was_done():
+    def is_seven(value: object) -> bool:
+        return value == 7
+
+    awkward = call("refund", order=is_seven, at={"$gt": 5})
+    state = {"session": {"order": is_seven}}
+    expect = Expect(
+        tools=[awkward], response="Hm.", contains=["é", "x"], state=state,
+        state_after={"clerk": state}, reference="Paid back.", stopped_by="guardrail",
+    )  # fmt: skip
+    case = two_turns(expect, Expect(tools=["mail", awkward]))
+    ledger = run(
+        user("one"), tool("refund", order=8, at=[1.5, None]), agent("Paid."),
+        user("two"), tool("refund", order=7, at=6), tool("ping"), agent("Done."),
+    )  # fmt: skip
+    found = await score(ledger, case=case)
+    assert len(found) == 7
+    assert [plain(one.details) for one in found.values()] == [one.details for one in found.values()]
 
 
 async def test_missing_extra_and_wrong_arguments_are_told_apart():

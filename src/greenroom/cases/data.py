@@ -156,9 +156,10 @@ def _simulated_data(mock: Simulated) -> dict[str, Json]:
 
 def _write_mocks(mocks: Mapping[str, Anything], _where: str) -> Json:
     """All mocks; of tools that share a simulated world, the first holds it and the others name that tool."""
-    found = {tool: mock_data(mock) for tool, mock in mocks.items()}
+    found: dict[str, Json] = {}
     worlds: list[tuple[Simulated, str]] = []
     for tool, mock in mocks.items():
+        found[tool] = mock_data(mock)
         if isinstance(mock, Simulated):
             first = next((name for world, name in worlds if world == mock), "")
             worlds.append((mock, first or tool))

@@ -214,7 +214,7 @@ def as_metric(given: MetricLike) -> Metric:
     It may be one already, the name of one or a criterion, a function, or an object or class with
     `evaluate(...)`. Any of them may have an attribute `critical = True`.
     """
-    if isinstance(given, BuiltIn):  # built in: its name has been checked
+    if isinstance(given, (BuiltIn, FunctionMetric)):  # it was checked when it was made
         return cast(Metric, given)
     if isinstance(given, str | Criterion):
         from greenroom.metrics.registry import metric_named

@@ -56,11 +56,24 @@ class Expectation:
         """The mean over the turns that expect something here."""
         found: list[Score] = []
         for turn in scripted_turns(case, ledger):
-            one = self._of(turn)
-            if isinstance(one, Score):
-                found.append(one)
-            elif one is not None:
-                return one
+            wanted, number = getattr(turn.expect, self.field), turn.number
+            if not wanted and (wanted is None or not self.heeds_empty):
+                continue
+            met = self.met(turn) if turn.begin < turn.end else _NEVER_REACHED
+            if met is None:
+                return Unmeasured(f"the agent's response is empty in turn {number}")
+            value, wrong, seen, more = met
+            found.append(
+                Score(
+                    value,
+                    not wrong,
+                    threshold=1.0,
+                    name=self.name,
+                    reason=f"turn {number}: {'; '.join(wrong)}" if wrong else _AS_EXPECTED,
+                    evidence=[f"turn {number}: {line}" for line in seen],
+                    details=[{"turn": number, "value": value, **more}],
+                )
+            )
         if len(found) == 1:
             return found[0]
         if not found:
@@ -70,26 +83,6 @@ class Expectation:
     def needs_guard(self, case: Case) -> bool:
         """Whether more than strings is compared: a query may be slow, and a function is user code."""
         return False
-
-    def _of(self, turn: ScriptedTurn) -> Score | Unmeasured | None:
-        """The score of one turn; None if it expects nothing here."""
-        wanted = getattr(turn.expect, self.field)
-        if not wanted and (wanted is None or not self.heeds_empty):
-            return None
-        number = turn.number
-        met = self.met(turn) if turn.begin < turn.end else _NEVER_REACHED
-        if met is None:
-            return Unmeasured(f"the agent's response is empty in turn {number}")
-        value, wrong, seen, more = met
-        return Score(
-            value,
-            not wrong,
-            threshold=1.0,
-            name=self.name,
-            reason=f"turn {number}: {'; '.join(wrong)}" if wrong else _AS_EXPECTED,
-            evidence=[f"turn {number}: {line}" for line in seen],
-            details=[{"turn": number, "value": value, **more}],
-        )
 
     def _mean(self, turns: Sequence[Score]) -> Score:
         problems = [one.reason for one in turns if not one.passed]
@@ -131,8 +124,7 @@ class ExpectedTools(Expectation):
     def needs_guard(self, case: Case) -> bool:
         """Whether an expected argument is a query or a function."""
         return any(
-            not isinstance(wanted, str)
-            and any(type(value) not in _PLAIN for value in wanted.args.values())
+            not isinstance(wanted, str) and not _PLAIN.issuperset(map(type, wanted.args.values()))
             for turn in case.script
             for wanted in (turn.expect and turn.expect.tools) or ()
         )

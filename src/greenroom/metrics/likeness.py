@@ -82,17 +82,17 @@ class ResponseMatch(BuiltIn, frozen=True, kw_only=True):
         if not figures.f1 and (blind := unreadable(wanted, self.kind)):
             return Unmeasured(f"the reference of turn {turn.number} {blind}")
         value: float = getattr(figures, self.mode)
-        shown = {name: f"{share:.2f}" for name, share in figures._asdict().items()}
-        if value < self.threshold:
-            shown[self.mode] = told_apart(value, self.threshold)
-        details = {"reached": True, **figures._asdict()}
-        reason = (
-            f"{self.kind} {', '.join(f'{name} {share}' for name, share in shown.items())}; "
-            f"{self.mode} must reach {self.threshold:g}"
-        )
+        shares = figures._asdict()
+        shown = [
+            f"{name} {told_apart(value, self.threshold)}"
+            if name == self.mode and value < self.threshold
+            else f"{name} {share:.2f}"
+            for name, share in shares.items()
+        ]
+        reason = f"{self.kind} {', '.join(shown)}; {self.mode} must reach {self.threshold:g}"
         if not figures.f1 and not words_in(said, stem=False):
             reason += f"; the response {quoted(said)} has no words"
-        return MeasuredTurn(turn.number, value, reason, said, details)
+        return MeasuredTurn(turn.number, value, reason, said, {"reached": True, **shares})
 
 
 class ExpectedReference(ResponseMatch, frozen=True, kw_only=True):

@@ -40,7 +40,9 @@ _FIRST_PAUSE = 0.5
 LEFT_OUT = "not measured:"
 """Begins the reason of a metric that was left out because a critical one had failed."""
 
-_OURS = (BuiltIn, Expectation, FunctionMetric)
+_CHECKED = (Expectation, FunctionMetric)
+"""Metrics whose outcomes are checked where they are made."""
+_OURS = (BuiltIn, *_CHECKED)
 """Metrics that leave the case as it is, or that make the copies themselves."""
 
 Measure = Callable[[], object]
@@ -76,58 +78,48 @@ async def measure_trial(
         raise BadLedger("the ledger is empty: nothing happened that could be measured.")
     if (broke := breakage(ledger)) is not None:
         return unscored(metrics, broke.unmeasured)
-    unseen = unseen_facts(ledger)
+    unseen, task = unseen_facts(ledger), asyncio.current_task()
+
+    async def outcome(name: str, metric: Metric) -> Outcome:
+        """A metric's outcome; a temporary failure is tried again while there is time left."""
+        # A metric that changed the case would change what is measured after it.
+        given = case if isinstance(metric, _OURS) else own_copy(case)
+        measure: Measure = partial(metric.measure, given, ledger, world)
+        if unseen and (missing := needs_of(metric, case) & unseen):
+            measure = partial(_of_unseen_facts, metric, measure, without(missing))
+        until, left, attempt = monotonic() + seconds_per_metric, seconds_per_metric, 1
+        while True:
+            try:
+                if needs_guard(metric, case):
+                    returned = await limit(name, measure, left)
+                elif is_awaitable(returned := measure()):
+                    returned = await _in_time(returned, left)
+                if isinstance(metric, _CHECKED):
+                    return returned  # pyright: ignore[reportReturnType]
+                return as_outcome(returned, name)
+            except BaseException as error:  # noqa: BLE001 - the one place: a broken metric is not a number
+                pause = _FIRST_PAUSE * 2 ** (attempt - 1)
+                if attempt == attempts or not may_pass(error) or monotonic() + pause >= until:
+                    return outcome_of(error, attempt, task)
+            await asyncio.sleep(pause)
+            attempt, left = attempt + 1, max(until - monotonic(), 0.0)
+
     critical = [name for name, metric in metrics.items() if is_critical(metric)]
     found: dict[str, Outcome] = {}
     failed = ""
     with surrounded(cancel, found):
         for name in dict.fromkeys([*critical, *metrics]):
-            if failed:
-                found[name] = NotApplicable(left_out(failed))
-                continue
-            metric = metrics[name]
-            # A metric that changed the case would change what is measured after it.
-            given = case if isinstance(metric, _OURS) else own_copy(case)
-            measure: Measure = partial(metric.measure, given, ledger, world)
-            if unseen and (missing := needs_of(metric, case) & unseen):
-                measure = partial(_of_unseen_facts, metric, measure, without(missing))
-            guarded = partial(needs_guard, metric, case)
-            found[name] = await _measured(
-                name, measure, guarded, limit, seconds_per_metric, attempts
+            found[name] = (
+                NotApplicable(left_out(failed)) if failed else await outcome(name, metrics[name])
             )
             if name in critical and falls_short(found[name]):
                 failed = name
-    return {name: found[name] for name in metrics}
+    return {name: found[name] for name in metrics} if critical else found
 
 
 def left_out(critical: str) -> str:
     """Why a metric was not measured: the critical one of this name had failed."""
     return f"{LEFT_OUT} {critical!r}, which is critical, failed"
-
-
-async def _measured(
-    name: str,
-    measure: Measure,
-    guarded: Callable[[], bool],
-    limit: Limit,
-    seconds: float,
-    attempts: int,
-) -> Outcome:
-    """A metric's outcome; a temporary failure is tried again while there is time left."""
-    until, left, attempt, task = monotonic() + seconds, seconds, 1, asyncio.current_task()
-    while True:
-        try:
-            if guarded():
-                found = await limit(name, measure, left)
-            elif is_awaitable(found := measure()):
-                found = await _in_time(found, left)
-            return as_outcome(found, name)
-        except BaseException as error:  # noqa: BLE001 - the one place: a broken metric is not a number
-            pause = _FIRST_PAUSE * 2 ** (attempt - 1)
-            if attempt == attempts or not may_pass(error) or monotonic() + pause >= until:
-                return outcome_of(error, attempt, task)
-        await asyncio.sleep(pause)
-        attempt, left = attempt + 1, max(until - monotonic(), 0.0)
 
 
 async def await_unguarded(_: str, measure: Measure, seconds: float) -> object:
@@ -185,13 +177,13 @@ def metrics_for(
     implied = expected_of(case) if expectations and case.implied else {}
     if not case.metrics and not given:
         return implied
-    added = by_name(given, "the run")
-    asked = by_name(case.metrics, f"case {case.id!r}")
-    own = added | asked
-    covered = {field for metric in own.values() for field in getattr(metric, "covers", ())}
+    added, asked = by_name(given, "the run"), by_name(case.metrics, f"case {case.id!r}")
+    covered = {field for one in (added | asked).values() for field in getattr(one, "covers", ())}
     left = {n: m for n, m in implied.items() if covered.isdisjoint(getattr(m, "covers", ()))}
     found = left | asked
-    return found | {name: metric for name, metric in added.items() if name not in found}
+    for name, metric in added.items():
+        found.setdefault(name, metric)
+    return found
 
 
 def by_name(given: Iterable[MetricLike], where: str) -> dict[str, Metric]:

@@ -55,15 +55,21 @@ def concluded(
     recorded_at = first.recorded_at if isinstance(first, RunStarted) else None
     reason = end.reason if isinstance(end, RunEnded) else None
     # What broke the trial comes first: nothing else follows from it.
-    status, error = _verdict(reason, breakage(ledger) or error, scores)
+    broke = breakage(ledger) if reason == "error" else None
+    status, error = _verdict(reason, broke or error, scores)
     unseen = questions.unseen(ledger)
     notes = _not_seen(unseen) if unseen else []
     if recorded_at is not None:
         notes.append(_replayed(recorded_at, ledger, judging))
-    notes += _simulated(ledger)
-    agent = questions.spending(ledger)
-    user = questions.spending(ledger, "user") if "user" in ledger.indexes else _NOTHING_SPENT
-    judges = questions.spending(judging) if judging else _NOTHING_SPENT
+    nodes = questions.spending_by_node(ledger)
+    # Where one node asked for everything, its spending is the whole.
+    agent = next(iter(nodes.values())) if len(nodes) == 1 else questions.spending(ledger)
+    user = judges = _NOTHING_SPENT
+    if "user" in ledger.indexes:
+        notes += _simulated(ledger)
+        user = questions.spending(ledger, "user")
+    if judging:
+        judges = questions.spending(judging)
     traces = questions.traces(ledger)
     made = CaseResult(
         case_id=case.id,
@@ -86,7 +92,7 @@ def concluded(
         judge_usage=judges.usage,
         judge_cost=judges.cost,
         judge_models={**judges.models},
-        nodes=questions.spending_by_node(ledger),
+        nodes=nodes,
         trace_id=traces[-1].trace_id if traces else "",
         trace_link=traces[-1].link if traces else "",
         asked=case,

@@ -80,8 +80,9 @@ class CommonNotes(Struct):
         for name in result.replaced:
             self._replaced.setdefault(name, []).append(result.label)
         self._models.update(result.models, result.user_models, result.judge_models)
-        judges = {name.removesuffix(" (cached)") for name in result.judge_models}
-        self._own_judges |= judges & result.models.keys()
+        for name in result.judge_models:
+            if (judge := name.removesuffix(" (cached)")) in result.models:
+                self._own_judges.add(judge)
         for name, outcome in result.scores.items():
             if not isinstance(outcome, NotApplicable):
                 self._inapplicable[name] = None

@@ -98,7 +98,7 @@ class Measurement(Struct, frozen=True, kw_only=True):
                 return True
         return False
 
-    def outcomes(
+    async def outcomes(
         self,
         case: Case,
         ledger: Ledger,
@@ -106,11 +106,12 @@ class Measurement(Struct, frozen=True, kw_only=True):
         on_event: OnEvent | None = None,
         trial: int = 1,
         recorded: Callable[[World], World] | None = None,
-    ) -> Awaitable[dict[str, Outcome]]:
+    ) -> dict[str, Outcome]:
         """Every metric's outcome; what models were asked for it goes into `judging`.
 
         Answers that `judging` holds from before an interruption are not asked for again. With `recorded`,
-        the recording answers before the world is asked.
+        the recording answers before the world is asked. Metrics may look, and ask models, but not act. Each
+        that needs a guard has its own fence: the others still measure, whatever one of them tried.
         """
         world = FencedWorld(judging, Refusals(), on_event=on_event)
         world.captures = self.captures
@@ -122,15 +123,6 @@ class Measurement(Struct, frozen=True, kw_only=True):
         asked: World = RememberingWorld(inner, f"{case.id}#{trial}")
         if self.cache is not None:
             asked = CachedWorld(asked, self.cache)
-        return self._fenced(case, ledger, world, asked)
-
-    async def _fenced(
-        self, case: Case, ledger: Ledger, world: FencedWorld, asked: World
-    ) -> dict[str, Outcome]:
-        """Score inside the fence: metrics may look, and ask models, but not act.
-
-        Each has its own fence: the others still measure, whatever one of them tried.
-        """
         looks: dict[str, Refused] = {}
 
         async def limit(metric: str, measure: Measure, seconds: float) -> object:

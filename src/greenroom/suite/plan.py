@@ -118,9 +118,10 @@ async def _assembled(agent: object, cases: Cases, options: Options) -> Prepared:
             baseline = baseline_of(evalset, given)
             suspects = suspects_for(baseline, evalset, given)
     reset_breakers(settings.measuring.metrics)
+    reset_breakers(metric for case in evalset for metric in case.metrics)
     for case in evalset:
-        reset_breakers(case.metrics)
-        make_sample(case.agent)
+        if case.agent is not None:
+            make_sample(case.agent)
     backend = await load_backend(agent, settings.allow_opaque, settings.model)
     executor = _executor(agent, cases, found, evalset, backend, settings, given)
     notes = [*_fence_notes(executor, given), *_doubts(backend, evalset, settings, given)]

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
-from greenroom.agents.contracts import Contracts, Given, check
+from greenroom.agents.contracts import Given, check
 from greenroom.agents.contracts.access import changes_by_result
 from greenroom.agents.contracts.registry import has_registered_checks
 from greenroom.agents.contracts.schemas import fields_in, misfits
@@ -25,9 +25,9 @@ Checking = Literal["warn", "error", "off"]
 """What errors lead to: a note in the report, the end of the run, or nothing."""
 _FEW = 3
 _KEPT = 1000
-Checked = WeakKeyDictionary[Graph, dict[Hashable, Contracts]]
+Checked = WeakKeyDictionary[Graph, dict[Hashable, list[str]]]
 _checked = Checked()
-"""The issues found in each graph, so that one that runs again and again, as in tests, is checked once."""
+"""The errors found in each graph, so that one that runs again and again, as in tests, is checked once."""
 
 
 def check_cases(backend: Backend | None, cases: EvalSet, checking: Checking) -> list[str]:
@@ -49,9 +49,9 @@ def check_cases(backend: Backend | None, cases: EvalSet, checking: Checking) -> 
         if key not in known:
             if len(known) == _KEPT:
                 known.clear()
-            known[key] = check(graph, given=given)
-        for issue in known[key].errors:
-            found.setdefault(str(issue), []).append(case.id)
+            known[key] = [str(issue) for issue in check(graph, given=given).errors]
+        for issue in known[key]:
+            found.setdefault(issue, []).append(case.id)
     lines = [f"{issue}{_in_cases(ids, len(cases))}" for issue, ids in found.items()]
     if lines and checking == "error":
         listed = "\n".join(f"  {line}" for line in lines)

@@ -90,18 +90,20 @@ def tool_problems(
         return
     may_act = (*case.allow_tools, *allowed)
     yield from name_problems(case, runs, may_act, approved)
-    has_others = brings_agents(case, may_act, tools)
+    expects = f"case {case.id!r} expects a call"
     for turn, place in turns_with_places(case, ""):
         for index, wanted in enumerate((turn.expect.tools if turn.expect else None) or ()):
             name = wanted if isinstance(wanted, str) else wanted.tool
-            expects = f"case {case.id!r} expects a call"
             if name not in tools:
                 here = at(place, "expect", "tools", index)
-                yield from () if has_others else _misspelt(case, expects, name, here, tools)
+                if not brings_agents(case, may_act, tools):
+                    yield from _misspelt(case, expects, name, here, tools)
             elif isinstance(wanted, ToolCall) and not _is_harvested(case):
-                args = at(place, "expect", "tools", index, "args")
-                yield from _unknown_arguments(expects, name, wanted.args, args, tools[name])
-    for index, metric in enumerate(() if has_others else case.metrics):
+                keys = "expect", "tools", index, "args"
+                yield from _unknown_arguments(expects, name, wanted.args, tools[name], place, *keys)
+    if not case.metrics or brings_agents(case, may_act, tools):
+        return
+    for index, metric in enumerate(case.metrics):
         counts = f"case {case.id!r} has a metric that counts calls"
         yield from _misspelt_in(metric, case, counts, at("metrics", index), tools)
 
@@ -124,7 +126,7 @@ def _misspelt_in(
         if name not in tools:
             yield from _misspelt(case, counts, name, where, others)
         else:
-            yield from _unknown_arguments(counts, name, args, where, tools[name])
+            yield from _unknown_arguments(counts, name, args, tools[name], where)
 
 
 def _calls_in(metric: MetricLike) -> dict[str, list[str]]:
@@ -208,7 +210,8 @@ def _forbidden_in_vain(
     """
     listed = [*metrics, *(one for case in cases for one in case.metrics)]
     found = [_built_in(one, ("forbidden_calls",)) for one in listed]
-    guards = {metric.name: metric for metric in found if metric is not None}
+    # Of no tools at all, only a metric with patterns has some that fit none.
+    guards = {one.name: one for one in found if one is not None and one.idle_patterns(())}
     offered, is_all = _offered(backend, cases, allowed) if guards else ({}, False)
     for name, guard in guards.items():
         if is_all and (idle := guard.idle_patterns(offered)):
@@ -260,7 +263,7 @@ def _misspelt(
 
 
 def _unknown_arguments(
-    says: str, tool: str, args: Iterable[str], where: str, facts: ToolFacts
+    says: str, tool: str, args: Iterable[str], facts: ToolFacts, where: str, *keys: str | int
 ) -> Iterator[Problem]:
     """Arguments that no call of the tool can have."""
     for name in () if facts.takes_more else args:
@@ -269,7 +272,7 @@ def _unknown_arguments(
             meant = f"Did you mean {found[0]!r}? " if found else ""
             takes = ", ".join(facts.parameters) or "no arguments"
             yield Problem(
-                where and at(where, name),
+                at(where, *keys, name) if where or keys else "",
                 f"{says} of {tool!r} with {name!r}, but it has no such argument",
                 f"{meant}It takes {takes}.",
             )
