@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from greenroom.errors import BadTrace
-from greenroom.ledger import AgentSaid
+from greenroom.cases import harvest
+from greenroom.errors import BadCase, BadTrace
+from greenroom.ledger import AgentSaid, RunEnded
 from greenroom.ledger.questions import tool_calls, turns, unseen
 from greenroom.metrics import contains, forbidden_calls, turns_within
 from greenroom.suite import score_traces
@@ -183,6 +184,83 @@ def test_pictures_in_spans_leave_what_the_user_said_unknown(part, tmp_path):
 )
 def test_messages_without_what_they_say_are_unknown(messages, missing, tmp_path):
     assert lacks(log(tmp_path, *messages)) == missing
+
+
+USER = {"role": "user", "content": "Where is order 7?"}
+ANSWER = {"role": "assistant", "content": "In Lyon."}
+LYON = {"role": "tool", "tool_call_id": "a", "content": "Lyon"}
+
+
+def asks(arguments: str) -> dict[str, Any]:
+    called = {"id": "a", "type": "function", "function": {"name": "track", "arguments": arguments}}
+    return {"role": "assistant", "content": None, "tool_calls": [called]}
+
+
+def test_messages_that_end_with_a_tools_answer_were_recorded_before_the_end(tmp_path):
+    found = log(tmp_path, USER, asks("{}"), LYON)
+    assert found.ledger.of(RunEnded) == []
+    with pytest.raises(BadCase, match="did not end by itself"):
+        harvest(found.ledger, "cut")
+
+
+@pytest.mark.parametrize("twice", ['{"order": 8, "order": 7}', '{"order": NaN}', '{"order": 7'])
+def test_arguments_that_are_no_proper_json_are_not_guessed(twice, tmp_path):
+    with pytest.raises(BadTrace, match="the arguments of 'track'"):
+        log(tmp_path, USER, asks(twice), LYON, ANSWER)
+
+
+@pytest.mark.parametrize("calls", ["yes", {"0": "track"}, ["track"], '[{"function": …[cut]'])
+def test_calls_that_are_no_list_of_objects_are_not_left_out(calls, tmp_path):
+    with pytest.raises(BadTrace, match="its calls of tools should be a list of objects"):
+        log(tmp_path, USER, {**ANSWER, "tool_calls": calls})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {**ANSWER, "toolInvocations": [{"toolName": "refund"}]},
+        {**ANSWER, "tool_call": {"name": "refund"}},
+        {"role": "assistant", "content": [{"type": "tool-call", "toolName": "refund"}]},
+        {"role": "assistant", "parts": [{"type": "tool-refund", "state": "output-available"}]},
+    ],
+)
+def test_calls_in_a_form_that_is_not_read_are_unknown(answer, tmp_path):
+    assert "tools" in lacks(log(tmp_path, USER, answer))
+
+
+def test_the_result_of_a_call_that_no_message_answers_is_unknown(tmp_path):
+    assert lacks(log(tmp_path, USER, asks("{}"), ANSWER)) == {"results"}
+
+
+@pytest.mark.parametrize(
+    "error", [{"error": {"type": "timeout", "message": "Lyon"}}, {"is_error": True}]
+)
+def test_an_answer_that_says_it_is_an_error_is_a_call_that_failed(error, tmp_path):
+    found = log(tmp_path, USER, asks("{}"), {**LYON, **error}, ANSWER)
+    assert [call.error for call in tool_calls(found.ledger)] == ["Lyon"]
+
+
+def test_a_result_that_no_json_can_hold_is_unknown(tmp_path):
+    *rest, _ = TRACK["attributes"]
+    result = {"key": "gen_ai.tool.call.result", "value": {"stringValue": '{"km": NaN}'}}
+    found = read(tmp_path, AGENT, FIRST, {**TRACK, "attributes": [*rest, result]}, LAST)
+    assert lacks(found) == {"results"}
+
+
+@pytest.mark.parametrize(
+    "ending, reason",
+    [
+        ({}, "completed"),
+        ({"limit": {"type": "token", "limit": 9}}, None),
+        ({"error": {"message": "out of memory"}}, "error"),
+    ],
+)
+def test_a_sample_of_inspect_that_broke_or_met_a_limit_was_not_completed(ending, reason, tmp_path):
+    path = tmp_path / "log.json"
+    sample = {"id": "q", "epoch": 1, "messages": [USER, ANSWER], **ending}
+    path.write_text(json.dumps({"eval": {"task": "t"}, "samples": [sample]}))
+    (found,) = read_traces(path)
+    assert next((event.reason for event in found.ledger.of(RunEnded)), None) == reason
 
 
 def test_a_refusal_is_what_the_agent_said(tmp_path):

@@ -164,7 +164,11 @@ class LedgerWriter:
         known: bool = True,
         source: Source = "live",
     ) -> None:
-        """A call ended with a value; it is unknown if not `known`."""
+        """A call ended with a value; it is unknown if not `known`, or if no JSON can hold it."""
+        try:
+            value = _plain(value, f"the result of {call.tool}")
+        except BadTrace:
+            value, known = None, False
         if not known:
             self.miss("results")
         seconds = max(at - call.at, 0.0)
@@ -175,7 +179,7 @@ class LedgerWriter:
                 call_id=call.call_id,
                 tool=call.tool,
                 source=source,
-                value=_plain(value, f"the result of {call.tool}"),
+                value=value,
                 seconds=seconds,
                 at=at,
             ),
@@ -254,6 +258,8 @@ class LedgerWriter:
         )
         if self._failed is None and (not has_begun or (self._open and self._is_waiting())):
             reason = None
+        if self._open:
+            self.miss("results")
         lacks = {*self._unseen, *ALWAYS_UNSEEN}
         unseen: tuple[Unseen, ...] = tuple(name for name in get_args(Unseen) if name in lacks)
         began = min((event.at for event in self._events), default=at)
