@@ -9,8 +9,8 @@ import pytest
 
 from greenroom.cases import harvest
 from greenroom.errors import BadCase, BadTrace
-from greenroom.ledger import AgentSaid, RunEnded
-from greenroom.ledger.questions import tool_calls, turns, unseen
+from greenroom.ledger import AgentSaid, RunEnded, Usage
+from greenroom.ledger.questions import tool_calls, turns, unseen, usage
 from greenroom.metrics import contains, forbidden_calls, turns_within
 from greenroom.suite import score_traces
 from greenroom.traces import Imported, read_traces
@@ -287,16 +287,39 @@ def test_results_that_anthropic_has_its_user_give_are_results_of_tools(tmp_path)
     assert [call.result for call in tool_calls(found.ledger)] == ["Lyon"]
 
 
-def test_a_picture_in_a_session_of_google_adk_is_not_taken_for_silence(tmp_path):
-    picture = {"inlineData": {"mimeType": "image/png", "data": "AA=="}}
-    events = [
-        {"author": "user", "timestamp": 1, "content": {"parts": [picture]}},
-        {"author": "shop", "timestamp": 2, "content": {"parts": [{"text": "Nice."}]}},
-    ]
-    path = tmp_path / "session.json"
+def session(path: Path, *events: dict[str, Any]) -> Imported:
+    path = path / "session.json"
     path.write_text(json.dumps({"id": "s", "appName": "shop", "events": events}))
     (found,) = read_traces(path)
-    assert lacks(found) == {"user"}
+    return found
+
+
+HI = {"author": "user", "timestamp": 1, "content": {"parts": [{"text": "Hi"}]}}
+NICE = {"author": "shop", "timestamp": 2, "content": {"parts": [{"text": "Nice."}]}}
+
+
+def test_a_picture_in_a_session_of_google_adk_is_not_taken_for_silence(tmp_path):
+    picture = {"inlineData": {"mimeType": "image/png", "data": "AA=="}}
+    assert lacks(session(tmp_path, {**HI, "content": {"parts": [picture]}}, NICE)) == {"user"}
+
+
+def test_a_session_of_google_adk_without_times_took_an_unknown_time(tmp_path):
+    untimed = {key: value for key, value in NICE.items() if key != "timestamp"}
+    assert "times" in unseen(session(tmp_path, HI, untimed).ledger)
+    assert "times" not in unseen(session(tmp_path, HI, NICE).ledger)
+
+
+@pytest.mark.parametrize(
+    "field, value", [("author", None), ("content", "Nice."), ("content", {"parts": "Nice."})]
+)
+def test_an_event_of_google_adk_that_is_malformed_is_not_left_out(field, value, tmp_path):
+    with pytest.raises(BadTrace, match=r"events\[1\]"):
+        session(tmp_path, HI, {**NICE, field: value})
+
+
+def test_thoughts_of_a_gemini_are_tokens_of_its_output(tmp_path):
+    counted = {"promptTokenCount": 5, "candidatesTokenCount": 2, "thoughtsTokenCount": 90}
+    assert usage(session(tmp_path, HI, {**NICE, "usageMetadata": counted}).ledger) == Usage(5, 92)
 
 
 CUT = [

@@ -332,10 +332,12 @@ def _plain(value: object, where: str) -> Any:
         raise BadTrace(f"{error}") from error
 
 
-def usage_of(input: object, output: object) -> Usage | None:
-    """Tokens, if both directions are known as numbers or as strings of them."""
-    read, wrote = whole_number(input), whole_number(output)
-    return None if read is None or wrote is None else Usage(read, wrote)
+def usage_of(input: object, output: object, thoughts: object = 0) -> Usage | None:
+    """Tokens, if all are known as numbers or as strings of them; thoughts are counted beside the output."""
+    read, wrote, thought = whole_number(input), whole_number(output), whole_number(thoughts)
+    if read is None or wrote is None or thought is None:
+        return None
+    return Usage(read, wrote + thought)
 
 
 def whole_number(given: object) -> int | None:
