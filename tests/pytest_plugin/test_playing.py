@@ -241,7 +241,7 @@ def test_junit_has_what_was_measured(project: Project) -> None:
         "greenroom.status": "passed",
         "greenroom.score.expected_tools": "1.0000",
         "greenroom.score.expected_contains": "1.0000",
-        "greenroom.cost_usd": "0.000000",
+        "greenroom.cost_usd": "0",
         "greenroom.models": "scripted",
     }
     assert found["bad"]["greenroom.score.expected_tools"] == "0.0000"

@@ -183,8 +183,7 @@ def _check_together(given: dict[str, Any]) -> None:
         (
             (given["dry_run"] or given["suggest_mocks"])
             and (given["formats"] or given["output"] or given["save_failures"]),
-            "--dry-run and --suggest-mocks run nothing, so there is no report to write; leave -f, -o and "
-            "--save-failures out (--json prints what they find as JSON)",
+            "--dry-run and --suggest-mocks write no report; leave -f, -o and --save-failures out, or give --json",
         ),
     ):
         if wrong:
