@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, cast
 
 from greenroom.ledger.plain import Json, alike, is_array, is_object, plain
-from greenroom.ledger.query import MISSING, has_operators, matches
+from greenroom.ledger.query import MISSING, has_operators, matches, within
 
 ArgsMatch = Literal["exact", "subset", "superset", "ignore"]
 
@@ -42,7 +42,9 @@ def value_fits(wanted: Any, made: Json, tolerance: float = 0.0) -> bool:
     if kind in _TEXTS:
         return type(made) is kind and (wanted == made or alike(wanted, made))
     if kind is int or kind is float:
-        return _is_number(made) and (wanted == made or 0 < tolerance >= abs(wanted - made))
+        return _is_number(made) and (
+            wanted == made or (tolerance > 0 and within(wanted, made, tolerance))
+        )
     if kind is list or kind is tuple:
         return (
             is_array(made)
