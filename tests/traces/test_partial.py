@@ -125,6 +125,15 @@ def test_a_call_that_may_have_been_made_leaves_the_calls_unknown(tmp_path):
     assert lacks(found) == {"tools"}
 
 
+def test_a_call_whose_span_does_not_name_its_tool_is_not_given_a_name(tmp_path):
+    unnamed = [one for one in TRACK["attributes"] if one["key"] != "gen_ai.tool.name"]
+    named = {**TRACK, "name": "execute_tool track", "attributes": unnamed}
+    (call,) = tool_calls(read(tmp_path, AGENT, FIRST, named, LAST).ledger)
+    assert call.tool == "track"
+    with pytest.raises(BadTrace, match="calls a tool, but does not name it"):
+        read(tmp_path, AGENT, FIRST, {**TRACK, "attributes": unnamed}, LAST)
+
+
 def test_after_a_reply_that_asks_for_a_tool_the_last_words_are_unknown(tmp_path):
     assert lacks(read(tmp_path, AGENT, FIRST, TRACK)) == {"words"}
 
