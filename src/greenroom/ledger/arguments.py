@@ -1,7 +1,7 @@
 """Whether the arguments of a call are those that an expectation or a mock is for."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeGuard, cast
 
 from greenroom.ledger.plain import Json, alike, is_array, is_object, plain
 from greenroom.ledger.query import MISSING, has_operators, matches, within
@@ -64,5 +64,5 @@ def value_fits(wanted: Any, made: Json, tolerance: float = 0.0) -> bool:
     return alike(plain(wanted), made)
 
 
-def _is_number(value: Json) -> bool:
+def _is_number(value: Json) -> TypeGuard[float]:
     return type(value) is int or type(value) is float
