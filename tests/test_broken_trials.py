@@ -126,7 +126,11 @@ BROKEN: dict[str, tuple[Agent, Case, str]] = {
     "system": (reckless(), Case("a", "Hi", expect=EXPECT), "'delete_all' was called"),
     "agent": (down(), Case("a", "Hi", expect=EXPECT), "no route to the provider"),
     "user_agent": (talking(), Case("a", "Hi", expect=EXPECT, user=MUTE), "the line is dead"),
-    "not played": (talking(), Case("a", "Hi", expect=EXPECT, user=7), "has the user 7"),
+    "not played": (
+        talking(),
+        Case("a", "Hi", expect=EXPECT, user=object()),
+        "has the user <object",
+    ),
 }
 PHASES = list(BROKEN)
 

@@ -170,6 +170,9 @@ def test_what_may_end_or_lengthen_a_run_is_said(shop: Path, greenroom: Run) -> N
     "words, said",
     [
         (("--from", "2020"), "--from is for --dry-run"),
+        (("--dry-run", "-f", "json"), "write no report"),
+        (("--dry-run", "-o", "report.json"), "write no report"),
+        (("--suggest-mocks", "--save-failures", "f.json"), "write no report"),
         (("--dry-run", "--suggest-mocks"), "give one of them"),
         (("--dry-run", "--from", "2020"), "there is no run '2020'"),
         (("--dry-run", "--config", "none.json"), "none.json"),

@@ -82,6 +82,10 @@ def test_a_case_shows_its_name_or_else_its_id() -> None:
         ({"metadata": "x"}, "`metadata` is 'x', but should be a mapping"),
         ({"name": 5}, "`name` is 5, but should be a string"),
         ({"now": "noon"}, "`now` is 'noon', but should be a number of seconds"),
+        ({"now": float("nan")}, "`now` is nan, but should be a number of seconds"),
+        ({"user": "Bob"}, r"`user` is 'Bob', but should be Lines\(\.\.\.\)"),
+        ({"user": {"lines": ["Hi"]}}, "`user` is .*, but should be Lines"),
+        ({"bridge": "Bob"}, r"`bridge` is 'Bob', but should be a Bridge\(\.\.\.\)"),
     ],
 )
 def test_a_case_says_what_is_wrong_with_it(given: dict[str, Any], told: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from greenroom.errors import BadQuery, BadValue
 from greenroom.ledger import matches
+from greenroom.ledger.arguments import value_fits
 from greenroom.ledger.query import check_query, holds_code, plain_query
 
 STATE: Any = {"total": 5, "lines": [{"n": 1}, {"n": 4}]}
@@ -35,6 +36,21 @@ def big(value):
 def test_functions_and_near_numbers_are_asked_like_other_operators(query, found):
     check_query(query)
     assert matches(STATE, query) is found
+
+
+@pytest.mark.parametrize(
+    "one, other, tolerance, found",
+    [
+        (1.1, 1, 0.1, True),  # as written, though not in binary
+        (1.1001, 1, 0.1, False),
+        (10**17 + 1, 1e17, 0.5, False),  # which floats cannot tell apart
+        (10**17 + 1, 1e17, 1, True),
+        (10**400, 1.0, 5, False),  # no float can hold it
+    ],
+)
+def test_numbers_differ_by_what_is_written(one, other, tolerance, found):
+    assert matches(one, {"$near": [other, tolerance]}) is found
+    assert value_fits(other, one, tolerance) is found
 
 
 @pytest.mark.parametrize(

@@ -87,17 +87,30 @@ async def test_what_is_no_score_is_unmeasured(returned):
     assert "the metric returned" in found.why
 
 
+class Scalar:
+    """A single value of numpy or torch."""
+
+    shape = ()
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def item(self) -> Any:
+        return self.value
+
+
+@pytest.mark.parametrize("value", [True, False, 0.7, 0.2])
+def test_a_score_may_be_made_of_single_values_of_an_array_library(value):
+    made: Any = Scalar(value)
+    assert Score(made) == Score(value)
+    assert Score(0.5, made) == Score(0.5, value)
+
+
 @pytest.mark.parametrize("value", [True, False, 0.7, math.nan, "good"])
 async def test_a_single_value_of_an_array_library_is_the_value_it_holds(value):
-    class Scalar:
-        shape = ()
-
-        def item(self):
-            return value
-
     @metric(name="odd")
     def odd(response):
-        return Scalar()
+        return Scalar(value)
 
     @metric(name="odd")
     def even(response):

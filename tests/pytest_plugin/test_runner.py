@@ -120,7 +120,7 @@ SILENT = SimulatedUser("Terse", model=Scripted(then=ValueError("the line is dead
             Case("a", "Tokyo?", user=SILENT),
             "the line is dead",
         ),
-        (EvalRunner(weather()), Case("a", "Tokyo?", user=7), "has the user 7"),
+        (EvalRunner(weather()), Case("a", "Tokyo?", user=object()), "has the user <object"),
     ],
     ids=["agent", "system", "user_agent", "not played"],
 )

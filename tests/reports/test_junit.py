@@ -140,8 +140,16 @@ def test_what_was_measured_and_spent_stands_before_the_transcript(played):
         "turns": "1",
         "models": "scripted",
         "tokens": "0 in, 0 out",
-        "cost_usd": "0.000000",
+        "cost_usd": "0",
     }
+
+
+def test_a_cost_that_is_almost_nothing_is_not_shown_as_nothing(played):
+    [paid, *_] = played.results
+    root = rendered(Report([replace(paid, cost=0.00000003)]))
+    assert "[[PROPERTY|cost_usd=0.00000003]]" in (
+        case_of(root, paid.case_id).findtext("system-out") or ""
+    )
 
 
 def test_the_suite_says_what_is_known_of_the_run(played):

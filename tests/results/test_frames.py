@@ -19,7 +19,7 @@ def report_of(**options) -> Report:
     cases = [
         Case("a", says="Hi", tags=["smoke"], metrics=[contains("Hello"), length]),
         Case("b", says="Hi <b>there</b>", metrics=[contains("<script>alert(1)</script>")]),
-        Case("c", says="Hi", user=7, metrics=[contains("Hello")]),
+        Case("c", says="Hi", user=object(), metrics=[contains("Hello")]),
     ]
     return rehearse(Agent("a", model=Scripted(then="Hello.")), cases, store=False, **options)
 

@@ -293,9 +293,12 @@ RESULTS = st.builds(
 
 
 def sound(result: CaseResult) -> CaseResult:
-    """The result with a status that its scores do not speak against."""
+    """The result with a status that its scores and its end do not speak against."""
     fell = any(one.passed is False or isinstance(one, Unmeasured) for one in result.scores.values())
-    return replace(result, status="error") if result.passed and (fell or result.error) else result
+    broke = result.ended == "error" and result.status != "skipped"
+    if result.status != "error" and not broke and not (result.passed and (fell or result.error)):
+        return result
+    return replace(result, status="error", error=result.error or Problem("agent", "broke", "E"))
 
 
 REPORTS = st.builds(
@@ -357,6 +360,22 @@ def test_a_failure_that_every_score_speaks_against_is_refused(tmp_path: Path) ->
     assert "its status is 'failed', but every score passed" in told(
         report, tmp_path, status="failed"
     )
+
+
+def test_an_error_that_does_not_say_what_broke_is_refused(tmp_path: Path) -> None:
+    report = Report([CaseResult(case_id="a", status="failed", scores={"exact": Score(0.0)})])
+    assert "its status is 'error', but it does not say what broke" in told(
+        report, tmp_path, status="error"
+    )
+    assert "its status is 'failed', but it ended in an error" in told(
+        report, tmp_path, ended="error"
+    )
+
+
+def test_what_is_wrong_in_a_mapping_is_refused_with_its_place(tmp_path: Path) -> None:
+    report = Report([CaseResult(case_id="a", status="passed", scores={"exact": Score(1.0)})])
+    spent = {"clerk": {"usage": None, "cost": "much", "models": {}, "known_cost": 0.0}}
+    assert "results[0].nodes[...].cost: expected" in told(report, tmp_path, nodes=spent)
 
 
 def test_a_pass_with_an_error_is_refused(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ async def test_failures_and_errors_are_told_as_they_were(tmp_path: Path) -> None
 
 
 async def test_cases_that_cannot_be_played_are_told_as_they_were(tmp_path: Path) -> None:
-    odd = Case("odd", "Hi", user=7)
+    odd = Case("odd", "Hi", user=object())
     evalset = EvalSet("odd ones", [odd, case("a")])
     await cut_run(tmp_path, evalset, at=2)
     report, _ = await resumed(tmp_path, evalset)

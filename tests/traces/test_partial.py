@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from greenroom.errors import BadTrace
-from greenroom.ledger import AgentSaid
-from greenroom.ledger.questions import tool_calls, turns, unseen
+from greenroom.cases import harvest
+from greenroom.errors import BadCase, BadTrace
+from greenroom.ledger import AgentSaid, RunEnded, Usage
+from greenroom.ledger.questions import tool_calls, turns, unseen, usage
 from greenroom.metrics import contains, forbidden_calls, turns_within
 from greenroom.suite import score_traces
 from greenroom.traces import Imported, read_traces
@@ -124,6 +125,15 @@ def test_a_call_that_may_have_been_made_leaves_the_calls_unknown(tmp_path):
     assert lacks(found) == {"tools"}
 
 
+def test_a_call_whose_span_does_not_name_its_tool_is_not_given_a_name(tmp_path):
+    unnamed = [one for one in TRACK["attributes"] if one["key"] != "gen_ai.tool.name"]
+    named = {**TRACK, "name": "execute_tool track", "attributes": unnamed}
+    (call,) = tool_calls(read(tmp_path, AGENT, FIRST, named, LAST).ledger)
+    assert call.tool == "track"
+    with pytest.raises(BadTrace, match="calls a tool, but does not name it"):
+        read(tmp_path, AGENT, FIRST, {**TRACK, "attributes": unnamed}, LAST)
+
+
 def test_after_a_reply_that_asks_for_a_tool_the_last_words_are_unknown(tmp_path):
     assert lacks(read(tmp_path, AGENT, FIRST, TRACK)) == {"words"}
 
@@ -185,6 +195,83 @@ def test_messages_without_what_they_say_are_unknown(messages, missing, tmp_path)
     assert lacks(log(tmp_path, *messages)) == missing
 
 
+USER = {"role": "user", "content": "Where is order 7?"}
+ANSWER = {"role": "assistant", "content": "In Lyon."}
+LYON = {"role": "tool", "tool_call_id": "a", "content": "Lyon"}
+
+
+def asks(arguments: str) -> dict[str, Any]:
+    called = {"id": "a", "type": "function", "function": {"name": "track", "arguments": arguments}}
+    return {"role": "assistant", "content": None, "tool_calls": [called]}
+
+
+def test_messages_that_end_with_a_tools_answer_were_recorded_before_the_end(tmp_path):
+    found = log(tmp_path, USER, asks("{}"), LYON)
+    assert found.ledger.of(RunEnded) == []
+    with pytest.raises(BadCase, match="did not end by itself"):
+        harvest(found.ledger, "cut")
+
+
+@pytest.mark.parametrize("twice", ['{"order": 8, "order": 7}', '{"order": NaN}', '{"order": 7'])
+def test_arguments_that_are_no_proper_json_are_not_guessed(twice, tmp_path):
+    with pytest.raises(BadTrace, match="the arguments of 'track'"):
+        log(tmp_path, USER, asks(twice), LYON, ANSWER)
+
+
+@pytest.mark.parametrize("calls", ["yes", {"0": "track"}, ["track"], '[{"function": …[cut]'])
+def test_calls_that_are_no_list_of_objects_are_not_left_out(calls, tmp_path):
+    with pytest.raises(BadTrace, match="its calls of tools should be a list of objects"):
+        log(tmp_path, USER, {**ANSWER, "tool_calls": calls})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {**ANSWER, "toolInvocations": [{"toolName": "refund"}]},
+        {**ANSWER, "tool_call": {"name": "refund"}},
+        {"role": "assistant", "content": [{"type": "tool-call", "toolName": "refund"}]},
+        {"role": "assistant", "parts": [{"type": "tool-refund", "state": "output-available"}]},
+    ],
+)
+def test_calls_in_a_form_that_is_not_read_are_unknown(answer, tmp_path):
+    assert "tools" in lacks(log(tmp_path, USER, answer))
+
+
+def test_the_result_of_a_call_that_no_message_answers_is_unknown(tmp_path):
+    assert lacks(log(tmp_path, USER, asks("{}"), ANSWER)) == {"results"}
+
+
+@pytest.mark.parametrize(
+    "error", [{"error": {"type": "timeout", "message": "Lyon"}}, {"is_error": True}]
+)
+def test_an_answer_that_says_it_is_an_error_is_a_call_that_failed(error, tmp_path):
+    found = log(tmp_path, USER, asks("{}"), {**LYON, **error}, ANSWER)
+    assert [call.error for call in tool_calls(found.ledger)] == ["Lyon"]
+
+
+def test_a_result_that_no_json_can_hold_is_unknown(tmp_path):
+    *rest, _ = TRACK["attributes"]
+    result = {"key": "gen_ai.tool.call.result", "value": {"stringValue": '{"km": NaN}'}}
+    found = read(tmp_path, AGENT, FIRST, {**TRACK, "attributes": [*rest, result]}, LAST)
+    assert lacks(found) == {"results"}
+
+
+@pytest.mark.parametrize(
+    "ending, reason",
+    [
+        ({}, "completed"),
+        ({"limit": {"type": "token", "limit": 9}}, None),
+        ({"error": {"message": "out of memory"}}, "error"),
+    ],
+)
+def test_a_sample_of_inspect_that_broke_or_met_a_limit_was_not_completed(ending, reason, tmp_path):
+    path = tmp_path / "log.json"
+    sample = {"id": "q", "epoch": 1, "messages": [USER, ANSWER], **ending}
+    path.write_text(json.dumps({"eval": {"task": "t"}, "samples": [sample]}))
+    (found,) = read_traces(path)
+    assert next((event.reason for event in found.ledger.of(RunEnded)), None) == reason
+
+
 def test_a_refusal_is_what_the_agent_said(tmp_path):
     asked = {"role": "user", "content": "a"}
     found = log(tmp_path, asked, {"role": "assistant", "content": None, "refusal": "I cannot."})
@@ -209,16 +296,39 @@ def test_results_that_anthropic_has_its_user_give_are_results_of_tools(tmp_path)
     assert [call.result for call in tool_calls(found.ledger)] == ["Lyon"]
 
 
-def test_a_picture_in_a_session_of_google_adk_is_not_taken_for_silence(tmp_path):
-    picture = {"inlineData": {"mimeType": "image/png", "data": "AA=="}}
-    events = [
-        {"author": "user", "timestamp": 1, "content": {"parts": [picture]}},
-        {"author": "shop", "timestamp": 2, "content": {"parts": [{"text": "Nice."}]}},
-    ]
-    path = tmp_path / "session.json"
+def session(path: Path, *events: dict[str, Any]) -> Imported:
+    path = path / "session.json"
     path.write_text(json.dumps({"id": "s", "appName": "shop", "events": events}))
     (found,) = read_traces(path)
-    assert lacks(found) == {"user"}
+    return found
+
+
+HI = {"author": "user", "timestamp": 1, "content": {"parts": [{"text": "Hi"}]}}
+NICE = {"author": "shop", "timestamp": 2, "content": {"parts": [{"text": "Nice."}]}}
+
+
+def test_a_picture_in_a_session_of_google_adk_is_not_taken_for_silence(tmp_path):
+    picture = {"inlineData": {"mimeType": "image/png", "data": "AA=="}}
+    assert lacks(session(tmp_path, {**HI, "content": {"parts": [picture]}}, NICE)) == {"user"}
+
+
+def test_a_session_of_google_adk_without_times_took_an_unknown_time(tmp_path):
+    untimed = {key: value for key, value in NICE.items() if key != "timestamp"}
+    assert "times" in unseen(session(tmp_path, HI, untimed).ledger)
+    assert "times" not in unseen(session(tmp_path, HI, NICE).ledger)
+
+
+@pytest.mark.parametrize(
+    "field, value", [("author", None), ("content", "Nice."), ("content", {"parts": "Nice."})]
+)
+def test_an_event_of_google_adk_that_is_malformed_is_not_left_out(field, value, tmp_path):
+    with pytest.raises(BadTrace, match=r"events\[1\]"):
+        session(tmp_path, HI, {**NICE, field: value})
+
+
+def test_thoughts_of_a_gemini_are_tokens_of_its_output(tmp_path):
+    counted = {"promptTokenCount": 5, "candidatesTokenCount": 2, "thoughtsTokenCount": 90}
+    assert usage(session(tmp_path, HI, {**NICE, "usageMetadata": counted}).ledger) == Usage(5, 92)
 
 
 CUT = [

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
-from math import inf
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, cast
 
 from greenroom.cases.field_types import BY_SCOPE, FieldTypes, checked_scopes
@@ -12,7 +12,7 @@ from greenroom.ledger.attachments import Attachment, message_value
 from greenroom.ledger.functions import Anything
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.places import by_scope
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import JSON_TYPES, Json
 from greenroom.ledger.query import check_query
 
 if TYPE_CHECKING:
@@ -234,6 +234,12 @@ class Case:
         _check_attachments(self.attachments, where)
         if self.model is not None:
             self._check_model()
+        for name, words in _LIVE.items():
+            given = getattr(self, name)
+            if given is not None and type(given) in JSON_TYPES:
+                raise BadCase(f"{where}: `{name}` is {given!r}, but should be {words}.")
+        if self.now is not None and not isfinite(self.now):
+            raise BadCase(f"{where}: `now` is {self.now!r}, but should be a number of seconds.")
         if self.state:
             object.__setattr__(self, "state", by_scope(self.state))
             for scope, content in self.state.items():
@@ -300,6 +306,11 @@ class Case:
         return self.name or self.id
 
 
+_LIVE = {
+    "user": "Lines(...), SimulatedUser(...), UserAgents(...), an Agent, a step or a function",
+    "bridge": "a Bridge(...)",
+}
+"""The fields that hold objects of any type, but no data."""
 _CASE = FieldTypes(
     Case, now="a number of seconds", seed="a whole number", target="the name of a node"
 )

@@ -36,12 +36,13 @@ class Score:
             object.__setattr__(self, "name", checked_words(self.name, "a Score's `name`"))
         if self.evidence != ():
             self._check_evidence()
-        number: Any = self.value
-        if type(number) is float and 0.0 <= number <= 1.0 and type(self.passed) is bool:
+        if type(self.value) is float and 0.0 <= self.value <= 1.0 and type(self.passed) is bool:
             return
-        if isinstance(number, bool):
-            object.__setattr__(self, "value", float(number))
-        elif not isinstance(number, int | float) or not isfinite(number) or not 0 <= number <= 1:
+        number = python_value(self.value)
+        number = float(number) if isinstance(number, bool) else number
+        object.__setattr__(self, "value", number)
+        object.__setattr__(self, "passed", python_value(self.passed))
+        if not isinstance(number, int | float) or not isfinite(number) or not 0 <= number <= 1:
             raise BadMetric(
                 f"a score must be a number from 0 to 1 or a bool, but is {number!r}. "
                 f"Scale it, and keep the raw number in `measured`."
@@ -71,6 +72,12 @@ class Score:
                 f"or say `passed` yourself."
             )
         return bar
+
+
+def python_value(given: Any) -> Any:
+    """A single value of numpy or torch as Python's own; anything else as it is."""
+    is_single = getattr(given, "shape", None) == () and callable(getattr(given, "item", None))
+    return given.item() if is_single else given
 
 
 class _NoScore:

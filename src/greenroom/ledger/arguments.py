@@ -1,10 +1,10 @@
 """Whether the arguments of a call are those that an expectation or a mock is for."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeGuard, cast
 
 from greenroom.ledger.plain import Json, alike, is_array, is_object, plain
-from greenroom.ledger.query import MISSING, has_operators, matches
+from greenroom.ledger.query import MISSING, has_operators, matches, within
 
 ArgsMatch = Literal["exact", "subset", "superset", "ignore"]
 
@@ -42,7 +42,9 @@ def value_fits(wanted: Any, made: Json, tolerance: float = 0.0) -> bool:
     if kind in _TEXTS:
         return type(made) is kind and (wanted == made or alike(wanted, made))
     if kind is int or kind is float:
-        return _is_number(made) and (wanted == made or 0 < tolerance >= abs(wanted - made))
+        return _is_number(made) and (
+            wanted == made or (tolerance > 0 and within(wanted, made, tolerance))
+        )
     if kind is list or kind is tuple:
         return (
             is_array(made)
@@ -62,5 +64,5 @@ def value_fits(wanted: Any, made: Json, tolerance: float = 0.0) -> bool:
     return alike(plain(wanted), made)
 
 
-def _is_number(value: Json) -> bool:
+def _is_number(value: Json) -> TypeGuard[float]:
     return type(value) is int or type(value) is float

@@ -7,6 +7,7 @@ matches. Written as data it becomes `$live`: its identity can be compared, but i
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 from math import inf
 from typing import Any, cast
 
@@ -270,7 +271,16 @@ def _near(value: Json, operand: object) -> bool:
     number, tolerance = _near_what(operand)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return abs(value - number) <= tolerance
+    return within(value, number, tolerance)
+
+
+def within(one: float, other: float, tolerance: float) -> bool:
+    """Whether two numbers differ by at most this much, as they are written: 1.1 is 0.1 from 1."""
+    first, second, most = (
+        Decimal(each) if isinstance(each, int) else Decimal(repr(float(each)))
+        for each in (one, other, tolerance)
+    )
+    return abs(first - second) <= most
 
 
 def _was_code(_: Json, operand: object) -> bool:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from greenroom.cases.case import Case
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.parts import Metric, MetricLike
-from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
+from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured, python_value
 from greenroom.errors import BadMetric, BadValue
 from greenroom.ledger.events import Unseen
 from greenroom.ledger.ledger import Ledger
@@ -48,8 +48,7 @@ def as_outcome(returned: object, name: str, threshold: float | None = None) -> O
         if type(returned) not in OUTCOMES:
             returned = _without_subclass(returned)
         return _checked_score(returned, name) if isinstance(returned, Score) else returned
-    if getattr(returned, "shape", None) == () and callable(item := getattr(returned, "item", None)):
-        returned = item()  # a single value of numpy or torch
+    returned = python_value(returned)
     if isinstance(returned, bool):
         return Score(returned, threshold=threshold, name=name)
     if isinstance(returned, Real):

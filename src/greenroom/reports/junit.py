@@ -14,6 +14,7 @@ from os import urandom
 from typing import ClassVar, get_args
 from xml.etree import ElementTree as Xml
 
+from greenroom.ledger.money import money
 from greenroom.ledger.safe_text import harmless
 from greenroom.reports.transcript import conversation, retold
 from greenroom.reports.words import shortened
@@ -150,7 +151,7 @@ def _spent(whose: Report | CaseResult) -> Iterator[tuple[str, str]]:
         usage, cost = spent.usage, spent.cost
         yield f"{side}models", ", ".join(spent.models)
         yield f"{side}tokens", f"{usage.input} in, {usage.output} out" if usage else "unknown"
-        yield f"{side}cost_usd", "unknown" if cost is None else f"{cost:.6f}"
+        yield f"{side}cost_usd", "unknown" if cost is None else money(cost)
 
 
 def _properties(parent: Xml.Element, facts: Iterator[tuple[str, str]]) -> None:

@@ -227,7 +227,12 @@ def _listed(found: ResultData, where: str) -> CaseResult:
 
 
 def _contradiction(result: CaseResult) -> str:
-    """What speaks against a verdict; empty if nothing does. A baseline that failed hides what got worse."""
+    """What speaks against a verdict; empty if nothing does. A baseline that failed hides what got worse, and an
+    error is in no pass rate."""
+    if result.status == "error":
+        return "" if result.error is not None else "it does not say what broke"
+    if result.ended == "error" and result.status != "skipped":
+        return "it ended in an error"
     if result.status == "failed":
         applied = [one for one in result.scores.values() if not isinstance(one, NotApplicable)]
         return "every score passed" if applied and all(one.passed for one in applied) else ""

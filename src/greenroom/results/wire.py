@@ -348,7 +348,10 @@ def from_data(data: Json, wire: type[W], where: object) -> W:
 
 
 def _value_at(data: Any, place: str) -> str:
-    """The value at a place such as `results[0].status`, for a message; keys of mappings are not named."""
+    """The value at a place such as `results[0].status`, for a message; empty for one in a mapping, whose key
+    msgspec does not name: `results[0].nodes[...].cost`."""
+    if "[...]" in place:
+        return ""
     for name, number in re.findall(r"([^.\[\]]+)(?=[.\[]|$)|\[(\d+)\]", place):
         data = data[int(number) if number else name]
     return f" is {short_repr(data)}"

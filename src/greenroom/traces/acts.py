@@ -9,6 +9,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
+from greenroom.errors import BadTrace
 from greenroom.ledger.events import Unseen
 from greenroom.ledger.messages import Message, ToolCall, Usage
 from greenroom.ledger.plain import Json, is_array, is_object
@@ -172,7 +173,10 @@ def tool_act(span: Span) -> ToolAct:
     """The tool call that a span describes."""
     had = span.attributes
     named = ("gen_ai.tool.name", "tool.name", "traceloop.entity.name")
-    name = next((str(had[key]) for key in named if had.get(key)), "")
+    by_span = span.name.removeprefix("execute_tool").strip().removesuffix(".tool")
+    name = next((str(had[key]) for key in named if had.get(key)), by_span)
+    if not name:
+        raise BadTrace(f"span {span.id!r} ({span.place}) calls a tool, but does not name it.")
     call_id = str(had.get("gen_ai.tool.call.id", had.get("tool_call.id", "")) or "")
     given = _first(had, "gen_ai.tool.call.arguments", "gcp.vertex.agent.tool_call_args")
     if given is None:
@@ -187,7 +191,7 @@ def tool_act(span: Span) -> ToolAct:
     result = parsed(found)
     return ToolAct(
         span=span,
-        tool=name or span.name.removeprefix("execute_tool ").removesuffix(".tool"),
+        tool=name,
         call_id="" if call_id in _NOTHING else call_id,
         args=args if is_object(args) else None,
         result=_unwrapped(result),

@@ -5,9 +5,11 @@ LangChain's serialised objects.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import cast
 
+from greenroom.cases.files.bounds import Unreadable
+from greenroom.cases.files.json_text import parsed_json
 from greenroom.errors import BadTrace
 from greenroom.ledger.messages import Message, Role, ToolCall
 from greenroom.ledger.plain import Json, as_text, is_array, is_object, short_repr
@@ -44,6 +46,8 @@ _READ_FIELDS = frozenset(
         *("function_call", "functionCall", "function_response", "functionResponse"),
     ]
 )
+_CALL_FIELDS = ("tool_calls", "function_call", "tools", "functions")
+"""The fields of a message in which its calls are read, or in which tools are only described."""
 
 
 def messages_in(value: Json) -> list[Message] | None:
@@ -89,8 +93,8 @@ def message_of(value: Json) -> list[Message]:
         ]
     content = value.get("content")
     calls = [*_calls(value.get("tool_calls")), *_calls_in_blocks(content)]
-    if is_object(old := value.get("function_call")):
-        calls.append(_call(old))
+    if (old := value.get("function_call")) is not None:
+        calls += _calls([old])
     said = text_in(content) or _text(value.get("refusal"))
     results = _results_in_blocks(content)
     return [*results, Message(role, said, tuple(calls))] if said or not results else results
@@ -122,6 +126,15 @@ def _part_text(part: Json) -> str:
     return _text(part.get("text") or part.get("content")) if part.get("type") in _TEXTS else ""
 
 
+def failure_in(answer: Mapping[str, Json]) -> str:
+    """What went wrong, if a tool's answer says that it is an error, as Inspect's and LangChain's do."""
+    error = answer.get("error")
+    if is_object(error):
+        return _text(error.get("message")) or as_text(error)
+    is_error = answer.get("is_error") is True or answer.get("status") == "error"
+    return (text_in(answer.get("content")) or "the tool failed") if is_error else ""
+
+
 def has_other_parts(value: Json) -> bool:
     """Whether messages have parts that are not read: pictures, sound, files, or parts of an unknown type."""
     value = parsed(value)
@@ -138,6 +151,18 @@ def has_other_parts(value: Json) -> bool:
     )
 
 
+def has_other_calls(value: Mapping[str, Json]) -> bool:
+    """Whether a message has fields or parts that speak of calls and are not read.
+
+    So do `toolInvocations` of Vercel's AI SDK, and its parts of the type `tool-call`.
+    """
+    fields = {name for name, held in value.items() if held and (is_object(held) or is_array(held))}
+    parts = value.get("parts", value.get("content"))
+    kinds = {_text(one.get("type")) for one in (parts if is_array(parts) else ()) if is_object(one)}
+    unread = {*fields.difference(_CALL_FIELDS), *kinds.difference(_READ)}
+    return any(word in name.lower() for name in unread for word in ("tool", "function", "call"))
+
+
 def _is_read(part: Mapping[str, Json]) -> bool:
     kind = part.get("type")
     return kind in _READ if kind is not None else not part or not _READ_FIELDS.isdisjoint(part)
@@ -152,7 +177,7 @@ def parsed(value: Json) -> Json:
     if value.lstrip()[:1] not in ("{", "[", '"'):
         return value
     try:
-        return json.loads(value, parse_constant=str)
+        return json.loads(value)
     except (ValueError, RecursionError):
         return value
 
@@ -212,8 +237,13 @@ def _result(part: Mapping[str, Json]) -> Message:
     return Message("tool", _text(value), (), _text(part.get("id")), _text(part.get("name")))
 
 
-def _calls(value: Json) -> Iterable[ToolCall]:
-    return [_call(one) for one in value if is_object(one)] if is_array(value) else []
+def _calls(value: Json) -> list[ToolCall]:
+    if value is None or value == "":
+        return []
+    listed = parsed(value)
+    if is_array(listed) and all(is_object(one) for one in listed):
+        return [_call(one) for one in listed if is_object(one)]
+    raise BadTrace(f"its calls of tools should be a list of objects, not {short_repr(value)}.")
 
 
 def _calls_in_blocks(content: Json) -> list[ToolCall]:
@@ -253,10 +283,17 @@ def named_arguments(inputs: Json) -> Json:
 
 
 def arguments_of(value: Json, tool: str) -> dict[str, Json]:
-    """The arguments of a call, as an object or as its JSON string."""
-    value = parsed(value)
+    """The arguments of a call, as an object or as its JSON string, in which no key may be given twice."""
     if value is None or value == "":
         return {}
+    given, why = value, ""
+    if isinstance(value, str):
+        try:
+            value = parsed_json(value)
+        except Unreadable as error:
+            why = f": {error}"
     if is_object(value):
         return value
-    raise BadTrace(f"the arguments of {tool!r} should be a JSON object, not {short_repr(value)}.")
+    raise BadTrace(
+        f"the arguments of {tool!r} should be a JSON object, not {short_repr(given)}{why}."
+    )

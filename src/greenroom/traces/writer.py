@@ -164,11 +164,14 @@ class LedgerWriter:
         known: bool = True,
         source: Source = "live",
     ) -> None:
-        """A call ended with a value; it is unknown if not `known`."""
+        """A call ended with a value; it is unknown if not `known`, or if no JSON can hold it."""
+        try:
+            value = _plain(value, f"the result of {call.tool}")
+        except BadTrace:
+            value, known = None, False
         if not known:
             self.miss("results")
-        shown = _plain(value, f"the result of {call.tool}")
-        self._end(call, ToolReturned, at, source=source, value=shown)
+        self._end(call, ToolReturned, at, source=source, value=value)
 
     def failed(
         self,
@@ -234,6 +237,8 @@ class LedgerWriter:
         )
         if self._failed is None and (not has_begun or (self._open and self._is_waiting())):
             reason = None
+        if self._open:
+            self.miss("results")
         lacks = {*self._unseen, *ALWAYS_UNSEEN}
         unseen: tuple[Unseen, ...] = tuple(name for name in get_args(Unseen) if name in lacks)
         began = min((event.at for event in self._events), default=at)
@@ -306,10 +311,12 @@ def _plain(value: object, where: str) -> Any:
         raise BadTrace(f"{error}") from error
 
 
-def usage_of(input: object, output: object) -> Usage | None:
-    """Tokens, if both directions are known as numbers or as strings of them."""
-    read, wrote = whole_number(input), whole_number(output)
-    return None if read is None or wrote is None else Usage(read, wrote)
+def usage_of(input: object, output: object, thoughts: object = 0) -> Usage | None:
+    """Tokens, if all are known as numbers or as strings of them; thoughts are counted beside the output."""
+    read, wrote, thought = whole_number(input), whole_number(output), whole_number(thoughts)
+    if read is None or wrote is None or thought is None:
+        return None
+    return Usage(read, wrote + thought)
 
 
 def whole_number(given: object) -> int | None:

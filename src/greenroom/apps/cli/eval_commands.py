@@ -180,6 +180,11 @@ def _check_together(given: dict[str, Any]) -> None:
             given["dry_run"] and given["suggest_mocks"],
             "--dry-run and --suggest-mocks each replace the run; give one of them",
         ),
+        (
+            (given["dry_run"] or given["suggest_mocks"])
+            and (given["formats"] or given["output"] or given["save_failures"]),
+            "--dry-run and --suggest-mocks write no report; leave -f, -o and --save-failures out, or give --json",
+        ),
     ):
         if wrong:
             raise click.UsageError(f"{why}.")

@@ -18,6 +18,7 @@ from greenroom.cases.files.documents import parsed
 from greenroom.cases.files.load import lines_of_cases, read_evalset
 from greenroom.cases.files.shapes import recognised
 from greenroom.errors import BadFile, BadInput, GreenroomError
+from greenroom.ledger.money import money
 from greenroom.ledger.redaction import without_secrets
 from greenroom.ledger.safe_text import on_one_line
 from greenroom.reports.failure import failure_text
@@ -287,7 +288,7 @@ def properties(report: Report) -> list[tuple[str, object]]:
     for result in results:
         for name, score in result.measured.items():
             found.append((f"greenroom.score.{printable(name)}", f"{score.value:.4f}"))
-    cost = "unknown" if report.cost is None else f"{report.cost:.6f}"
+    cost = "unknown" if report.cost is None else money(report.cost)
     found.append(("greenroom.cost_usd", cost))
     found.append(("greenroom.models", printable(", ".join(report.models))))
     return found

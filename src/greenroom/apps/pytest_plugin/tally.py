@@ -246,16 +246,12 @@ _BASELINE = pytest.StashKey["Report | None"]()
 
 
 def baseline_in(config: pytest.Config) -> "Report | None":
-    """The earlier report that the project names, read once; None if it cannot be read."""
+    """The earlier report that the project names, read once; BadInput if it cannot be read."""
     if _BASELINE not in config.stash:
-        from greenroom.errors import BadInput
         from greenroom.results.report import Report
 
         named = config.stash[KEY].baseline
-        try:
-            config.stash[_BASELINE] = Report.load(config.rootpath / named) if named else None
-        except BadInput:  # the gate says so when all is done
-            config.stash[_BASELINE] = None
+        config.stash[_BASELINE] = Report.load(config.rootpath / named) if named else None
     return config.stash[_BASELINE]
 
 

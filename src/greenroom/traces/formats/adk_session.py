@@ -41,22 +41,27 @@ def _session(session: dict[str, Json], source: str) -> Imported:
         raise BadTrace("the session has no events.")
     for number, event in enumerate(events):
         try:
-            at = max(at, _event(writer, obj(event, "an event")))
+            at = _event(writer, obj(event, "an event"), at)
         except BadTrace as error:
             raise BadTrace(f"events[{number}]: {error}") from error
     return writer.imported("adk-session", source, at=at)
 
 
-def _event(writer: LedgerWriter, event: dict[str, Json]) -> float:
-    at = moment(event.get("timestamp", 0), "timestamp")
+def _event(writer: LedgerWriter, event: dict[str, Json], before: float) -> float:
+    """Write an event; returns when it happened, or the one before it if that was later."""
+    if event.get("timestamp") is None:
+        writer.miss("times")
+    at = max(moment(event.get("timestamp") or 0, "timestamp"), before)
     content = event.get("content")
     if event.get("partial") is True:
         return at
     if error := first(event, ("errorMessage", "error_message", "errorCode", "error_code")):
         writer.broke(str(error))
-    if not is_object(content):
+    if content is None:
         return at
-    is_user = event.get("author") == "user"
+    content = obj(content, "content")
+    array(content.get("parts"), "parts")
+    is_user = text(event.get("author"), "author") == "user"
     if has_other_parts(content):
         writer.miss("user" if is_user else "words")
     for message in message_of({**content, "role": "user" if is_user else "model"}):
@@ -83,6 +88,7 @@ def _said(
         usage = usage_of(
             first(counts, ("promptTokenCount", "prompt_token_count")),
             first(counts, ("candidatesTokenCount", "candidates_token_count")),
+            first(counts, ("thoughtsTokenCount", "thoughts_token_count")) or 0,
         )
         model = str(first(event, ("modelVersion", "model_version")) or "")
         number = writer.asked(at, model=model, agent=str(event.get("author") or ""))

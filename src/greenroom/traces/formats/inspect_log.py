@@ -105,6 +105,7 @@ def _sample(sample: dict[str, Json], source: str) -> Imported:
         value = score.get("value") if is_object(score) else None
         verdicts[name] = _LETTERS.get(value, value) if isinstance(value, str) else value
     case_id = str(sample.get("id", "sample"))
+    error = sample.get("error")
     return conversation(
         f"{case_id}-epoch-{epoch}",
         messages,
@@ -113,6 +114,8 @@ def _sample(sample: dict[str, Json], source: str) -> Imported:
         case_id=case_id,
         trial=epoch,
         verdicts=verdicts,
+        is_over=sample.get("limit") is None,
+        broke=str(error.get("message") or "the sample failed") if is_object(error) else "",
     )
 
 

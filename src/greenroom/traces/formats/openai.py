@@ -7,7 +7,7 @@ from greenroom.ledger.events import Question, Unseen
 from greenroom.ledger.messages import Message, Role
 from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.traces.files import TraceFile
-from greenroom.traces.messages import has_other_parts, message_of
+from greenroom.traces.messages import failure_in, has_other_calls, has_other_parts, message_of
 from greenroom.traces.records import Flaw, Found, Imported
 from greenroom.traces.writer import LedgerWriter
 
@@ -72,8 +72,14 @@ def conversation(
     trial: int = 1,
     verdicts: dict[str, Json] | None = None,
     notes: Iterable[str] = (),
+    is_over: bool | None = None,
+    broke: str = "",
 ) -> Imported:
-    """A list of OpenAI's messages as a ledger; BadTrace names the message that cannot be read."""
+    """A list of OpenAI's messages as a ledger; BadTrace names the message that cannot be read.
+
+    If the source does not say whether it `is_over`, it is, unless it ends with a tool's answer; `broke` says
+    what the agent failed of.
+    """
     if not is_array(messages):
         raise BadTrace(f"the messages should be a list, not {type(messages).__name__}.")
     if not messages:
@@ -86,9 +92,13 @@ def conversation(
             reading.take(message)
         except BadTrace as error:
             raise BadTrace(f"message {number}: {error}") from error
+    if broke:
+        writer.broke(broke)
+    is_over = not reading.is_agents_move if is_over is None else is_over
     return writer.imported(
         format,
         source,
+        reason="completed" if is_over or broke else None,
         case_id=case_id,
         trial=trial,
         verdicts=verdicts,
@@ -102,6 +112,7 @@ class _Reading:
     def __init__(self, writer: LedgerWriter) -> None:
         self.writer = writer
         self.notes: list[str] = []
+        self.is_agents_move = False
         self._instructions = ""
         self._new: list[str] = []
         self._heard = 0
@@ -120,9 +131,14 @@ class _Reading:
             if has_other_parts(message):
                 self.notes.append("pictures, sound and files in messages are left out")
                 self.writer.miss(_UNREAD.get(one.role, "user"))
-            self._take(one, is_known=bool(content is not None or one.text))
+            if one.role == "assistant" and has_other_calls(message):
+                self.notes.append("calls of tools in a form that is not known are left out")
+                self.writer.miss("tools")
+            failure = failure_in(message) if one.role == "tool" else ""
+            self._take(one, is_known=bool(content is not None or one.text), failure=failure)
 
-    def _take(self, one: Message, *, is_known: bool) -> None:
+    def _take(self, one: Message, *, is_known: bool, failure: str) -> None:
+        self.is_agents_move = one.role == "tool"
         if one.role == "system":
             self._instructions = "\n".join(part for part in (self._instructions, one.text) if part)
         elif one.role == "user":
@@ -135,7 +151,10 @@ class _Reading:
                 raise BadTrace(
                     f"it answers a call {one.call_id!r} that no message before it makes."
                 )
-            self.writer.returned(call, one.text, known=is_known)
+            if failure:
+                self.writer.failed(call, failure)
+            else:
+                self.writer.returned(call, one.text, known=is_known)
             self._new.append(f"result:{call.call_id}")
         else:
             number = self.writer.asked(question=self._question())

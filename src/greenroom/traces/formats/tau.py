@@ -37,6 +37,7 @@ class TauBench:
                     case_id=task,
                     trial=count + 1,
                     verdicts={"reward": trial["reward"]} if "reward" in trial else {},
+                    is_over=True,
                 )
             except BadTrace as error:
                 yield Flaw(place=place, why=str(error), source=file.source)
