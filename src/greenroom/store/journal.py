@@ -187,7 +187,9 @@ class Entry(RecordedTrial):
 class Journal:
     """The journal files of one run's trials in progress, in a folder that one process at a time may lock."""
 
-    def __init__(self, folder: Path, blobs: BlobFolder | None = None) -> None:
+    def __init__(
+        self, folder: Path, blobs: BlobFolder | None = None, *, is_begun: bool = False
+    ) -> None:
         self.folder = folder
         self.blobs = blobs
         self.places = Places(folder)
@@ -200,8 +202,13 @@ class Journal:
         self._free: list[Entry] = []
         self._used: set[Entry] = set()
         self._is_frozen = False
+        is_lost = is_begun and not folder.exists()
         try:
             self._lock = locked(folder)
+            if (
+                is_lost
+            ):  # no line of it says which trial it is: it stands for all that may have been there
+                (folder / f"removed{ALONE}").write_text("the journal was removed\n")
         except OSError as error:
             raise StoreFailed(f"cannot keep a journal in {folder}: {error}.") from error
 
