@@ -296,9 +296,16 @@ def test_merge_puts_sets_together_and_drops_duplicates_if_asked(greenroom):
     assert refused.exit_code == 3
     assert "both have a case 'one'" in refused.stderr
     words = ["eval-set", "merge", "shop.yaml", "more.yaml", "-o", "out/all.json", "--deduplicate"]
-    assert "1 duplicates dropped" in greenroom(*words).stdout
+    assert "1 duplicate dropped" in greenroom(*words).stdout
     assert EvalSet.load("out/all.json").ids == ["one", "two", "three"]
     assert greenroom("eval-set", "merge", "shop.yaml").exit_code == 3
+
+
+def test_a_folder_in_place_of_a_file_is_named_as_one(greenroom):
+    Path("evals").mkdir()
+    result = greenroom("eval-set", "validate", "evals")
+    assert result.exit_code == 3
+    assert "evals is a folder; name the files in it, such as evals/*.yaml" in result.output
 
 
 def test_merge_can_keep_the_last_of_two_that_differ(greenroom):
