@@ -92,11 +92,10 @@ def parsed_text(source: Path, text: str) -> Document:
 
 def opened(source: Path) -> Document:
     """The document in a file as far as it can be parsed, with its flaws."""
-    if source.is_dir():
-        raise BadFile(f"{source} is a folder; name the files in it, such as {source / '*.yaml'}.")
+    text = text_of(source)  # a folder, or no file at all, is named as such
     if source.suffix not in SUFFIXES:
         raise BadFile(f"{source} is not one of {', '.join(SUFFIXES)}; eval sets are kept in these.")
-    return opened_text(source, text_of(source))
+    return opened_text(source, text)
 
 
 def sound(document: Document) -> Document:
