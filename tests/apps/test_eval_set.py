@@ -41,14 +41,16 @@ def here(tmp_path, monkeypatch):
     "words",
     [
         ["eval-set", "add", "shop.yaml", "--from-template", "single-turn"],
-        ["traces", "to-case", "trace.jsonl", "--into", "shop.yaml"],
+        ["traces", "to-case", "trace-{}.jsonl", "--into", "shop.yaml"],
     ],
     ids=["add", "to-case"],
 )
 def test_commands_that_add_at_once_keep_all_their_cases(words):
-    Path("trace.jsonl").write_text(TRACE)
-    command = [sys.executable, "-m", "greenroom", *words]
-    started = [WarmPython(command, stderr=subprocess.DEVNULL) for _ in range(4)]
+    started: list[WarmPython] = []
+    for number in range(4):
+        Path(f"trace-{number}.jsonl").write_text(TRACE.replace("talk", f"talk {number}"))
+        command = [sys.executable, "-m", "greenroom", *(word.format(number) for word in words)]
+        started.append(WarmPython(command, stderr=subprocess.DEVNULL))
     assert [one.wait(600) for one in started] == [0] * 4
     assert len(EvalSet.load("shop.yaml")) == 2 + 4
 
@@ -296,9 +298,16 @@ def test_merge_puts_sets_together_and_drops_duplicates_if_asked(greenroom):
     assert refused.exit_code == 3
     assert "both have a case 'one'" in refused.stderr
     words = ["eval-set", "merge", "shop.yaml", "more.yaml", "-o", "out/all.json", "--deduplicate"]
-    assert "1 duplicates dropped" in greenroom(*words).stdout
+    assert "1 duplicate dropped" in greenroom(*words).stdout
     assert EvalSet.load("out/all.json").ids == ["one", "two", "three"]
     assert greenroom("eval-set", "merge", "shop.yaml").exit_code == 3
+
+
+def test_a_folder_in_place_of_a_file_is_named_as_one(greenroom):
+    Path("evals").mkdir()
+    result = greenroom("eval-set", "validate", "evals")
+    assert result.exit_code == 3
+    assert "cannot read evals: it is a folder" in result.output
 
 
 def test_merge_can_keep_the_last_of_two_that_differ(greenroom):

@@ -252,6 +252,16 @@ def test_an_agent_that_ends_the_conversation_by_force_is_an_error_in_words(shop,
     assert "Traceback" not in ended.stderr
 
 
+def test_a_conversation_whose_agent_failed_says_how_to_continue_it(shop):
+    (shop / "silent.py").write_text(
+        "from greenroom import Agent, Scripted\n\nagent = Agent('desk', model=Scripted())\n"
+    )
+    failed = greenroom(shop, "perform", "silent.py", "-m", "Hi")
+    assert failed.returncode == 2
+    [conversation] = json.loads(greenroom(shop, "perform", "--list", "--json").stdout)
+    assert conversation_in(failed.stderr) == conversation["id"]
+
+
 def test_an_id_that_is_no_text_is_not_found(shop):
     ended = greenroom(shop, "perform", "shop.py", "-m", "Hi")
     assert ended.returncode == 0

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from greenroom import Agent, Case, EvalSet, Lines, Report, call, evaluate, tool
-from greenroom.errors import StoreFailed
+from greenroom.errors import BadInput, StoreFailed
 from greenroom.metrics import contains
 from greenroom.models import ModelRequest
 from greenroom.store import Store
@@ -138,6 +138,19 @@ async def test_an_entry_that_is_nobodys_puts_all_in_doubt_that_could_have_acted(
     report = await resumed(tmp_path, evalset)
     assert errors(report) == ["InDoubt", "InDoubt", ""]
     assert report.results[2].passed
+    assert PAID == [0]
+
+
+async def test_a_journal_that_was_removed_puts_all_in_doubt_that_could_have_acted(
+    tmp_path: Path,
+) -> None:
+    await cut_after_paying(tmp_path)
+    shutil.rmtree(tmp_path / "journals")
+    changed = Agent("payer", model=Asked(answer), tools=[pay], instructions="Pay more.")
+    with pytest.raises(BadInput, match="the agent has changed"):
+        await evaluate(changed, payments(), store=tmp_path, resume=True)
+    report = await resumed(tmp_path)
+    assert errors(report) == ["InDoubt"]
     assert PAID == [0]
 
 

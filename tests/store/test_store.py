@@ -124,6 +124,14 @@ def test_ids_are_not_given_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert [begun(store).id, begun(store).id] == ["one", "two"]
 
 
+def test_of_many_runs_that_an_id_fits_only_the_latest_are_named(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    ids = sorted(begun(store).id for _ in range(15))
+    with pytest.raises(NotFound, match="and 5 more") as told:
+        store.run(ids[0][:4])
+    assert sum(one in str(told.value) for one in ids) == 10
+
+
 def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(tmp_path: Path) -> None:
     store = Store(tmp_path)
     first, second = begun(store), begun(store)

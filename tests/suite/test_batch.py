@@ -5,11 +5,18 @@ from typing import Any
 
 import pytest
 
-from greenroom import Agent, Case, Lines, Scripted, SimulatedUser, Stop, UserAgents
+from greenroom import Agent, Case, Lines, Scripted, SimulatedUser, Stop, UserAgents, tool
 from greenroom.cases.scenarios import scenario_cases
-from greenroom.errors import BadInput
+from greenroom.errors import BadCase, BadInput
 from greenroom.simulation import Simulation
 from greenroom.suite import simulate_all
+
+
+@tool
+def refund(order: int) -> str:
+    """Pay an order back."""
+    raise AssertionError
+
 
 CLERK = Agent("clerk", model=Scripted("Which order?", "Order 7 is refunded.", then="Bye."))
 HAPPY = Scripted("Order 7.", "<done 1>Order 7 is refunded.</done> Thanks.")
@@ -96,6 +103,14 @@ async def test_each_end_is_told_and_a_hook_that_raises_harms_nothing() -> None:
     assert sorted(heard) == ["a", "b"]
     assert batch.completed == 1.0
     assert "on_complete raised LookupError('lost') after case 'a'" in batch.notes
+
+
+async def test_a_tool_that_is_allowed_in_vain_is_named() -> None:
+    agent = Agent("clerk", model=Scripted("Hi."), tools=[refund])
+    batch = await simulate_all(agent, [Case("a", "Hi")], allow_tools=["lookup"])
+    assert batch.notes == ("allow_tools names 'lookup', but the agents offer ['refund']",)
+    with pytest.raises(BadCase, match="Did you mean 'refund'"):
+        await simulate_all(agent, [Case("a", "Hi")], allow_tools=["refnud"])
 
 
 @pytest.mark.parametrize("concurrency", [0, -1, True, 2.5])

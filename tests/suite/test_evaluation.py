@@ -263,6 +263,15 @@ async def test_a_cases_own_agent_needs_no_other() -> None:
     assert "has no agent" in str(report["b"].error)
 
 
+async def test_a_report_says_in_short_what_it_holds() -> None:
+    one = await evaluate(ECHO, [case("one")], metrics=[OK])
+    two = await evaluate(ECHO, [case("one"), case("two")], metrics=[OK])
+    assert [repr(one), repr(two)] == [
+        "<Report of 1 result: 1 passed>",
+        "<Report of 2 results: 2 passed>",
+    ]
+
+
 def test_rehearse_is_the_same_without_async() -> None:
     assert rehearse(ECHO, [case("a")], metrics=[OK]).passed
 

@@ -427,6 +427,14 @@ async def test_what_was_cancelled_is_unfinished() -> None:
     assert {(one.end, one.why) for one in score.mutants} == {("unfinished", "enough")}
 
 
+async def test_cases_that_broke_for_one_reason_are_named_together() -> None:
+    cancel = Cancel()
+    cancel.cancel("enough")
+    cases = [Case(name, says="Order 7?", metrics=[contains("7")]) for name in "abc"]
+    score = await scored(CLERK, *cases, cancel=cancel)
+    assert "broken: a, b, c (skipped)" in str(score).splitlines()
+
+
 @pytest.mark.parametrize(
     "option",
     [{"workers": 2}, {"fail_fast": True}, {"replay": "tape"}, {"trials": "auto"}, {"resume": True}],

@@ -67,11 +67,18 @@ def test_a_case_of_a_conversation_runs_with_one_stand_in_for_one_value(log):
 
 def test_a_scenario_wants_what_the_user_wanted_and_asks_for_review(log):
     run("--as", "scenario")
-    run("--as", "scenario")
+    run()
     first, second = EvalSet.load(log / "set.json")
     assert (first.id, second.id) == ("c1", "c1-2")
     assert "needs_review" in first.tags
     assert first.user.plan == ("Thanks!",)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("kind", ["regression", "scenario"])
+def test_a_conversation_that_becomes_the_same_case_again_is_not_added_twice(log, kind):
+    run("--as", kind)
+    assert run("--as", kind) == "already in set.json: 1 case\n"
+    assert EvalSet.load(log / "set.json").ids == ["c1"]
 
 
 def test_a_file_with_comments_keeps_them(log):

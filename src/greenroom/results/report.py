@@ -14,6 +14,7 @@ from greenroom.ledger.messages import Usage
 from greenroom.ledger.questions import Spending
 from greenroom.results.result import CaseResult
 from greenroom.results.summary import MetricSummary, Summary
+from greenroom.results.words import number_of
 
 if TYPE_CHECKING:
     from greenroom.results.breakdown import CaseSummary, TagSummary
@@ -281,7 +282,8 @@ class Report:
         return len(self.results)
 
     def __repr__(self) -> str:
-        return f"<Report of {len(self.results)} results: {self.summary.passed} passed>"
+        count = number_of(len(self.results), "result")
+        return f"<Report of {count}: {self.summary.passed} passed>"
 
     def __str__(self) -> str:
         from greenroom.results.text import plain_text

@@ -15,6 +15,7 @@ from greenroom.results.facts import Facts
 from greenroom.results.report import UNFINISHED, Report
 from greenroom.results.result import CaseResult
 from greenroom.results.statistics.intervals import Tally
+from greenroom.results.words import listed
 from greenroom.store.columns import from_column, to_column
 from greenroom.store.cut_trials import CutTrial
 from greenroom.store.database import Database, Holdable
@@ -151,7 +152,7 @@ class StoreReader:
         if len(found) == 1:
             return found[0]
         if found:
-            ids = ", ".join(run.id for run in found)
+            ids = listed([run.id for run in found])
             raise NotFound(
                 f"the ids of several runs begin with {given!r}: {ids}. Give more of the id."
             )

@@ -142,8 +142,11 @@ class Database(Protocol):
         """The names, among these, that a process is working on."""
         ...
 
-    def journal(self, run_id: str, shard: str = "") -> RunJournal[Any]:
-        """The journal of a run, or of one of its shards; StoreFailed while another process holds it."""
+    def journal(self, run_id: str, shard: str = "", *, is_begun: bool = False) -> RunJournal[Any]:
+        """The journal of a run, or of one of its shards; StoreFailed while another process holds it.
+
+        If the run `is_begun` and its journal is gone, all that it may have held counts as damaged.
+        """
         ...
 
     def removing(self, name: str) -> AbstractContextManager[None]:

@@ -186,15 +186,21 @@ class Entry(TrialEntry):
 class Journal(RunJournal[Entry]):
     """The journal files of one run's trials in progress, in a folder that one process at a time may lock."""
 
-    def __init__(self, folder: Path, blobs: BlobFolder | None = None) -> None:
+    def __init__(
+        self, folder: Path, blobs: BlobFolder | None = None, *, is_begun: bool = False
+    ) -> None:
         super().__init__()
         self.folder = folder
         self.blobs = blobs
         self.places = Places(folder)
         self.syncing = DiskSync()
         self._free: list[Entry] = []
+        is_lost = is_begun and not folder.exists()
         try:
             self._lock = locked(folder)
+            if is_lost:
+                # No line of it says which trial it is: it stands for all that may have been there.
+                (folder / f"removed{ALONE}").write_text("the journal was removed\n")
         except OSError as error:
             raise StoreFailed(f"cannot keep a journal in {folder}: {error}.") from error
 

@@ -132,10 +132,11 @@ class SqliteDatabase:
         """The names, among these, that a process is working on."""
         return {name for name in names if is_held(self.folder / kind / name)}
 
-    def journal(self, run_id: str, shard: str = "") -> Journal:
+    def journal(self, run_id: str, shard: str = "", *, is_begun: bool = False) -> Journal:
         """The journal of a run, or of one of its shards; StoreFailed while another process holds it."""
         self._make_folder()
-        return Journal(self.folder / JOURNALS / journal_name(run_id, shard), self.blobs)
+        folder = self.folder / JOURNALS / journal_name(run_id, shard)
+        return Journal(folder, self.blobs, is_begun=is_begun)
 
     @contextmanager
     def removing(self, name: str) -> Generator[None]:

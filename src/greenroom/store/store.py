@@ -222,9 +222,12 @@ class Store(StoreReader):
                     self.database.cleared(run_id, connection)
         self.database.tidy()
 
-    def journal(self, run_id: str, shard: str = "") -> RunJournal[Any]:
-        """The journal of a run, or of one of its shards; StoreFailed while another process holds it."""
-        return self.database.journal(run_id, shard)
+    def journal(self, run_id: str, shard: str = "", *, is_begun: bool = False) -> RunJournal[Any]:
+        """The journal of a run, or of one of its shards; StoreFailed while another process holds it.
+
+        If the run `is_begun` and its journal is gone, all that it may have held counts as damaged.
+        """
+        return self.database.journal(run_id, shard, is_begun=is_begun)
 
 
 def _database(place: str | Path) -> Database:

@@ -13,6 +13,7 @@ from greenroom.simulation.outside_trials import check_apart, outside_trials
 from greenroom.simulation.summary import Simulation, simulation_of
 from greenroom.simulation.trial_context import check_fence
 from greenroom.simulation.user.users import with_user_model
+from greenroom.suite.checks.tool_names import check_tool_names
 from greenroom.suite.inputs.sources import as_evalset, as_middleware, as_model_given, as_resources
 from greenroom.suite.options import CONCURRENCY, Options, check
 from greenroom.suite.plan import Cases, load_backend
@@ -104,6 +105,8 @@ async def simulate_all(
             backend = await load_backend(agent, allow_opaque)
         finally:
             check_apart(scope, "before the first trial")
+        approved = () if stack is None else stack.approved
+        notes = check_tool_names(backend, evalset, allow_tools, approved)
         given = [with_user_model(case, user_model) for case in evalset]
 
         async def simulated(case: Case) -> Simulation:
@@ -122,7 +125,7 @@ async def simulate_all(
                 return Simulation(case_id=case.id, error=f"{type(error).__name__}: {error}")
             return simulation_of(ledger, case)
 
-        return await _batch(given, simulated, concurrency, stack, on_complete)
+        return await _batch(given, simulated, concurrency, stack, on_complete, notes)
 
 
 async def _batch(
@@ -131,8 +134,9 @@ async def _batch(
     concurrency: int,
     stack: "MiddlewareStack | None",
     on_complete: OnSimulated | None,
+    notes: list[str],
 ) -> Batch:
-    slots, notes, known_strays = asyncio.Semaphore(concurrency), list[str](), len(strays())
+    slots, known_strays = asyncio.Semaphore(concurrency), len(strays())
 
     async def run(case: Case) -> Simulation:
         async with slots:

@@ -12,6 +12,7 @@ from greenroom.ledger.events import Event, Noted, RunResumed
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import is_object
 from greenroom.ledger.questions import ended, started
+from greenroom.results.words import number_of
 from greenroom.simulation.gate import BeforeLive
 from greenroom.suite.storage.resume import before_calls, reason_for_doubt, up_to_last_pause
 
@@ -92,7 +93,8 @@ class TrialState(Struct, eq=False):
         self.ledger = known if backend.resumes != "checkpoint" else up_to_last_pause(known)
         self.doubt = reason_for_doubt(case, cut.ledger, len(self.ledger), not_begun)
         lost = len(known) - len(self.ledger)
-        return f"resumed at its last pause; {lost} events after it are run again" if lost else ""
+        again = number_of(lost, "event")
+        return f"resumed at its last pause; what came after it runs again ({again})" if lost else ""
 
     def go_back(self, ledger: Ledger) -> bool:
         """Begin again where the agent left the recorded path; False if it did not leave it."""

@@ -57,9 +57,11 @@ def talk(
             chat.ledger = Conversations(kept.database).ledger(conversation)
         try:
             chat.say(message) if message else chat.run()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, GreenroomError) as error:
             chat.hint(live.agent, again)
-            return INTERRUPTED
+            if isinstance(error, KeyboardInterrupt):
+                return INTERRUPTED
+            raise
         if as_json:
             put_out_json(json.dumps(chat.data(), indent=2))
         else:

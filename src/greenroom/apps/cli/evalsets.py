@@ -203,8 +203,10 @@ def merge_files(files: tuple[str, ...], output: str, deduplicate: bool, keep: st
     merged = merge(*sets, deduplicate=keep or deduplicate)  # pyright: ignore[reportArgumentType]
     write_evalset(merged, output)
     dropped = merged.metadata["duplicates_dropped"]
-    also = f"; {dropped} duplicates dropped" if dropped else ""
-    put_out(f"merged {len(sets)} sets into {output}: {number_of(len(merged), 'case')}{also}")
+    also = f"; {number_of(dropped, 'duplicate')} dropped" if dropped else ""
+    put_out(
+        f"merged {number_of(len(sets), 'set')} into {output}: {number_of(len(merged), 'case')}{also}"
+    )
 
 
 def convert(source: str, target: str, shape: str, read_as: str, lossy: bool) -> None:

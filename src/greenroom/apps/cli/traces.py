@@ -7,6 +7,7 @@ from pathlib import Path
 
 from greenroom.apps.cli.exits import BAD_INPUT, Stopped, aside, put_out, put_out_data
 from greenroom.cases.case import Case
+from greenroom.cases.data import written_data
 from greenroom.cases.files.additions import add_cases, evalset_at
 from greenroom.cases.files.changes import changing
 from greenroom.errors import BadInput, NotFound
@@ -94,14 +95,18 @@ def write_cases(
         raise Stopped(describe_flaws(flaws), BAD_INPUT)
     stand_ins = None if keep_pii else StandIns(names_in(names))
     place = Path(into)
-    made = list[Case]()
+    made, known = list[Case](), 0
     with changing(place):
-        taken = list(evalset_at(place).ids)
+        before = evalset_at(place)
+        taken, there = list(before.ids), [_without_id(case) for case in before]
         for one in wanted:
             try:
                 case = case_of(one, taken, stand_ins, kind=kind, expect=not no_expect)
             except BadInput as error:  # the other conversations still become cases
                 flaws.append(Flaw(place=one.conversation, why=str(error), source=one.source))
+                continue
+            if _without_id(case) in there:
+                known += 1
                 continue
             made.append(case)
             taken.append(case.id)
@@ -111,8 +116,14 @@ def write_cases(
         aside(f"added {number_of(len(made), 'case')} to {place}")
         if stand_ins is not None:
             aside(f"replaced: {stand_ins}; names in free text only if --redact lists them")
+    if known:
+        aside(f"already in {place}: {number_of(known, 'case')}")
     if flaws:
         raise Stopped(describe_flaws(flaws), BAD_INPUT)
+
+
+def _without_id(case: Case) -> object:
+    return {**written_data(case), "id": ""}
 
 
 def read_files(files: Sequence[str], reader: str) -> tuple[list[Imported], list[Flaw]]:

@@ -91,9 +91,10 @@ def parsed_text(source: Path, text: str) -> Document:
 
 def opened(source: Path) -> Document:
     """The document in a file as far as it can be parsed, with its flaws."""
+    text = text_of(source)  # a folder, or no file at all, is named as such
     if source.suffix not in SUFFIXES:
         raise BadFile(f"{source} is not one of {', '.join(SUFFIXES)}; eval sets are kept in these.")
-    return opened_text(source, text_of(source))
+    return opened_text(source, text)
 
 
 def sound(document: Document) -> Document:

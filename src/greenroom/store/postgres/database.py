@@ -226,7 +226,13 @@ class PostgresDatabase:
         locked = {number for [number] in connection.execute(_HELD)}
         return {name for name in names if self.lock_number(kind, name) in locked}
 
-    def journal(self, run_id: str, shard: str = "") -> TableJournal:
+    def journal(
+        self,
+        run_id: str,
+        shard: str = "",
+        *,
+        is_begun: bool = False,  # noqa: ARG002 - a table is not removed by itself
+    ) -> TableJournal:
         """The journal of a run, or of one of its shards; StoreFailed while another process holds it."""
         try:
             return TableJournal(self, run_id, shard)

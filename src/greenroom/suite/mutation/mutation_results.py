@@ -264,7 +264,9 @@ class MutationScore(Struct, frozen=True, kw_only=True):
             f"impossible: {case_id} (only suspected: the agent itself never passes it)"
             for case_id in self.impossible
         ]
-        lines += [f"broken: {case_id} ({on_one_line(why)})" for case_id, why in self.broken.items()]
+        for why in dict.fromkeys(self.broken.values()):
+            cases = [case_id for case_id, other in self.broken.items() if other == why]
+            lines.append(f"broken: {listed(cases)} ({on_one_line(why)})")
         if self.unsteady:
             lines.append(f"passed only in some trials: {listed(self.unsteady)}")
         if self.idle:

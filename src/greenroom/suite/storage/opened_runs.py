@@ -75,7 +75,9 @@ async def resume_run(
     writer, journal = Writer(store, Cleaner(redactor)), None
     try:
         await writer.do(lambda _: None)  # an earlier format is left behind before the run is locked
-        journal = store.journal(before.id, before.shard)
+        # Only a finished run has no journal, and a shard that has not begun.
+        is_begun = before.status != "finished" and not before.shard
+        journal = store.journal(before.id, before.shard, is_begun=is_begun)
         done = store.keys(before.id)  # no other process adds to them from here on
         without_errors = cache(partial(store.keys, before.id, broken=False))
         cut = cut_trials(
