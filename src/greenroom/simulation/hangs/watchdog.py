@@ -35,7 +35,6 @@ from greenroom.simulation.hangs.deadlines import (
     RUNNING,
     Deadline,
     deadlines_of,
-    retrieve_exception,
 )
 from greenroom.simulation.hangs.guards import ALARM, PATROL, SignalGuard, ThreadGuard, break_thread
 from greenroom.simulation.hangs.leftovers import close, sweep
@@ -117,11 +116,7 @@ async def finish(
         deadline.cut()
         await asyncio.wait({task}, timeout=_PATIENCE + _KNOCK)
         raise
-    finally:
-        if task.done():
-            retrieve_exception(task)
-    left_behind = deadline.expired or deadline.was_cut or abandoned_tasks(loop)
-    if left_behind and not watch.keepers:
+    if not watch.keepers and (deadline.expired or deadline.was_cut or abandoned_tasks(loop)):
         await sweep_cut_work()
     return task
 
@@ -198,7 +193,7 @@ class Watch:
         if deadline.due < self._looks_at:
             self._set_timer(min(deadline.due, deadline.began + _BEAT))
         # The alarm wherever it can ring, for it reaches further. Code may have taken SIGALRM over.
-        if self._guard is None or not (self._guard is ALARM and ALARM.is_set()):
+        if self._guard is not ALARM or not ALARM.is_set():
             guard = ALARM if ALARM.is_free() else PATROL
             if self._guard is not None and self._guard is not guard:
                 self._guard.leave(self)
