@@ -1,9 +1,10 @@
 """The border to models: what a reply says is checked once, here, before anything relies on it."""
 
+from collections.abc import Iterable
 from contextlib import suppress
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
@@ -86,7 +87,8 @@ def _calls(given: Any) -> tuple[ToolCall, ...]:
 def _items(given: Any, kind: type, field: str) -> tuple[Any, ...]:
     if given is None or given == ():
         return ()
-    items: tuple[Any, ...] = tuple(given) if isinstance(given, list | tuple) else (given,)
+    is_many = isinstance(given, list | tuple)
+    items = tuple(cast("Iterable[Any]", given)) if is_many else (given,)
     for item in items:
         if not isinstance(item, kind):
             raise _Impossible(f"{field}=", items, f"a sequence of {kind.__name__}")

@@ -107,10 +107,10 @@ class Scripted:
 _LINE = (str, ToolCall, Attachment, Mapping, ModelReply, Exception)
 
 
-def _checked(answer: Any) -> Any:
+def _checked(answer: object) -> Any:
     """The answer, a sequence as a list; BadAgent if no model could give it."""
     if isinstance(answer, _LINE) or callable(answer):
-        return answer
+        return cast("Any", answer)
     if isinstance(answer, tuple | list):
         parts = list(cast("list[Any]", answer))
         if parts and all(isinstance(part, str | ToolCall | Attachment) for part in parts):

@@ -193,7 +193,7 @@ class Watch:
         if deadline.due < self._looks_at:
             self._set_timer(min(deadline.due, deadline.began + _BEAT))
         # The alarm wherever it can ring, for it reaches further. Code may have taken SIGALRM over.
-        if self._guard is not ALARM or not ALARM.is_set():
+        if self._guard is None or not (self._guard is ALARM and ALARM.is_set()):
             guard = ALARM if ALARM.is_free() else PATROL
             if self._guard is not None and self._guard is not guard:
                 self._guard.leave(self)
