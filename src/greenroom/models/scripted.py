@@ -104,7 +104,7 @@ class Scripted:
         return f"Scripted({', '.join(lines)})"
 
 
-_LINE = (str, ToolCall, Attachment, Mapping, ModelReply, Exception)
+_LINE: tuple[type[Any], ...] = (str, ToolCall, Attachment, Mapping, ModelReply, Exception)
 
 
 def _checked(answer: object) -> Any:
