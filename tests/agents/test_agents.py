@@ -3,6 +3,8 @@
 import asyncio
 import json
 import re
+from copy import deepcopy
+from datetime import date
 from typing import Any, Literal, cast
 
 import pytest
@@ -71,16 +73,41 @@ async def test_a_model_is_told_what_its_answer_must_look_like() -> None:
 
 
 async def test_the_form_of_an_answer_is_worked_out_once_for_all_questions() -> None:
-    seen: list[ModelRequest] = []
+    worked_out: list[str] = []
+
+    class Level(BaseModel):
+        level: str
+
+        @classmethod
+        def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> Any:
+            worked_out.append(cls.__name__)
+            return handler(core)
+
+    agent = Agent("a", model=Scripted({"level": 1}, {"level": "high"}), output=Level)
+    await asked(agent)
+    await asked(agent)
+    assert worked_out == ["Level"]
+
+
+async def test_a_model_that_changes_a_schema_changes_it_for_no_other_question() -> None:
+    @tool
+    def book(day: date) -> str:
+        """Book."""
+        raise AssertionError(day)
+
+    seen: list[tuple[Any, Any]] = []
 
     def answer(request: ModelRequest) -> Any:
-        seen.append(request)
+        schemas: tuple[Any, Any] = request.output_schema, request.tools[0].parameters
+        seen.append(deepcopy(schemas))
+        for schema in schemas:
+            schema["properties"].clear()
         return GOOD if len(seen) == 2 else {"level": "huge"}
 
-    await asked(Agent("a", model=Scripted(then=answer), output=Triage))
+    await asked(Agent("a", model=Scripted(then=answer), output=Triage, tools=[book]))
     first, second = seen
-    assert first.output_schema is not None
-    assert first.output_schema is second.output_schema
+    assert first == second
+    assert all(schema["properties"] for schema in first)
 
 
 async def test_a_wrong_answer_is_told_why_and_asked_again() -> None:

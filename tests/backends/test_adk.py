@@ -33,7 +33,7 @@ from google.adk.tools import (
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.google_search_tool import GoogleSearchTool
 from google.genai import types
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from backends.adk.versions import tells_of_unknown_tools
 from greenroom import (
@@ -275,6 +275,25 @@ async def test_what_an_answer_changes_is_in_the_frameworks_state_when_it_goes_on
     one = case(mocks={"pay": "ok"}, user=UserAgents(tools={"pay": approve}))
     result = await result_of(agent, one)
     assert (result.status, seen) == ("passed", [None, True]), result.error
+
+
+async def test_the_schema_of_an_agents_answers_is_worked_out_once():
+    worked_out: list[str] = []
+
+    class Total(BaseModel):
+        total: int
+
+        @classmethod
+        def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> Any:
+            worked_out.append(cls.__name__)
+            return handler(core)
+
+    agent = LlmAgent(name="till", model=Script(lines=['{"total": 3}']), output_schema=Total)
+    backend = AdkBackend(agent)
+    await simulate(Case("first", "How much?"), backend)
+    before = len(worked_out)
+    await simulate(Case("second", "How much?"), backend)
+    assert len(worked_out) == before
 
 
 async def test_the_users_agent_is_untouched(desk: Desk):

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from functools import lru_cache, partial
 from typing import Any, cast, get_type_hints
 
@@ -118,9 +119,13 @@ def signature_text(fn: Callable[..., object]) -> str:
     return str(inspect.signature(fn))
 
 
-@lru_cache(maxsize=512)
 def input_schema(fn: Callable[..., object]) -> Mapping[str, Json]:
-    """JSON schema of the arguments a model may give."""
+    """JSON schema of the arguments a model may give: a copy, because what it is given to may change it."""
+    return deepcopy(_input_schema(fn))
+
+
+@lru_cache(maxsize=512)
+def _input_schema(fn: Callable[..., object]) -> Mapping[str, Json]:
     return cast("Mapping[str, Json]", _arguments(fn).model_json_schema())
 
 
@@ -199,12 +204,14 @@ def output_adapter(annotation: Any) -> Any:
     return TypeAdapter(annotation)
 
 
-@lru_cache(maxsize=512)
-def output_schema(annotation: Any) -> Mapping[str, Json] | None:
-    """JSON schema of a declared output type, or None when nothing was declared.
+def output_schema(annotation: Any) -> dict[str, Json] | None:
+    """JSON schema of a declared output type, or None when nothing was declared: a copy, as of an input."""
+    return deepcopy(_output_schema(annotation))
 
-    Kept, because every request to a model carries it, and computing it takes longer than the rest of a case.
-    """
+
+@lru_cache(maxsize=512)
+def _output_schema(annotation: Any) -> dict[str, Json] | None:
+    # Kept, because every request to a model carries it, and computing it takes longer than the rest of a case.
     adapter = output_adapter(annotation)
     return None if adapter is None else adapter.json_schema()
 

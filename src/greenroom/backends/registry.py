@@ -1,19 +1,16 @@
 """Which backend runs an object: found by the module its class comes from, else by its methods."""
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, cast
 
 from greenroom.agents.flow import Flow
 from greenroom.agents.tools import Tool
 from greenroom.backends.backend import Backend
 from greenroom.backends.native import NativeBackend
+from greenroom.backends.seams import is_really
 from greenroom.errors import NotFound
 from greenroom.plugins import Plugins
 
-# Modules whose names any project might choose, with the package that is meant.
-_COMMON_NAMES = {"agents": "openai-agents"}
 _BY_METHOD = "*."
 _LAST = "*.__call__"
 
@@ -76,17 +73,3 @@ def _name_for(agent: Any) -> tuple[str, str]:
     kind = f"{type(agent).__module__}.{type(agent).__qualname__}"
     known = ", ".join(sorted(names))
     raise NotFound(f"no backend can run {agent!r} of type {kind}.{hint} Known: {known}.")
-
-
-def is_really(name: str) -> bool:
-    """Whether a module is the known package, not a package of the user's by that name."""
-    if name not in _COMMON_NAMES:
-        return True
-    from importlib.metadata import PackageNotFoundError, distribution
-
-    try:
-        meant = distribution(_COMMON_NAMES[name]).locate_file(name)
-    except PackageNotFoundError:
-        return False
-    file = getattr(sys.modules.get(name), "__file__", None)
-    return file is not None and Path(file).resolve().parent == Path(str(meant)).resolve()

@@ -12,6 +12,7 @@ from functools import wraps
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from inspect import signature
+from pathlib import Path
 from threading import RLock, local
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -19,7 +20,6 @@ from weakref import WeakSet
 
 from msgspec import Struct
 
-from greenroom.backends.registry import is_really
 from greenroom.errors import FenceNotHeld, GreenroomError
 
 if TYPE_CHECKING:
@@ -52,6 +52,9 @@ class Seam(Struct, frozen=True):
             not is_half_loaded and any(part in sys.modules for part in self.parts)
         )
 
+
+# Modules whose names any project might choose, with the package that is meant.
+_COMMON_NAMES: Final = {"agents": "openai-agents"}
 
 SEAMS: Final[list[Seam]] = [
     Seam(
@@ -264,6 +267,20 @@ def _walk(base: type, visit: Visit) -> None:
         below = [one for one in type.__subclasses__(kind) if one not in kinds]
         kinds |= dict.fromkeys(below)
         waiting += below
+
+
+def is_really(name: str) -> bool:
+    """Whether a module is the known package, not a package of the user's by that name."""
+    if name not in _COMMON_NAMES:
+        return True
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        meant = distribution(_COMMON_NAMES[name]).locate_file(name)
+    except PackageNotFoundError:
+        return False
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return file is not None and Path(file).resolve().parent == Path(str(meant)).resolve()
 
 
 def _install(seam: Seam) -> None:

@@ -45,19 +45,12 @@ def _add_resumption(index: VoiceIndex, event: RunResumed) -> None:
     index.resumed_at = event.seq
 
 
-def _add_message(index: VoiceIndex, event: UserSaid) -> None:
-    index.said.append(event)
-    _add_round(index, event)
-
-
-def _add_answers(index: VoiceIndex, event: Answered) -> None:
-    for answer in event.answers:
-        index.answers[answer.yield_id] = answer
-    _add_round(index, event)
-
-
 def _add_round(index: VoiceIndex, event: UserSaid | Answered) -> None:
     index.rounds.append(event)
+    if isinstance(event, UserSaid):
+        index.said.append(event)
+    else:
+        index.answers.update({answer.yield_id: answer for answer in event.answers})
     # The user's changes reach the whole trial: open branches see them too.
     if event.changes:
         index.change_everywhere(event.changes)
@@ -89,6 +82,8 @@ def _add_node(index: VoiceIndex, event: NodeStarted) -> None:
 def _add_node_end(index: VoiceIndex, event: NodeEnded) -> None:
     index.ended[event.path] = event
     _add_changes(index, event)
+    if event.path.endswith("/par"):
+        _forget_branches(index, event.path)
 
 
 def _add_node_failure(index: VoiceIndex, event: NodeFailed) -> None:
@@ -112,14 +107,11 @@ def _add_question(index: VoiceIndex, event: ModelCalled) -> None:
     index.questions.setdefault(event.path, event)
 
 
-def _add_reply(index: VoiceIndex, event: ModelReplied) -> None:
-    index.replied.append(event)
-    for call in event.calls:
-        index.wanted_ids.add(call.id)
-    _add_model_answer(index, event)
-
-
 def _add_model_answer(index: VoiceIndex, event: ModelReplied | ModelFailed) -> None:
+    if isinstance(event, ModelReplied):
+        index.replied.append(event)
+        for call in event.calls:
+            index.wanted_ids.add(call.id)
     # A failure is an answer too: a script that fails once continues with its next line.
     index.replies[event.path] = index.replies.get(event.path, 0) + 1
     index.steps.setdefault(event.path, []).append(event)
@@ -165,8 +157,6 @@ def _add_changes(index: VoiceIndex, event: End | StateChanged | NodeEnded) -> No
     if event.changes:
         apply_changes(index.fold(branch_of(event.path)), changes_by(event))
         index.changed_at = event.seq
-    if event.path.endswith("/par"):
-        _forget_branches(index, event.path)
 
 
 def _forget_branches(index: VoiceIndex, fork: str) -> None:
@@ -186,8 +176,8 @@ def _add_note(index: VoiceIndex, event: Noted) -> None:
 INDEXERS: dict[type[Event], Callable[[VoiceIndex, Any], None]] = {
     RunStarted: _add_run,
     RunResumed: _add_resumption,
-    UserSaid: _add_message,
-    Answered: _add_answers,
+    UserSaid: _add_round,
+    Answered: _add_round,
     AgentSaid: _add_response,
     InvocationStarted: _add_invocation,
     InvocationEnded: _add_invocation_end,
@@ -197,7 +187,7 @@ INDEXERS: dict[type[Event], Callable[[VoiceIndex, Any], None]] = {
     BranchCancelled: _add_cancellation,
     Decided: _add_decision,
     ModelCalled: _add_question,
-    ModelReplied: _add_reply,
+    ModelReplied: _add_model_answer,
     ModelFailed: _add_model_answer,
     Corrected: _add_correction,
     ToolCalled: _add_call,

@@ -1,5 +1,6 @@
 """The border to models: what a reply says is checked once, here, before anything relies on it."""
 
+from collections.abc import Iterable
 from contextlib import suppress
 from decimal import Decimal
 from numbers import Integral, Real
@@ -69,24 +70,25 @@ def _words(given: Any, field: str) -> str:
 
 
 def _calls(given: Any) -> tuple[ToolCall, ...]:
-    calls = _items(given, ToolCall, "calls")
-    for call in calls:
+    calls: list[ToolCall] = []
+    for call in _items(given, ToolCall, "calls"):
         if not isinstance(call.tool, str) or not isinstance(call.id, str):
             raise _Impossible("calls=", given, "calls whose `tool` and `id` are strings")
         try:
-            as_object(plain(call.args, "arguments"), "arguments")
+            # Copied, because the model may go on to change them.
+            args = as_object(plain(call.args, "arguments"), "arguments")
         except BadValue:
             wanted = "an object of JSON values"
             raise _Impossible(f"a call of {call.tool!r} with ", call.args, wanted) from None
-    return calls
+        calls.append(ToolCall(call.tool, args, call.id))
+    return tuple(calls)
 
 
 def _items(given: Any, kind: type, field: str) -> tuple[Any, ...]:
-    if given is None:
+    if given is None or given == ():
         return ()
-    if isinstance(given, list):
-        given = tuple(cast("list[Any]", given))
-    items = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else (given,)
+    is_many = isinstance(given, list | tuple)
+    items = tuple(cast("Iterable[Any]", given)) if is_many else (given,)
     for item in items:
         if not isinstance(item, kind):
             raise _Impossible(f"{field}=", items, f"a sequence of {kind.__name__}")

@@ -62,7 +62,8 @@ class Scripted:
         prices = SCRIPT
         if callable(answer):
             made: Any = answer(request)
-            made = await made if inspect.isawaitable(made) else made
+            if not isinstance(made, _LINE) and inspect.isawaitable(made):
+                made = await made
             answer, prices = _checked(made), _FUNCTION
         reply = self._reply(answer, prices)
         if on_delta is not None:
@@ -103,17 +104,17 @@ class Scripted:
         return f"Scripted({', '.join(lines)})"
 
 
-_LINE = (str, ToolCall, Attachment, Mapping, ModelReply, Exception)
+_LINE: tuple[type[Any], ...] = (str, ToolCall, Attachment, Mapping, ModelReply, Exception)
 
 
 def _checked(answer: object) -> Any:
     """The answer, a sequence as a list; BadAgent if no model could give it."""
+    if isinstance(answer, _LINE) or callable(answer):
+        return cast("Any", answer)
     if isinstance(answer, tuple | list):
         parts = list(cast("list[Any]", answer))
         if parts and all(isinstance(part, str | ToolCall | Attachment) for part in parts):
             return parts
-    elif isinstance(answer, _LINE) or callable(answer):
-        return cast("Any", answer)
     raise BadAgent(
         f"a scripted answer cannot be {answer!r}. Give a string, call('tool', ...), attach(...), a list of "
         f"these, a mapping for structured output, or a function of the request."

@@ -17,6 +17,7 @@ from greenroom.world.records import answer_model, answer_tool
 from greenroom.world.world import FixedClock, Pending, Returned, ToolBody, ToolRequest
 
 if TYPE_CHECKING:
+    from greenroom.simulation.simulated_tools import SimulatedTools
     from greenroom.world.known_answers import KnownAnswers
     from greenroom.world.replayed import Recording
 
@@ -37,6 +38,8 @@ class FencedWorld(LiveWorld):
     """Answers for models, where it can."""
     seed: int | None = None
     """Passed to models that accept a seed."""
+    simulated: "SimulatedTools | None" = None
+    """The tools that models simulate; these models also see the descriptions that the agent's get."""
     starting_processes = staticmethod(partial(opening_for, processes=True))
     """Opens the fence for a process in which code of the case runs, itself inside the fence."""
 
@@ -56,6 +59,8 @@ class FencedWorld(LiveWorld):
     ) -> ModelReply:
         """Ask the real model, with the fence open for this call, unless a recording answers."""
         self.refusals.check()
+        if self.simulated is not None:
+            self.simulated.show(request.tools)
         if self.recording is not None:
             try:
                 reply = await self.recording.reply(self, request, on_delta)

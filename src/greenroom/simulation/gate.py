@@ -21,7 +21,6 @@ from greenroom.ledger.events import Noted, Source, ToolBlocked
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import JSON_TYPES, Json
-from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.simulation.fence import mocking_var, opening_for
 from greenroom.simulation.fenced_world import OWN_TOOL, FencedWorld
 from greenroom.simulation.mock_answers import is_simulated, mocked
@@ -60,8 +59,8 @@ class RehearsalWorld(FencedWorld):
     ) -> None:
         super().__init__(ledger, refusals, **options)
         self.before_live: BeforeLive | None = None
-        worlds = list(simulated_in(case.mocks.values()))
-        self.simulated = SimulatedTools(case.id, worlds) if worlds else None
+        if worlds := list(simulated_in(case.mocks.values())):
+            self.simulated = SimulatedTools(case.id, worlds)
         self._user_world: FencedWorld | None = None
         self._case = case
         self._tools = tools or {}
@@ -118,14 +117,6 @@ class RehearsalWorld(FencedWorld):
         assert self.simulated is not None
         issued_at = self.ledger.index_of(self.voice).called[request.id].seq
         return self.simulated.answer(mock, request, self.user_world, issued_at)
-
-    async def call_model(
-        self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
-    ) -> ModelReply:
-        """Ask the real model; the simulated tools also see the tool descriptions it gets."""
-        if self.simulated is not None:
-            self.simulated.show(request.tools)
-        return await super().call_model(request, body, on_delta)
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
         """Mock, else the body its author named, else a violation."""

@@ -13,6 +13,7 @@ from msgspec import Struct
 from greenroom.backends.answered import AnsweredBackend, with_model
 from greenroom.backends.backend import Backend, check_declared, hooks_heard
 from greenroom.backends.makers import PerCase
+from greenroom.backends.native import NativeBackend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_data
@@ -336,7 +337,8 @@ def check_fence() -> None:
 
 def check_opaque(backend: Backend, allowed: bool) -> None:
     """Refuse an agent whose tools no gate can hold, unless that is allowed, or whose backend does not say."""
-    check_declared(backend)
+    if not isinstance(backend, NativeBackend):
+        check_declared(backend)
     if backend.tool_calls == "opaque" and not allowed:
         raise BadAgent(
             f"the tools of an agent run by {backend.name!r} run where no gate can see or stop "

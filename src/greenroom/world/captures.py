@@ -119,12 +119,12 @@ def _after(
     known, count = before.messages, len(before.messages)
     if messages[:count] == known:
         found, rest = [f"kept:0-{count}"] if count else [], messages[count:]
-        steps = reversed(index.steps.get(before.path, ()))
-        replies = (step for step in steps if isinstance(step, ModelReplied) and step.n == before.n)
-        reply = next(replies, None)
-        if reply is not None and rest and rest[0] == reply.message:
-            found, rest = [*found, "reply"], rest[1:]
-        return (*found, *_referring(index, rest)) if rest else tuple(found)
+        for step in reversed(index.steps.get(before.path, ())) if rest else ():
+            if isinstance(step, ModelReplied) and step.n == before.n:
+                if rest[0] == step.message:
+                    found, rest = [*found, "reply"], rest[1:]
+                break
+        return (*found, *_referring(index, rest))
     return tuple(
         kept or _reference(index, message) or _written_out(message)
         for kept, message in _kept_runs(messages, known)

@@ -26,7 +26,7 @@ from greenroom.ledger.events import (
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.origin import words_of
 from greenroom.ledger.paths import branch_of
-from greenroom.ledger.plain import JSON_TYPES, Json, as_object, plain
+from greenroom.ledger.plain import JSON_TYPES, Json
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.models.replies import checked_reply
 from greenroom.world.call_context import asking, check_direct_call, placed
@@ -227,7 +227,7 @@ def given_again(end: ModelReplied, prices: str | None = None) -> ModelReply:
 
 
 def _with_call_ids(world: World, request: ModelRequest, reply: ModelReply) -> ModelReply:
-    """The reply with copied arguments and an id on every call.
+    """The reply with an id on every call.
 
     A provider's own id is kept unless it was used before: some count from zero in every reply, and two
     calls with one id would be mistaken for one.
@@ -238,7 +238,7 @@ def _with_call_ids(world: World, request: ModelRequest, reply: ModelReply) -> Mo
         own = wanted.id
         if not own or index.has_wanted(own) or own in index.called or own in calls:
             own = world.new_id(request.path, request.n, position)
-        calls[own] = ToolCall(wanted.tool, as_object(plain(wanted.args, "arguments")), own)
+        calls[own] = ToolCall(wanted.tool, wanted.args, own)
     return replace(reply, calls=tuple(calls.values()))
 
 

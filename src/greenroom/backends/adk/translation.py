@@ -8,6 +8,7 @@ from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 from pydantic import BaseModel
 
+from greenroom.agents.signature import output_schema
 from greenroom.backends.attached import with_references
 from greenroom.backends.foreign import Spec, jsonable
 from greenroom.ledger.attachments import Attachment, message_value
@@ -234,7 +235,7 @@ def _spec(declared: types.FunctionDeclaration) -> Spec:
 def _schema(config: Any) -> dict[str, Json] | None:
     schema: Any = config.response_json_schema or config.response_schema
     if isinstance(schema, type) and issubclass(schema, BaseModel):
-        return schema.model_json_schema()
+        return output_schema(schema)
     return schema if isinstance(schema, dict) else None  # pyright: ignore[reportUnknownVariableType]
 
 

@@ -1,6 +1,7 @@
 """An agent node: its model is asked, its tools are called, until there is an answer or a wait."""
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -111,7 +112,7 @@ class AgentRun(Struct, eq=False):
             tools=(*agent.toolbox, *transfer_tools(agent, self._by_name))
             if self.team
             else agent.toolbox,
-            output_schema=output_schema(agent.output),
+            output_schema=None if agent.output is None else output_schema(agent.output),
             model=model_name(agent.model),
             path=path,
             node=node,
@@ -130,7 +131,8 @@ class AgentRun(Struct, eq=False):
     def has_answered(self, reply: ModelReplied) -> bool:
         """Accept the model's answer, or record for the model what is wrong with it."""
         text = reply.text
-        self.agent.check_modalities(reply.attachments, "gives")
+        if self.agent.gives:
+            self.agent.check_modalities(reply.attachments, "gives")
         if is_blank(text) and not reply.attachments:
             raise AgentFailed(
                 f"agent {self.agent.name!r} answered with nothing: no text and no tool call."
@@ -161,7 +163,7 @@ class AgentRun(Struct, eq=False):
         if self.index.answers:
             self.take_answers(calls)
         due = [self.call(call) for call in calls if call.id not in self.index.results]
-        return tuple(wait for waits in await together(due) for wait in waits)
+        return tuple(chain.from_iterable(await together(due)))
 
     def take_answers(self, calls: tuple[ToolCall, ...]) -> None:
         """Record what the user has answered to calls that only they can answer."""

@@ -135,7 +135,8 @@ class Opening:
 
     def __exit__(self, *_: object) -> None:
         self.open = False
-        in_flight.discard(self)
+        if self.known:
+            in_flight.discard(self)
         _put_back(self._token)
 
     def admits(self, host: str, port: object = None) -> bool:

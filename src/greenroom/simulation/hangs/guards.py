@@ -75,10 +75,9 @@ class SignalGuard:
             atexit.register(self._stop)
 
     def expect(self, at: float) -> None:
-        """Be ready to ring at that time, if not before."""
+        """Be ready to ring at that time, if not before; SIGALRM is ours."""
         # Code that uses the timer for a while stops it when done, and ours with it.
-        is_running = self.is_set() and _signals.getitimer(signal.ITIMER_REAL)[0] > 0
-        if at < self._rings_at or not is_running:
+        if at < self._rings_at or _signals.getitimer(signal.ITIMER_REAL)[0] <= 0:
             self.hurry()
 
     def hurry(self) -> None:

@@ -35,7 +35,6 @@ from greenroom.simulation.hangs.deadlines import (
     RUNNING,
     Deadline,
     deadlines_of,
-    retrieve_exception,
 )
 from greenroom.simulation.hangs.guards import ALARM, PATROL, SignalGuard, ThreadGuard, break_thread
 from greenroom.simulation.hangs.leftovers import close, sweep
@@ -117,11 +116,7 @@ async def finish(
         deadline.cut()
         await asyncio.wait({task}, timeout=_PATIENCE + _KNOCK)
         raise
-    finally:
-        if task.done():
-            retrieve_exception(task)
-    left_behind = deadline.expired or deadline.was_cut or abandoned_tasks(loop)
-    if left_behind and not watch.keepers:
+    if not watch.keepers and (deadline.expired or deadline.was_cut or abandoned_tasks(loop)):
         await sweep_cut_work()
     return task
 

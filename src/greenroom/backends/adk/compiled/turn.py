@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator
 from contextvars import ContextVar
-from copy import deepcopy
 from typing import Any, TypeVar
 
 from google.adk.models.base_llm import BaseLlm
@@ -101,5 +100,4 @@ class Question(BaseTool):
         llm_request.config.system_instruction = request.instructions or None
         if request.output_schema is not None:
             llm_request.config.response_mime_type = "application/json"
-            # A plug-in may change the request; the schema is shared by all of them.
-            llm_request.config.response_json_schema = deepcopy(dict(request.output_schema))
+            llm_request.config.response_json_schema = dict(request.output_schema)
