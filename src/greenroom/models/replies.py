@@ -85,7 +85,7 @@ def _calls(given: Any) -> tuple[ToolCall, ...]:
 
 
 def _items(given: Any, kind: type, field: str) -> tuple[Any, ...]:
-    if given is None or given == ():
+    if given is None:
         return ()
     is_many = isinstance(given, list | tuple)
     items = tuple(cast("Iterable[Any]", given)) if is_many else (given,)
