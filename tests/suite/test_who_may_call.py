@@ -216,6 +216,50 @@ async def test_what_belongs_to_no_case_is_a_fault_and_ends_all_that_are_open(str
     assert report.faults[0] in str(report)
 
 
+def test_a_callback_of_the_loop_is_not_blamed_on_the_line_that_began_the_run():
+    async def clerk(message: str) -> str:
+        empty, done = contextvars.Context(), asyncio.Event()
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        asyncio.get_running_loop().call_soon(stray_connection, context=empty)
+        asyncio.get_running_loop().call_soon(delete, context=empty)
+        asyncio.get_running_loop().call_soon(done.set)
+        await done.wait()
+        return "Hello."
+
+    first, second = rehearse(clerk, Case("a", says="Hi"), store=False).faults
+    assert "in stray_connection" in first
+    assert "a call of the tool 'delete' during the run" in second
+
+
+@pytest.mark.parametrize("mocks, faults", [({}, 1), ({"delete": "ok"}, 0)])
+async def test_a_call_without_a_mock_by_work_that_a_case_left_behind_is_a_fault(
+    mocks: dict[str, Any], faults: int
+):
+    is_over, was_called = asyncio.Event(), asyncio.Event()
+    tasks: list[asyncio.Task[None]] = []
+
+    async def delete_later() -> None:
+        await is_over.wait()
+        with contextlib.suppress(Refusal):
+            await asyncio.to_thread(delete)
+        was_called.set()
+
+    async def clerk(message: str) -> str:
+        if message == "Leave!":
+            tasks.append(asyncio.create_task(delete_later()))
+        else:
+            await was_called.wait()
+        return "Hello."
+
+    leaves = Case("leaves", says="Leave!", mocks=mocks, expect=Expect(response="Hello."))
+    stays = Case("stays", says="Stay!", expect=Expect(response="Hello."))
+    report = await evaluate(clerk, [leaves, stays], on_case_complete=lambda _: is_over.set())
+    assert ACTED == []
+    assert [result.status for result in report.results] == ["passed", "passed"]
+    assert len(report.faults) == faults
+    assert all("'leaves' left behind tried a call of the tool 'delete'" in f for f in report.faults)
+
+
 async def test_a_fault_stands_in_a_batch_of_simulations() -> None:
     def older() -> None:
         go.wait(5)

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar, Token
 from threading import Lock, get_ident, local
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -83,15 +83,20 @@ class FencedScope(Struct, eq=False):
         with _recording:
             first, self.breach = self.breach is None, self.breach or breach
         if self.around != "case":
-            _keep_stray(breach)
+            keep_stray(breach)
         elif self not in open_scopes:
-            _keep_stray(replace(breach, of=self.name))
+            keep_stray(replace(breach, of=self.name))
         elif first and self.on_breach is not None:
             self.on_breach(breach)
 
     def was_opened_by(self, task_or_thread: object) -> bool:
         """Whether that task (or bare thread) opened this scope."""
         return self._opener == task_or_thread
+
+    def was_opened_on(self, loop: object) -> bool:
+        """Whether a task of that loop opened this scope."""
+        task: Any = self._opener
+        return isinstance(task, asyncio.Task) and task.get_loop() is loop
 
 
 class RunScope:
@@ -235,13 +240,14 @@ def strays() -> tuple[Breach, ...]:
 
 def stray(breach: Breach) -> None:
     """Keep a refusal that belongs to no case, and announce it to all that are open."""
-    _keep_stray(breach)
+    keep_stray(breach)
     for scope in tuple(open_scopes):
         if scope.on_stray is not None:
             scope.on_stray(breach)
 
 
-def _keep_stray(breach: Breach) -> None:
+def keep_stray(breach: Breach) -> None:
+    """Keep a refusal that no open case answers for, up to a limit."""
     if len(_strays) < _STRAYS_KEPT:
         _strays.append(breach)
 
