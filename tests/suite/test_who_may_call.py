@@ -500,7 +500,9 @@ def test_a_function_that_makes_middleware_never_acts(tmp_path: Path) -> None:
         "        pass\n"
         "    return Looks()\n"
     )
-    with pytest.raises(ImportRefused, match=r"make\(\) called the tool 'pay'"):
+    with pytest.raises(
+        ImportRefused, match=r"called the tool 'pay' at made_middleware.py:10 in make"
+    ):
         rehearse(quiet(), Case("c", "Hi"), middleware=[f"{made}:make"], store=False)
 
 

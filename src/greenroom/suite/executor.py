@@ -9,13 +9,16 @@ from greenroom.suite.options import CONCURRENCY
 from greenroom.suite.settings import Settings
 from greenroom.suite.trial import run_trial
 from greenroom.suite.trial_state import TrialState
+from greenroom.suite.watch import fence_gaps
 
 
 class Executor(Protocol):
     """Runs the trials of one evaluation. The run decides which trials are due, recorded and paid for."""
 
-    notes: list[str]
-    """Notes for the report on where trials ran."""
+    @property
+    def notes(self) -> list[str]:
+        """Notes for the report on where trials ran, asked for when the last one is over."""
+        ...
 
     @property
     def usual_concurrency(self) -> int:
@@ -45,9 +48,13 @@ class InThisProcess:
     usual_concurrency = CONCURRENCY
 
     def __init__(self, agent: object, settings: Settings) -> None:
-        self.notes: list[str] = []
         self._agent = agent
         self._settings = settings
+
+    @property
+    def notes(self) -> list[str]:
+        """What the fence cannot hold in this process by now: a case may have loaded more."""
+        return fence_gaps()
 
     async def connect(self) -> None:
         """Nothing has to be found."""
