@@ -216,6 +216,25 @@ async def test_what_belongs_to_no_case_is_a_fault_and_ends_all_that_are_open(str
     assert report.faults[0] in str(report)
 
 
+def test_work_of_no_case_must_not_act_between_two_trials():
+    asked, done = threading.Event(), threading.Event()
+
+    def older() -> None:
+        asked.wait(5)
+        with contextlib.suppress(Refusal):
+            delete()
+        done.set()
+
+    def hook(_: object) -> None:
+        asked.set()
+        done.wait(5)
+
+    threading.Thread(target=older).start()
+    report = rehearse(quiet(), Case("a", says="Hi"), on_case_complete=hook, store=False)
+    assert ACTED == []
+    assert "work of no case tried a call of the tool 'delete'" in report.faults[0]
+
+
 def test_a_callback_of_the_loop_is_not_blamed_on_the_line_that_began_the_run():
     async def clerk(message: str) -> str:
         empty, done = contextvars.Context(), asyncio.Event()

@@ -5,7 +5,8 @@ One context variable says it. Tasks, timers and callbacks inherit it from the wo
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from threading import Lock, get_ident, local
 from typing import Any, Final, Literal, Self
@@ -77,6 +78,15 @@ class FencedScope(Struct, eq=False):
         """Declare the case over; work of it that still runs stays fenced."""
         open_scopes.pop(self, None)
         self._opener = None
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Keep the fence up for work of no case as well, as an open case does."""
+        open_scopes[self] = None
+        try:
+            yield
+        finally:
+            open_scopes.pop(self, None)
 
     def record_breach(self, breach: Breach) -> None:
         """Keep the first breach and announce it; one that comes after the case is a stray too."""
