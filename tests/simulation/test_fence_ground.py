@@ -16,6 +16,7 @@ import pytest
 import uvloop
 
 import warm_python
+from greenroom import Case, evaluate
 from greenroom.simulation.fence import FencedExecutor, blind_spots, enclose, not_held
 from marks import heavy
 
@@ -38,9 +39,19 @@ async def test_the_fence_does_not_hold_where_sockets_were_replaced(monkeypatch):
     assert "socket.socket was replaced by threading" in reason
 
 
-async def test_libraries_with_sockets_of_their_own_are_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pycurl", sys)
-    assert "pycurl" in blind_spots()
+@pytest.mark.parametrize("library", ["pycurl", "duckdb", "polars", "pyodbc"])
+async def test_libraries_with_sockets_of_their_own_are_named(library, monkeypatch):
+    monkeypatch.setitem(sys.modules, library, sys)
+    assert library in blind_spots()
+
+
+async def test_a_library_that_a_case_loads_is_named_in_the_report(monkeypatch):
+    def clerk(message: str) -> str:
+        monkeypatch.setitem(sys.modules, "pycurl", sys)
+        return "Hello."
+
+    report = await evaluate(clerk, Case("hello", "Hi"))
+    assert report.notes.count("the fence cannot see connections of pycurl") == 1
 
 
 def ran(program: str, *arguments: str, run: Callable[..., Any] = subprocess.run) -> str:

@@ -94,7 +94,9 @@ Named.is_looked_at = True
 async def test_what_an_agent_does_when_it_is_looked_at_is_refused(attr, tmp_path: Path) -> None:
     file = tmp_path / "looked_at_agent.py"
     file.write_text(MADE)
-    with pytest.raises(ImportRefused, match="called the tool 'delete'"):
+    with pytest.raises(
+        ImportRefused, match=r"called the tool 'delete' at looked_at_agent.py:\d+ in "
+    ):
         await load_agent(f"{file}:{attr}")
     command = [sys.executable, "-m", "greenroom.apps.cli", "agent", "graph", f"{file}:{attr}"]
     assert warm_python.run(command, capture_output=True, cwd=tmp_path).returncode == 3

@@ -216,6 +216,69 @@ async def test_what_belongs_to_no_case_is_a_fault_and_ends_all_that_are_open(str
     assert report.faults[0] in str(report)
 
 
+def test_work_of_no_case_must_not_act_between_two_trials():
+    asked, done = threading.Event(), threading.Event()
+
+    def older() -> None:
+        asked.wait(5)
+        with contextlib.suppress(Refusal):
+            delete()
+        done.set()
+
+    def hook(_: object) -> None:
+        asked.set()
+        done.wait(5)
+
+    threading.Thread(target=older).start()
+    report = rehearse(quiet(), Case("a", says="Hi"), on_case_complete=hook, store=False)
+    assert ACTED == []
+    assert "work of no case tried a call of the tool 'delete'" in report.faults[0]
+
+
+def test_a_callback_of_the_loop_is_not_blamed_on_the_line_that_began_the_run():
+    async def clerk(message: str) -> str:
+        empty, done = contextvars.Context(), asyncio.Event()
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        asyncio.get_running_loop().call_soon(stray_connection, context=empty)
+        asyncio.get_running_loop().call_soon(delete, context=empty)
+        asyncio.get_running_loop().call_soon(done.set)
+        await done.wait()
+        return "Hello."
+
+    first, second = rehearse(clerk, Case("a", says="Hi"), store=False).faults
+    assert "in stray_connection" in first
+    assert "a call of the tool 'delete' during the run" in second
+
+
+@pytest.mark.parametrize("mocks, faults", [({}, 1), ({"delete": "ok"}, 0)])
+async def test_a_call_without_a_mock_by_work_that_a_case_left_behind_is_a_fault(
+    mocks: dict[str, Any], faults: int
+):
+    is_over, was_called = asyncio.Event(), asyncio.Event()
+    tasks: list[asyncio.Task[None]] = []
+
+    async def delete_later() -> None:
+        await is_over.wait()
+        with contextlib.suppress(Refusal):
+            await asyncio.to_thread(delete)
+        was_called.set()
+
+    async def clerk(message: str) -> str:
+        if message == "Leave!":
+            tasks.append(asyncio.create_task(delete_later()))
+        else:
+            await was_called.wait()
+        return "Hello."
+
+    leaves = Case("leaves", says="Leave!", mocks=mocks, expect=Expect(response="Hello."))
+    stays = Case("stays", says="Stay!", expect=Expect(response="Hello."))
+    report = await evaluate(clerk, [leaves, stays], on_case_complete=lambda _: is_over.set())
+    assert ACTED == []
+    assert [result.status for result in report.results] == ["passed", "passed"]
+    assert len(report.faults) == faults
+    assert all("'leaves' left behind tried a call of the tool 'delete'" in f for f in report.faults)
+
+
 async def test_a_fault_stands_in_a_batch_of_simulations() -> None:
     def older() -> None:
         go.wait(5)
@@ -456,7 +519,9 @@ def test_a_function_that_makes_middleware_never_acts(tmp_path: Path) -> None:
         "        pass\n"
         "    return Looks()\n"
     )
-    with pytest.raises(ImportRefused, match=r"make\(\) called the tool 'pay'"):
+    with pytest.raises(
+        ImportRefused, match=r"called the tool 'pay' at made_middleware.py:10 in make"
+    ):
         rehearse(quiet(), Case("c", "Hi"), middleware=[f"{made}:make"], store=False)
 
 

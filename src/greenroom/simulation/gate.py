@@ -21,7 +21,7 @@ from greenroom.ledger.events import Noted, Source, ToolBlocked
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import JSON_TYPES, Json
-from greenroom.simulation.fence import mocking_var, opening_for
+from greenroom.simulation.fence import mocking_var, note_late_call, opening_for
 from greenroom.simulation.fenced_world import OWN_TOOL, FencedWorld
 from greenroom.simulation.mock_answers import is_simulated, mocked
 from greenroom.simulation.refusals import Refusals, why_refused, why_refused_directly
@@ -120,6 +120,8 @@ class RehearsalWorld(FencedWorld):
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
         """Mock, else the body its author named, else a violation."""
+        if self.refusals.left_behind and self._is_violation(request):
+            note_late_call(request.tool, self._case.id)
         self.refusals.check()
         if self.middleware is None:
             return await self._answer_call(request, body)
@@ -159,7 +161,7 @@ class RehearsalWorld(FencedWorld):
             return Pending(request.id)
         if mock is ABSENT and request.delegates:
             return await answer_tool(self, request, body, "live")
-        if mock is ABSENT and not self._is_allowed(request.tool, request.origin):
+        if self._is_violation(request):
             raise self.refusals.set(self._refused(request))
         return await self._run_named(mock, request, body)
 
@@ -195,6 +197,14 @@ class RehearsalWorld(FencedWorld):
     def _is_allowed(self, name: str, origin: object) -> bool:
         """Named by its name or by the very object, for this case or for the whole run."""
         return any(names_tool(allowed, name, origin) for allowed in self.allowed)
+
+    def _is_violation(self, request: ToolRequest) -> bool:
+        """Whether nothing may answer this call: it has no mock, and its body was not named."""
+        return (
+            request.tool not in self._case.mocks
+            and not (request.yields or request.delegates)
+            and not self._is_allowed(request.tool, request.origin)
+        )
 
     def check_resources(self) -> None:
         """Refuse a case that lets a real tool run without its resources."""

@@ -38,6 +38,11 @@ class Refusals(Struct, eq=False):
         self._over = case_id
         self.is_set = True
 
+    @property
+    def left_behind(self) -> bool:
+        """Whether what calls now was left behind by a trial that was refused nothing."""
+        return bool(self._over) and self.refusal is None
+
     def check(self) -> None:
         """Refuse everything after the first refusal, and after the trial."""
         if self.is_set:

@@ -1,21 +1,25 @@
 """Where trials run: in this process, in worker processes of this machine, or on a cluster."""
 
-from collections.abc import Awaitable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncGenerator, Awaitable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Protocol
 
 from greenroom.results.result import CaseResult
+from greenroom.simulation.fence import answerable
 from greenroom.suite.options import CONCURRENCY
 from greenroom.suite.settings import Settings
 from greenroom.suite.trial import run_trial
 from greenroom.suite.trial_state import TrialState
+from greenroom.suite.watch import fence_gaps
 
 
 class Executor(Protocol):
     """Runs the trials of one evaluation. The run decides which trials are due, recorded and paid for."""
 
-    notes: list[str]
-    """Notes for the report on where trials ran."""
+    @property
+    def notes(self) -> list[str]:
+        """Notes for the report on where trials ran, asked for when the last one is over."""
+        ...
 
     @property
     def usual_concurrency(self) -> int:
@@ -45,16 +49,23 @@ class InThisProcess:
     usual_concurrency = CONCURRENCY
 
     def __init__(self, agent: object, settings: Settings) -> None:
-        self.notes: list[str] = []
         self._agent = agent
         self._settings = settings
+
+    @property
+    def notes(self) -> list[str]:
+        """What the fence cannot hold in this process by now: a case may have loaded more."""
+        return fence_gaps()
 
     async def connect(self) -> None:
         """Nothing has to be found."""
 
-    def for_trials(self, due: int) -> AbstractAsyncContextManager[object]:
-        """Nothing has to be opened, however many are `due`."""
-        return nullcontext(due)
+    @asynccontextmanager
+    async def for_trials(self, due: int) -> AsyncGenerator[int]:
+        """Hold the fence between two trials too, however many are `due`: a hook may take seconds there."""
+        run = answerable()
+        with nullcontext() if run is None else run.held():
+            yield due
 
     def run(self, state: TrialState) -> Awaitable[CaseResult]:
         """Run and measure one trial."""

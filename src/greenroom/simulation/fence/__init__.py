@@ -44,6 +44,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 
 from greenroom.simulation.fence.patches import blind_spots, not_held, put_up
+from greenroom.simulation.fence.refusal import note_late_call
 from greenroom.simulation.fence.routes import proxied_place
 from greenroom.simulation.fence.scope import (
     Breach,
@@ -75,6 +76,7 @@ __all__ = [
     "lent_executor",
     "mocking_var",
     "not_held",
+    "note_late_call",
     "opening_for",
     "proxied_place",
     "put_up",

@@ -4,13 +4,14 @@ Harmless probes of libraries are refused like everything else, but no case answe
 the system a question on the way to something else, and works without the answer.
 """
 
+import asyncio
 import errno
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from greenroom.errors import FenceBreach, ToolRefused
 from greenroom.simulation.fence.scope import (
@@ -20,6 +21,8 @@ from greenroom.simulation.fence.scope import (
     current_scope,
     fenced,
     followed,
+    keep_stray,
+    open_scopes,
     stray,
 )
 from greenroom.simulation.remedies import CALL, SECOND_COPY, mend_breach
@@ -96,6 +99,11 @@ def check_tool(origin: object, name: str) -> None:
         )
 
 
+def note_late_call(name: str, case_id: str) -> None:
+    """Keep a tool call of work that a case left behind: no verdict can say it, so it is a fault of the run."""
+    keep_stray(Breach(CALL, name, where(), of=case_id))
+
+
 def check_second_copy(module: str) -> None:
     """Refuse to load a framework's module again in a rehearsal: the gate holds the first copy."""
     if fenced():
@@ -137,6 +145,7 @@ _EXPORTERS: Final = (
     "posthog.",
     "sentry_sdk.",
 )
+_RUN_CALLBACK: Final = asyncio.Handle._run.__code__
 # From the refusal up to the probe lie at most subprocess.run, Popen and two helpers.
 _DEPTH: Final = 16
 
@@ -144,6 +153,11 @@ _DEBUGGER: Final = "_pydevd_bundle"
 _OURS: Final = str(Path(__file__).parents[2]) + os.sep
 _LIBRARY: Final = str(Path(os.__file__).parent) + os.sep
 _PACKAGES: Final = ("site-packages", "dist-packages")
+
+
+def _runs_cases(callback: Any) -> bool:
+    """Whether the loop of a callback is one on which a case is open."""
+    return any(scope.was_opened_on(callback._loop) for scope in tuple(open_scopes))
 
 
 def is_probe() -> bool:
@@ -169,8 +183,12 @@ def is_debugger() -> bool:
 
 def where() -> str:
     """The nearest line of the author's own code, as `file.py:12 in name`; empty if none ran."""
-    frame = next((f for f in _frames() if is_authors(f)), None)
-    return "" if frame is None else line_of(frame)
+    for frame in _frames():
+        if is_authors(frame):
+            return line_of(frame)
+        if frame.f_code is _RUN_CALLBACK and _runs_cases(frame.f_locals["self"]):
+            break  # what comes next began the loop: it is waiting for the whole run
+    return ""
 
 
 def line_of(frame: FrameType) -> str:

@@ -5,10 +5,11 @@ One context variable says it. Tasks, timers and callbacks inherit it from the wo
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from threading import Lock, get_ident, local
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -78,20 +79,34 @@ class FencedScope(Struct, eq=False):
         open_scopes.pop(self, None)
         self._opener = None
 
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Keep the fence up for work of no case as well, as an open case does."""
+        open_scopes[self] = None
+        try:
+            yield
+        finally:
+            open_scopes.pop(self, None)
+
     def record_breach(self, breach: Breach) -> None:
         """Keep the first breach and announce it; one that comes after the case is a stray too."""
         with _recording:
             first, self.breach = self.breach is None, self.breach or breach
         if self.around != "case":
-            _keep_stray(breach)
+            keep_stray(breach)
         elif self not in open_scopes:
-            _keep_stray(replace(breach, of=self.name))
+            keep_stray(replace(breach, of=self.name))
         elif first and self.on_breach is not None:
             self.on_breach(breach)
 
     def was_opened_by(self, task_or_thread: object) -> bool:
         """Whether that task (or bare thread) opened this scope."""
         return self._opener == task_or_thread
+
+    def was_opened_on(self, loop: object) -> bool:
+        """Whether a task of that loop opened this scope."""
+        task: Any = self._opener
+        return isinstance(task, asyncio.Task) and task.get_loop() is loop
 
 
 class RunScope:
@@ -236,13 +251,14 @@ def strays() -> tuple[Breach, ...]:
 
 def stray(breach: Breach) -> None:
     """Keep a refusal that belongs to no case, and announce it to all that are open."""
-    _keep_stray(breach)
+    keep_stray(breach)
     for scope in tuple(open_scopes):
         if scope.on_stray is not None:
             scope.on_stray(breach)
 
 
-def _keep_stray(breach: Breach) -> None:
+def keep_stray(breach: Breach) -> None:
+    """Keep a refusal that no open case answers for, up to a limit."""
     if len(_strays) < _STRAYS_KEPT:
         _strays.append(breach)
 

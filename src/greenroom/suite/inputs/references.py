@@ -26,7 +26,8 @@ from greenroom.errors import (
 )
 from greenroom.ledger.text_files import similar_file
 from greenroom.plugins import suggest
-from greenroom.simulation.fence import FencedScope, RunScope, opening_for, put_up
+from greenroom.simulation.fence import Breach, FencedScope, RunScope, opening_for, put_up
+from greenroom.simulation.fence.refusal import where
 from greenroom.suite.inputs.neighbours import other_name, own_neighbours
 from greenroom.world.call_context import guarded
 from greenroom.world.modules import executed
@@ -282,7 +283,7 @@ def fenced_import(what: str, *, runs_loop: bool = True) -> Generator[None]:
     scope, refused = FencedScope(f"import of {what}", around="call"), list[str]()
 
     def no_tools(_: object, tool: str) -> None:
-        refused.append(f"called the tool {tool!r}")
+        refused.append(str(Breach("called the tool", tool, where())))
         raise ToolRefused(f"tool {tool!r} was called while {what} was imported; it was not run.")
 
     scope.body_guard = no_tools
