@@ -90,9 +90,7 @@ class EvalConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "criteria", _criteria_from(self.criteria))
-        if not isinstance(self.user_simulator, UserSimulator | None):
-            simulator = _own_simulator(plain(self.user_simulator), "user_simulator")
-            object.__setattr__(self, "user_simulator", simulator)
+        object.__setattr__(self, "user_simulator", _simulator_from(self.user_simulator))
         names = [criterion.name for criterion in self.criteria]
         if twice := [name for name in names if names.count(name) > 1]:
             raise BadMetric(f"the config has two criteria {twice[0]!r}; keep one.")
@@ -144,6 +142,13 @@ def _criteria_from(given: object) -> tuple[Criterion, ...]:
         one if isinstance(one, Criterion) else criterion_from(one, f"criteria[{i}]")
         for i, one in listed
     )
+
+
+def _simulator_from(given: object) -> UserSimulator | None:
+    """A simulator from a mapping too, as our own files have it."""
+    if given is None or isinstance(given, UserSimulator):
+        return given
+    return _own_simulator(plain(given), "user_simulator")
 
 
 def read_config(path: str | Path) -> EvalConfig:
