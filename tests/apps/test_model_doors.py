@@ -106,16 +106,22 @@ def test_a_resumed_run_notices_another_model(shop: Path) -> None:
     assert run(shop, *EVAL, "--model", "shop.py:model", "--limit", "1", "--resume", run_id)
 
 
-def test_a_trial_is_replayed_and_shrunk_with_the_model_of_its_run(shop: Path) -> None:
-    failed = run(shop, *EVAL, "--model", "shop.py:other")
-    found = re.search(r"^run (\S+)$", failed.stdout, re.MULTILINE)
-    assert found, failed.stdout + failed.stderr
-    runs = [*CLI, "runs"]
-    replayed = run(shop, *runs, "replay", found[1], "a")
-    assert replayed.returncode == 0, replayed.stderr
-    shrunk = run(shop, *runs, "shrink", found[1], "a", "--cases", "shop.py:cases")
-    assert shrunk.returncode == 0, shrunk.stderr
-    assert "--model shop.py:other" in shrunk.stderr
+def test_a_trial_is_replayed_and_shrunk_with_the_model_that_answered(shop: Path) -> None:
+    (shop / "named.yaml").write_text(SET + "    model: shop.py:other\n")
+    by_case = [*CLI, "eval", "run", "shop.py", "named.yaml"]
+    by_run = [*EVAL, "--model", "shop.py:other"]
+    for words, cases, end in (
+        (by_run, ["--cases", "shop.py:cases"], "a.shrunk.evalset.yaml --model shop.py:other\n"),
+        (by_case, [], "a.shrunk.evalset.yaml\n"),
+    ):
+        failed = run(shop, *words)
+        found = re.search(r"^run (\S+)$", failed.stdout, re.MULTILINE)
+        assert found, failed.stdout + failed.stderr
+        replayed = run(shop, *CLI, "runs", "replay", found[1], "a")
+        assert replayed.returncode == 0, replayed.stdout + replayed.stderr
+        shrunk = run(shop, *CLI, "runs", "shrink", found[1], "a", *cases)
+        assert shrunk.returncode == 0, shrunk.stderr
+        assert shrunk.stderr.endswith(end)
 
 
 def test_a_live_conversation_takes_a_model(shop: Path) -> None:

@@ -16,8 +16,8 @@ _agent = click.option(
 )
 _model = options.declared(
     "model",
-    help="What answers in place of the agent's own models, as for `eval run` (default: as in RUN, if it "
-    "was named there).",
+    help="What answers in place of the agent's own models, as for `eval run` (default: what the case or "
+    "RUN named).",
 )
 
 

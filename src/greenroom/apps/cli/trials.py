@@ -20,7 +20,8 @@ from greenroom.cases.files import write_evalset
 from greenroom.errors import BadInput, NotFound, ReplayDrifted
 from greenroom.ledger.difference import Difference, diff
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json, number_in
+from greenroom.ledger.plain import Json, is_object, number_in
+from greenroom.ledger.questions import started
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.terminal import Terminal
 from greenroom.results.words import number_of
@@ -71,7 +72,7 @@ def replay_trial(
     place = open_store(store)
     begun = place.run(run)
     recorded = trial_ledger(place, begun.id, case)
-    agent, model = agent or _agent_of(begun), model or begun.plan.model
+    agent, model = agent or _agent_of(begun), model or _own_model(recorded) or begun.plan.model
 
     async def replayed() -> Ledger:
         found = await _answered(agent, model)
@@ -136,6 +137,13 @@ async def _answered(agent: str, model: str) -> object:
     found: object = await loaded(agent)
     answering = as_model_given(model)
     return found if answering is None else with_model(backend_for(found), answering)
+
+
+def _own_model(recorded: Ledger) -> str:
+    """The model that the case of a trial names for itself."""
+    first = started(recorded)
+    data = first.case if first is not None and is_object(first.case) else {}
+    return model if isinstance(model := data.get("model"), str) else ""
 
 
 def _agent_of(run: Run) -> str:
