@@ -42,6 +42,7 @@ ROOMS = [
     "cases.scenarios",
     "agents.mermaid",
     "apps.pytest_plugin",
+    "suite.adk",
 ]
 # What the examples call a thing of ours; each is looked up in its class.
 THINGS = {

@@ -1,6 +1,7 @@
 """A model in place of the agent's own at every door: command line, pytest, settings, workers, resume, files."""
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -65,7 +66,7 @@ def test_worker_processes_get_the_model_of_the_command_line(shop: Path) -> None:
 
 
 def test_what_is_no_model_is_a_usage_error(shop: Path) -> None:
-    for given, why in (("shop.py:nothing", "should be a model"), ("nobody:x", "nobody")):
+    for given, why in (("shop.py:nothing", "has the model 7"), ("nobody:x", "nobody")):
         done = run(shop, *EVAL, "--model", given)
         assert done.returncode == 3, done.stdout + done.stderr
         assert why in done.stdout + done.stderr
@@ -103,6 +104,24 @@ def test_a_resumed_run_notices_another_model(shop: Path) -> None:
     assert again.returncode == 3
     assert "agent" in again.stderr
     assert run(shop, *EVAL, "--model", "shop.py:model", "--limit", "1", "--resume", run_id)
+
+
+def test_a_trial_is_replayed_and_shrunk_with_the_model_that_answered(shop: Path) -> None:
+    (shop / "named.yaml").write_text(SET + "    model: shop.py:other\n")
+    by_case = [*CLI, "eval", "run", "shop.py", "named.yaml"]
+    by_run = [*EVAL, "--model", "shop.py:other"]
+    for words, cases, end in (
+        (by_run, ["--cases", "shop.py:cases"], "a.shrunk.evalset.yaml --model shop.py:other\n"),
+        (by_case, [], "a.shrunk.evalset.yaml\n"),
+    ):
+        failed = run(shop, *words)
+        found = re.search(r"^run (\S+)$", failed.stdout, re.MULTILINE)
+        assert found, failed.stdout + failed.stderr
+        replayed = run(shop, *CLI, "runs", "replay", found[1], "a")
+        assert replayed.returncode == 0, replayed.stdout + replayed.stderr
+        shrunk = run(shop, *CLI, "runs", "shrink", found[1], "a", *cases)
+        assert shrunk.returncode == 0, shrunk.stderr
+        assert shrunk.stderr.endswith(end)
 
 
 def test_a_live_conversation_takes_a_model(shop: Path) -> None:

@@ -39,6 +39,11 @@ def test_what_cannot_respond_is_refused(given):
         as_model(given)
 
 
+def test_a_model_in_a_file_has_to_be_imported_where_no_evaluation_looks_for_it():
+    with pytest.raises(BadAgent, match=r"'models\.py:mine'.*import the model and give the object"):
+        Agent("clerk", model="models.py:mine")
+
+
 def test_an_unknown_provider_names_the_near_ones():
     with pytest.raises(BadAgent, match=r"agent 'clerk' .*'opnai'.*mean 'openai'.*anthropic"):
         Agent("clerk", model="opnai:gpt-4o-mini")

@@ -1,5 +1,10 @@
 """Who may ask: every route, asked as no page of ours would."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,6 +15,7 @@ from greenroom.apps.web.app import routes
 from greenroom.apps.web.live import Feed
 from greenroom.apps.web.site import Settings, Site
 from greenroom.store import Store
+from warm_python import COMMANDS, WarmPython
 from web.serving import Server
 
 SITE = Site.of(Store("nowhere"), Settings())
@@ -106,6 +112,28 @@ def test_no_answer_lets_a_browser_do_more_than_our_page_does(server: Server) -> 
     assert "access-control" not in head
     assert "set-cookie" not in head
     assert "server: " not in head
+
+
+def test_a_browser_can_connect_as_soon_as_it_is_opened(tmp_path: Path) -> None:
+    browser, log = tmp_path / "browser", tmp_path / "connected"
+    browser.write_text(
+        f"#!/bin/bash\nrest=${{1#http://*:}}\n: </dev/tcp/127.0.0.1/${{rest%%/*}} && touch {log}\n"
+    )
+    browser.chmod(0o755)
+    command = [sys.executable, "-m", "greenroom", "web", "--store", "runs", "--port", "0"]
+    process = WarmPython(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "BROWSER": str(browser)},
+        stderr=subprocess.DEVNULL,
+        modules=(*COMMANDS, "greenroom.apps.web.server"),
+    )
+    until = time.monotonic() + 60
+    while process.poll() is None and not log.exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    process.wait()
+    assert log.exists()
 
 
 def test_the_token_is_for_this_user_alone(server: Server) -> None:

@@ -71,8 +71,9 @@ class EvalConfig:
     """How cases are judged. A criterion without a threshold uses its metric's own.
 
     `criteria` are a list, or a mapping of names as AgentFlow and ADK write it: `{"exact": 1.0}`,
-    `{"response_match_score": {"threshold": 0.7}}`. `seconds_per_metric` and `seconds_per_case` are limits
-    for runs that set none. `shape` says what kind of file it was read from, `extra`
+    `{"response_match_score": {"threshold": 0.7}}`. `user_simulator` may be a mapping too:
+    `{"model": "gpt-4o", "max_allowed_invocations": 10}`. `seconds_per_metric` and `seconds_per_case` are
+    limits for runs that set none. `shape` says what kind of file it was read from, `extra`
     keeps anything else that the file said.
     """
 
@@ -89,6 +90,7 @@ class EvalConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "criteria", _criteria_from(self.criteria))
+        object.__setattr__(self, "user_simulator", _simulator_from(self.user_simulator))
         names = [criterion.name for criterion in self.criteria]
         if twice := [name for name in names if names.count(name) > 1]:
             raise BadMetric(f"the config has two criteria {twice[0]!r}; keep one.")
@@ -140,6 +142,13 @@ def _criteria_from(given: object) -> tuple[Criterion, ...]:
         one if isinstance(one, Criterion) else criterion_from(one, f"criteria[{i}]")
         for i, one in listed
     )
+
+
+def _simulator_from(given: object) -> UserSimulator | None:
+    """A simulator from a mapping too, as our own files have it."""
+    if given is None or isinstance(given, UserSimulator):
+        return given
+    return _own_simulator(plain(given), "user_simulator")
 
 
 def read_config(path: str | Path) -> EvalConfig:

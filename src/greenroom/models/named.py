@@ -21,6 +21,7 @@ _FAMILIES = {
 _USE = "Use Scripted(...), a name such as 'openai:gpt-4o-mini', or an object with `name` and `async respond(request)`."
 
 _COMPATIBLE = " An OpenAI-compatible endpoint is 'openai:…' with base_url=…"
+_IN_A_FILE = " Only evaluations and commands look in files; here import the model and give the object itself."
 
 
 class OpenModel(Protocol):
@@ -97,7 +98,8 @@ def _opened(name: str, options: dict[str, object], whose: str) -> Model:
     try:
         open_model = PROVIDERS.load(provider)
     except BadInput as error:
-        more = _COMPATIBLE if isinstance(error, BadAgent) else ""
+        hint = _IN_A_FILE if provider.endswith(".py") else _COMPATIBLE
+        more = hint if isinstance(error, BadAgent) else ""
         raise type(error)(f"{_has(whose)} {name!r}, but {error}{more}") from error
     model = open_model(rest, **options)
     if not hasattr(model, "respond"):

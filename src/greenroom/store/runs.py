@@ -54,6 +54,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """The id of the report that it is compared with; None without a baseline."""
     reference: str = ""
     """The agent's reference, if it was given as one: `desk.py:agent`."""
+    model: str = ""
+    """What answered in place of the agent's own models, if it was given by name: `desk.py:model`."""
     fence: str = ""
     """What enforces the fence in addition to each process: `kernel`, perhaps with hosts."""
     called: str = ""

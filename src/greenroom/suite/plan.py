@@ -137,6 +137,7 @@ async def _assembled(agent: object, cases: Cases, options: Options) -> Prepared:
         backend=backend,
         plan=structs.replace(
             plan_of(evalset, agent, backend, settings.measuring.metrics),
+            model=given["model"] if isinstance(given["model"], str) else "",
             adaptive=adaptive is not None,
             confirm=0 if suspects is None else suspects.most,
             against=None if baseline is None else baseline.id,

@@ -212,6 +212,18 @@ def test_criteria_that_are_none_are_refused(criteria: Any) -> None:
         EvalConfig(criteria=criteria)
 
 
+def test_a_config_made_in_python_may_give_its_simulator_as_files_do(tmp_path: Path) -> None:
+    written: Any = AGENTFLOW_CONFIG["user_simulator_config"]
+    read = reading(tmp_path, AGENTFLOW_CONFIG)
+    assert EvalConfig(user_simulator=written).user_simulator == read.user_simulator
+
+
+@pytest.mark.parametrize("simulator", ["gpt-4o", {"modle": "x"}, {"max_allowed_invocations": 0}])
+def test_a_simulator_that_is_none_is_refused(simulator: Any) -> None:
+    with pytest.raises(GreenroomError, match="user_simulator"):
+        EvalConfig(user_simulator=simulator)
+
+
 def test_a_config_has_each_criterion_once() -> None:
     with pytest.raises(BadMetric, match="two criteria 'exact'"):
         EvalConfig(criteria=[Criterion("exact"), Criterion("exact", threshold=0.5)])

@@ -29,7 +29,6 @@ from greenroom.suite.inputs.sources import (
     gather,
     gather_beside,
     load_mocks,
-    load_model,
 )
 from greenroom.suite.options import OPTIONS
 from greenroom.suite.workers import Workers
@@ -116,7 +115,7 @@ class Order(Showing):
             **({"min_pass_rate": self.minimum} if self.trials == "auto" else {}),
             "config": self.config or None,
             "mocks": mocks,
-            "model": load_model(self.model) if self.model else None,
+            "model": self.model or None,
             **({"concurrency": self.concurrency} if self.concurrency else {}),
             "keep_ledgers": self.keeps_ledgers,
             # The answers of judges are cached, so that none is paid for twice.

@@ -14,6 +14,11 @@ _agent = click.option(
     metavar="AGENT",
     help="The agent, as for `eval run` (default: the one that RUN was started with).",
 )
+_model = options.declared(
+    "model",
+    help="What answers in place of the agent's own models, as for `eval run` (default: what the case or "
+    "RUN named).",
+)
 
 
 @click.group("runs")
@@ -114,6 +119,7 @@ def runs_delete(**given: Any) -> None:
 @click.argument("run")
 @click.argument("case", metavar="CASE[#TRIAL]")
 @_agent
+@_model
 @click.option(
     "--on-drift",
     type=click.Choice(["error", "live"]),
@@ -169,6 +175,7 @@ def runs_diff(**given: Any) -> int:
 @click.argument("run")
 @click.argument("case", metavar="CASE[#TRIAL]")
 @_agent
+@_model
 @click.option(
     "--cases",
     type=FILE,

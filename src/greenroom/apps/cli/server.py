@@ -125,9 +125,11 @@ def _is_loopback(host: str) -> bool:
 
 def _listening(config: Any, host: str, port: int) -> "socket":
     try:
-        return config.bind_socket()
+        listening = config.bind_socket()
+        listening.listen()  # whoever reads the address may ask at once
     except (SystemExit, OSError) as error:
         raise BadInput(f"{host}:{port} cannot be used; is another server there?") from error
+    return listening
 
 
 def _address(host: str, listening: "socket") -> str:

@@ -12,13 +12,16 @@ from greenroom import suite
 from greenroom.apps.cli.event_loop import loaded, to_the_end
 from greenroom.apps.cli.exits import GATE_MISSED, PASSED, aside, put_out_data
 from greenroom.apps.cli.report_output import check_reachable, open_store
+from greenroom.backends.answered import with_model
+from greenroom.backends.registry import backend_for
 from greenroom.cases import EvalSet
 from greenroom.cases.data import live_parts, written_data
 from greenroom.cases.files import write_evalset
 from greenroom.errors import BadInput, NotFound, ReplayDrifted
 from greenroom.ledger.difference import Difference, diff
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json, number_in
+from greenroom.ledger.plain import Json, is_object, number_in
+from greenroom.ledger.questions import started
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.terminal import Terminal
 from greenroom.results.words import number_of
@@ -27,7 +30,13 @@ from greenroom.simulation.recorded.replay import OnDrift, replay
 from greenroom.simulation.recorded.shrink import Shrinking, Shrunk
 from greenroom.store import Store
 from greenroom.store.runs import Key, Run
-from greenroom.suite.inputs.sources import as_middleware, as_resources, gather, load_mocks
+from greenroom.suite.inputs.sources import (
+    as_middleware,
+    as_model_given,
+    as_resources,
+    gather,
+    load_mocks,
+)
 
 
 def trial_ledger(store: Store, run_id: str, case: str) -> Ledger:
@@ -53,6 +62,7 @@ def replay_trial(
     run: str,
     case: str,
     agent: str,
+    model: str,
     on_drift: OnDrift,
     middleware: Sequence[str],
     store: str,
@@ -60,11 +70,12 @@ def replay_trial(
 ) -> int:
     """Replay a trial with the agent as it is now, and say where it differs."""
     place = open_store(store)
-    recorded = trial_ledger(place, place.run(run).id, case)
-    agent = agent or _agent_of(place.run(run))
+    begun = place.run(run)
+    recorded = trial_ledger(place, begun.id, case)
+    agent, model = agent or _agent_of(begun), model or _own_model(recorded) or begun.plan.model
 
     async def replayed() -> Ledger:
-        found: object = await loaded(agent)
+        found = await _answered(agent, model)
         stack = as_middleware(middleware) or ()
         return await replay(recorded, found, on_drift=on_drift, middleware=stack)
 
@@ -87,12 +98,15 @@ def diff_trials(run: str, case: str, other: str, store: str, as_json: bool) -> i
     return GATE_MISSED if found else PASSED
 
 
-def shrink_trial(run: str, case: str, agent: str, output: str, as_json: bool, **given: Any) -> int:
+def shrink_trial(
+    run: str, case: str, agent: str, model: str, output: str, as_json: bool, **given: Any
+) -> int:
     """Find the shortest case that fails as a trial did, and write it to a file."""
     place = open_store(given.pop("store"))
-    run_id = place.run(run).id
+    begun = place.run(run)
+    run_id = begun.id
     key = trial_key(place, run_id, case)
-    agent = agent or _agent_of(place.run(run))
+    agent, model = agent or _agent_of(begun), model or begun.plan.model
     target = Path(output or f"{re.sub(r'[^A-Za-z0-9_-]', '_', key.case_id)}.shrunk.evalset.yaml")
     check_reachable(target)
     calls, usd = given.pop("max_model_calls"), given.pop("budget")
@@ -101,7 +115,7 @@ def shrink_trial(run: str, case: str, agent: str, output: str, as_json: bool, **
     options |= {"allowance": Allowance(calls, usd), "on_step": _progress}
 
     async def shrunk() -> Shrunk:
-        found: object = await loaded(agent)
+        found = await _answered(agent, model)
         options["cases"] = gather(cases).evalset if cases else None
         options["mocks"] = load_mocks(mocks) if mocks else None
         options["middleware"] = as_middleware(options.get("middleware", ())) or ()
@@ -113,8 +127,23 @@ def shrink_trial(run: str, case: str, agent: str, output: str, as_json: bool, **
     found = to_the_end(shrunk)
     left_out = live_parts(found.case)
     write_evalset(EvalSet(target.name.partition(".")[0], [found.case]), target, lossy=True)
-    _show(found, target, left_out, agent, as_json)
+    command = f"greenroom eval run {agent} {target}{f' --model {model}' * bool(model)}"
+    _show(found, target, left_out, command, as_json)
     return PASSED if found.is_minimal else GATE_MISSED
+
+
+async def _answered(agent: str, model: str) -> object:
+    """The agent, with the model that answers in place of its own if one does."""
+    found: object = await loaded(agent)
+    answering = as_model_given(model)
+    return found if answering is None else with_model(backend_for(found), answering)
+
+
+def _own_model(recorded: Ledger) -> str:
+    """The model that the case of a trial names for itself."""
+    first = started(recorded)
+    data = first.case if first is not None and is_object(first.case) else {}
+    return model if isinstance(model := data.get("model"), str) else ""
 
 
 def _agent_of(run: Run) -> str:
@@ -133,7 +162,9 @@ def _progress(step: Shrinking) -> None:
     aside(f"still fails with {turns} and {mocks} ({number_of(step.trials, 'trial')}, {asked})")
 
 
-def _show(found: Shrunk, target: Path, left_out: Sequence[str], agent: str, as_json: bool) -> None:
+def _show(
+    found: Shrunk, target: Path, left_out: Sequence[str], command: str, as_json: bool
+) -> None:
     if as_json:
         facts = {name: getattr(found, name) for name in Shrunk.__struct_fields__[1:]}
         whole = {**facts, "file": str(target), "case": written_data(found.case)}
@@ -148,7 +179,7 @@ def _show(found: Shrunk, target: Path, left_out: Sequence[str], agent: str, as_j
     if left_out:
         aside(f"left out of the file, because it is code: {', '.join(left_out)}")
     asked = f"{number_of(found.trials, 'trial')}, {number_of(found.model_calls, 'model call')}"
-    aside(f"written to {target} after {asked}; to run it: greenroom eval run {agent} {target}")
+    aside(f"written to {target} after {asked}; to run it: {command}")
 
 
 def _other(store: Store, run_id: str, case: str, other: str) -> Ledger:

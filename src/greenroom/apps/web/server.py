@@ -118,6 +118,7 @@ def _listen(address: Address) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((address.host, address.port))
+        listening.listen()  # whoever is told the address may ask at once
     except (OSError, OverflowError) as error:
         listening.close()
         raise BadInput(

@@ -23,7 +23,7 @@ from greenroom.simulation.trial_context import check_fence
 from greenroom.store.runs import Key
 from greenroom.store.store import Store, store_for_run
 from greenroom.suite.inputs.criteria import as_config, check_metrics, equipped
-from greenroom.suite.inputs.sources import as_evalset
+from greenroom.suite.inputs.sources import as_evalset, as_model_given
 from greenroom.suite.measurement import Measurement
 from greenroom.suite.options import Options, complete
 from greenroom.suite.watch import watched
@@ -72,10 +72,14 @@ async def shrink_trial(
     fails = _Failing(measuring, known, allowance)
     check_fence()
     async with watched(lambda _: None):
-        shrunk = await shrink_by(case, agent, fails.has_failed, ledger, options)
+        answered = replace(case, model=as_model_given(case.model))
+        shrunk = await shrink_by(answered, agent, fails.has_failed, ledger, options)
     origin = {"shrunk_from": f"{run_id} {case_id}#{trial}"}
     small = replace(
-        shrunk.case, id=f"{case_id}-shrunk", metadata={**shrunk.case.metadata, **origin}
+        shrunk.case,
+        id=f"{case_id}-shrunk",
+        metadata={**shrunk.case.metadata, **origin},
+        model=case.model,
     )
     return Shrunk(small, *(getattr(shrunk, name) for name in Shrunk.__struct_fields__[1:]))
 

@@ -209,6 +209,7 @@ def _without_secrets(plan: Plan, redactor: Redactor) -> Plan:
         evalset_id=clean[plan.evalset_id],
         agent=clean[plan.agent],
         reference=redactor.value(plan.reference),
+        model=redactor.value(plan.model),
         called=redactor.value(plan.called),
         metrics={clean[name]: digest for name, digest in plan.metrics.items()},
     )
