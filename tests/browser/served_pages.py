@@ -10,11 +10,12 @@ from threading import Event, Thread
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from msgspec import to_builtins
+
 from browser.sample_reports import DESK, earlier_report, refund_run, rich_report
 from browser.trees import index
 from greenroom.apps.web.labels_page import blind_rows
 from greenroom.reports.html import render_html
-from greenroom.reports.html.page import as_json
 from greenroom.reports.page.graph import graph_of
 from greenroom.reports.page.shell import POLICY, assets, assets_digest, web_page
 from greenroom.reports.page.short_values import Trimmer
@@ -63,12 +64,12 @@ class Answers:
                 return rows_of(whole["rows"], query)
             case ["runs", _, "story"]:
                 found = trial_of(report, query)
-                return as_json(story_of(found, parted=parting(report.by_case()[found.case_id])))
+                return to_builtins(story_of(found, parted=parting(report.by_case()[found.case_id])))
             case ["compare", "story"]:
                 case_id = query["case"][0]
                 before = earlier_report().by_case().get(case_id, [])
                 found = trial_of(report, {"case": [case_id], "trial": query["trial_b"]})
-                return as_json(story_of(found, before, beside_baseline=True))
+                return to_builtins(story_of(found, before, beside_baseline=True))
             case ["runs", _, "event"]:
                 return {
                     "event": {"kind": "tool_called", "seq": int(query["seq"][0])},
@@ -178,7 +179,7 @@ POINTS = [
 ]  # fmt: skip
 TIMELINE = timeline(refund_run(), Trimmer())
 AGENT = {
-    "ref": "agent.py:desk", "name": "desk", "graph": as_json(graph_of(DESK) or graph_of({"name": "none"})),  # type: ignore[arg-type]
+    "ref": "agent.py:desk", "name": "desk", "graph": to_builtins(graph_of(DESK) or graph_of({"name": "none"})),  # type: ignore[arg-type]
     "issues": [{"code": "CannotTell", "text": "closer reads session.refund, which may be missing.",
                 "place": "seq.1/route.refund/seq.1/approval", "hint": "Declare what that writes: writes=..., or reads=... if it only reads."}],
     "links": [["clerk", "closer", "session.refund"]], "estimate": "about $0.0011 a case", "mermaid": "flowchart TD\n",
