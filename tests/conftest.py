@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture.providers import HypothesisProvider
+from hypothesis.internal.constants_ast import Constants
 
 from greenroom.simulation.fence import patches
 from greenroom.suite.workers import local
@@ -31,8 +33,12 @@ settings.register_profile("deep", settings.get_profile("greenroom"), max_example
 settings.load_profile("greenroom")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Stop if pyproject.toml declares plug-ins that the installed package does not know of."""
+    if not config.getoption("--hypothesis-profile"):
+        # Hypothesis also tries what it reads in the modules that are loaded: other examples in every
+        # order of the tests, and three seconds of reading in every worker.
+        setattr(HypothesisProvider, "_local_constants", Constants())  # noqa: B010
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
     for group, points in project["entry-points"].items():
         installed = {(point.name, point.value) for point in entry_points(group=group)}

@@ -14,7 +14,16 @@ import os, sys
 print(sys.argv, os.getcwd(), os.environ["WORD"], __name__, sys.path[0], sys.stdin.read())
 print(sys.stdout.encoding, sys.stdout.errors, sys.stdout.isatty(), file=sys.stderr)
 """
-ENDINGS = ["", "sys.exit(3)", "sys.exit('no')", "1 / 0", "os.kill(os.getpid(), 9)"]
+LAST_WORDS = """
+import atexit, threading
+class Kept:
+    def __del__(self):
+        print("taken down")
+kept = Kept()
+atexit.register(print, "at exit")
+threading.Thread(target=print, args=["thread"]).start()
+"""
+ENDINGS = ["", LAST_WORDS, "sys.exit(3)", "sys.exit('no')", "1 / 0", "os.kill(os.getpid(), 9)"]
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

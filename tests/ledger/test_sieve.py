@@ -267,9 +267,10 @@ BORDERS = [
 
 @pytest.mark.parametrize("secret, beyond", BORDERS)
 def test_long_texts_hide_nothing(secret: str, beyond: int) -> None:
-    value = {"text": f"{'x' * (499_990 + beyond)} {secret} and more"}
-    assert REDACTOR.value(value) is not value
-    assert not Sieve(REDACTOR).is_clean(to_json(value))
+    long = {"text": f"{'x' * 20_000} {secret} and more"}
+    assert REDACTOR.value(long) is not long
+    in_two_parts = {"text": f"{'x' * (499_990 + beyond)} {secret} and more"}
+    assert not Sieve(REDACTOR).is_clean(to_json(in_two_parts))
 
 
 def test_what_was_found_once_is_found_again() -> None:

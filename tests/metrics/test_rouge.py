@@ -2,20 +2,30 @@
 
 from functools import cache
 from itertools import product
+from typing import Any
 
 import pytest
-from google.adk.evaluation.final_response_match_v1 import _UnicodeAwareTokenizer
 from hypothesis import given
 from hypothesis import strategies as st
-from nltk.stem.porter import PorterStemmer
-from rouge_score.rouge_scorer import RougeScorer
 
 from greenroom.errors import BadMetric
 from greenroom.metrics.rouge import KINDS, rouge, words_in
 from greenroom.metrics.stems import stem
 
-PORTER = PorterStemmer()
-SCORERS = {stemmed: RougeScorer(list(KINDS), use_stemmer=stemmed) for stemmed in (True, False)}
+
+# These are loaded by whoever asks them: they bring scipy along, which every worker would load otherwise.
+@cache
+def porter() -> Any:
+    from nltk.stem.porter import PorterStemmer
+
+    return PorterStemmer()
+
+
+@cache
+def scorer(stemmed: bool) -> Any:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    return RougeScorer(list(KINDS), use_stemmer=stemmed)
 
 
 def words(text: str) -> list[str]:
@@ -70,7 +80,7 @@ def made_of_short_beginnings() -> list[str]:
 
 def agree(target: str, prediction: str) -> None:
     for stemmed, kind in product((True, False), KINDS):
-        theirs = SCORERS[stemmed].score(target, prediction)[kind]
+        theirs = scorer(stemmed).score(target, prediction)[kind]
         assert rouge(target, prediction, kind, stemmed) == tuple(theirs), (kind, stemmed)
 
 
@@ -86,7 +96,7 @@ def agree(target: str, prediction: str) -> None:
 )
 def test_roots_and_beginnings_with_suffixes_have_the_stem_of_nltk(words_of, every):
     made = words_of()[::every]
-    wrong = [word for word in made if stem(word) != PORTER.stem(word)]
+    wrong = [word for word in made if stem(word) != porter().stem(word)]
     assert wrong == []
 
 
@@ -116,13 +126,13 @@ def test_a_word_and_one_like_its_plural_have_the_figures_of_rouge_score(plural):
 
 @pytest.mark.parametrize("word", IRREGULAR)
 def test_words_that_follow_no_rule_have_the_stem_of_nltk(word):
-    assert stem(word) == PORTER.stem(word)
+    assert stem(word) == porter().stem(word)
 
 
 @pytest.mark.deep
 @given(made_up.filter(bool))
 def test_any_word_has_the_stem_of_nltk(word):
-    assert stem(word) == PORTER.stem(word)
+    assert stem(word) == porter().stem(word)
 
 
 @pytest.mark.deep
@@ -149,8 +159,16 @@ def test_ascii_texts_of_any_characters_have_the_figures_of_rouge_score(target, p
     agree(target, prediction + target[::2])
 
 
-def in_google_adk(stemmed: bool) -> RougeScorer:
-    return RougeScorer(list(KINDS), tokenizer=_UnicodeAwareTokenizer(use_stemmer=stemmed))
+def adk_tokenizer(stemmed: bool) -> Any:
+    from google.adk.evaluation.final_response_match_v1 import _UnicodeAwareTokenizer
+
+    return _UnicodeAwareTokenizer(use_stemmer=stemmed)
+
+
+def in_google_adk(stemmed: bool) -> Any:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    return RougeScorer(list(KINDS), tokenizer=adk_tokenizer(stemmed))
 
 
 @pytest.mark.deep
@@ -158,7 +176,7 @@ def in_google_adk(stemmed: bool) -> RougeScorer:
 def test_texts_of_any_script_have_the_words_and_figures_of_google_adk(target, prediction):
     prediction += target[::2]
     for stemmed in (True, False):
-        theirs = _UnicodeAwareTokenizer(use_stemmer=stemmed)
+        theirs = adk_tokenizer(stemmed)
         assert words_in(target, stemmed) == theirs.tokenize(target)
         for kind, figures in in_google_adk(stemmed).score(target, prediction).items():
             assert rouge(target, prediction, kind, stemmed) == tuple(figures), (kind, stemmed)
@@ -178,7 +196,7 @@ CHARACTERS = (*range(0x20000), *range(0x2F800, 0x2FA20), *range(0xE0000, 0xE0200
     ids=["used", "all"],
 )
 def test_every_character_of_unicode_is_seen_as_google_adk_sees_it(codes, stemmed):
-    theirs = _UnicodeAwareTokenizer(use_stemmer=stemmed)
+    theirs = adk_tokenizer(stemmed)
     for begin in range(0, len(codes), 0x1000):
         text = " ".join(f"ab{chr(code)}cd" for code in codes[begin : begin + 0x1000])
         assert words_in(text, stemmed) == theirs.tokenize(text), hex(codes[begin])

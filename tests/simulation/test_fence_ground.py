@@ -10,13 +10,14 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 import pytest
 import uvloop
 
 import warm_python
-from greenroom import Case, evaluate
+from greenroom import Case, evaluate, rehearse
 from greenroom.simulation.fence import FencedExecutor, blind_spots, enclose, not_held
 from marks import heavy
 
@@ -52,6 +53,26 @@ async def test_a_library_that_a_case_loads_is_named_in_the_report(monkeypatch):
 
     report = await evaluate(clerk, Case("hello", "Hi"))
     assert report.notes.count("the fence cannot see connections of pycurl") == 1
+
+
+def test_looking_for_whoever_uses_such_a_library_loads_nothing_lazy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    class Lazy:
+        @property
+        def __class__(self) -> type[object]:  # pyright: ignore[reportIncompatibleMethodOverride]
+            asked.append("what it is")
+            return object
+
+    shop = ModuleType("shop")
+    vars(shop)["payments"] = Lazy()
+    store = map(ModuleType, ["psycopg_binary", "psycopg", "greenroom.store.postgres"])
+    for module in (shop, *store):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    rehearse(lambda message: "Hello.", Case("one", "Hi"), store=False)
+    assert asked == []
 
 
 def ran(program: str, *arguments: str, run: Callable[..., Any] = subprocess.run) -> str:

@@ -193,7 +193,13 @@ def own_method(kind: type, base: type, name: str) -> Call | None:
 
     The mixin itself is no subclass of `base`, so it is never visited.
     """
-    owner = next((one for one in kind.__mro__ if name in vars(one)), kind)
+    owner = kind
+    for (
+        one
+    ) in kind.__mro__:  # a loop, for all classes of the frameworks are asked about before a run
+        if name in one.__dict__:
+            owner = one
+            break
     if owner is not kind and (base in owner.__mro__ or owner in base.__mro__):
         return None
     held = vars(owner).get(name)

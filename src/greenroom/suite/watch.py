@@ -123,6 +123,8 @@ _HOSTS = {
 A store on a server does that, and so does the kernel of a notebook.
 """
 
+_CODE = (type, ModuleType, FunctionType, MethodType)
+
 
 def _is_only_the_hosts(library: str) -> bool:
     """Whether only Greenroom and what runs it have loaded a library, so that it is not a gap in the fence."""
@@ -137,7 +139,8 @@ def _is_only_the_hosts(library: str) -> bool:
         )
         for module in others
         for value in [*getattr(module, "__dict__", {}).values()]
-        if isinstance(value, type | ModuleType | FunctionType | MethodType)
+        # By its type: there are hundreds of thousands, and `isinstance` has a proxy load what it stands for.
+        if issubclass(type(value), _CODE)
     )
 
 

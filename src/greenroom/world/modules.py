@@ -18,7 +18,7 @@ def reference_to(thing: object) -> str:
     """`path:attr` of this very object in a module; "" if it is in none that can be imported."""
     if isinstance(thing, _SHARED):
         return ""
-    named = named_in(thing) or next(_named_by_others(thing), None)
+    named = named_in(thing) or _named_by_others(thing)
     return "" if named is None else f"{file_of(named[0]) or named[0].__name__}:{named[1]}"
 
 
@@ -34,19 +34,27 @@ def named_in(thing: object) -> tuple[ModuleType, str] | None:
     return (module, name) if found is thing else None
 
 
-def _named_by_others(thing: object) -> Iterator[tuple[ModuleType, str]]:
-    for module, attr, value in values_in_modules():
-        if value is thing:
-            yield module, attr
+def _named_by_others(thing: object) -> tuple[ModuleType, str] | None:
+    for module in _modules():
+        namespace = vars(module).copy()
+        # With large frameworks there are half a million names: comparing ids takes a third of the time.
+        if id(thing) in map(id, namespace.values()):
+            return module, next(attr for attr, value in namespace.items() if value is thing)
+    return None
 
 
 def values_in_modules() -> Iterator[tuple[ModuleType, str, object]]:
     """Everything at the top of modules that another process could import."""
+    for module in _modules():
+        for attr, value in list(vars(module).items()):
+            yield module, attr, value
+
+
+def _modules() -> Iterator[ModuleType]:
     for name, module in list(sys.modules.items()):
         # Objects that replace modules may load something when an attribute is read.
         if name != MAIN and type(module) is ModuleType:
-            for attr, value in list(vars(module).items()):
-                yield module, attr, value
+            yield module
 
 
 def file_of(module: ModuleType) -> str:

@@ -20,7 +20,7 @@ from greenroom.cases.files.shapes import recognised
 from greenroom.errors import BadFile, BadInput, GreenroomError
 from greenroom.ledger.money import money
 from greenroom.ledger.redaction import without_secrets
-from greenroom.ledger.safe_text import on_one_line
+from greenroom.ledger.safe_text import harmless, on_one_line
 from greenroom.reports.failure import failure_text
 from greenroom.reports.words import printable
 from greenroom.results.redaction import redacted
@@ -283,12 +283,12 @@ def properties(report: Report) -> list[tuple[str, object]]:
     """What a JUnit file says about a case."""
     report = redacted(report)
     [*results] = report
-    found: list[tuple[str, object]] = [("greenroom.case", printable(results[0].case_id))]
+    found: list[tuple[str, object]] = [("greenroom.case", harmless(results[0].case_id))]
     found.append(("greenroom.status", " ".join(result.status for result in results)))
     for result in results:
         for name, score in result.measured.items():
-            found.append((f"greenroom.score.{printable(name)}", f"{score.value:.4f}"))
+            found.append((f"greenroom.score.{harmless(name)}", f"{score.value:.4f}"))
     cost = "unknown" if report.cost is None else money(report.cost)
     found.append(("greenroom.cost_usd", cost))
-    found.append(("greenroom.models", printable(", ".join(report.models))))
+    found.append(("greenroom.models", harmless(", ".join(report.models))))
     return found

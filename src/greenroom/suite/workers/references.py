@@ -174,7 +174,7 @@ def _mocks(mocks: Mapping[str, Anything]) -> Json:
 
 def _resources(factories: Mapping[str, object]) -> Json:
     """A reference to the mapping of functions that open resources, or to each of them."""
-    if reference := reference_to(factories):
+    if factories and (reference := reference_to(factories)):
         return {"reference": reference}
     return {
         name: _plain(factory, f"what opens the resource {name!r}")
