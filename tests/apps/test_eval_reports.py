@@ -7,6 +7,7 @@ import pytest
 
 from greenroom import EvalSet, Report, Score
 from greenroom.results import CaseResult, Status
+from greenroom.results.endings import Problem
 from greenroom.store import Store
 
 CASES = """
@@ -218,7 +219,8 @@ def test_a_case_that_asks_for_something_else_is_not_called_worse(author, greenro
 def measured(case: str, status: Status, trial: int = 1) -> CaseResult:
     passed = status == "passed"
     scores = {"polite": Score(passed)} if passed or status == "failed" else {}
-    return CaseResult(case_id=case, status=status, trial=trial, scores=scores)
+    error = Problem("system", "boom") if status == "error" else None
+    return CaseResult(case_id=case, status=status, trial=trial, scores=scores, error=error)
 
 
 def report_file(name: str, cases: int, status: Status, trials: int = 1, prefix: str = "c") -> str:

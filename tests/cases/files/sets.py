@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from greenroom import Case, EvalSet, Expect, Lines, SimulatedUser, Stop, Turn
 from greenroom.cases import Criterion, by_args, fault, in_turn
 from greenroom.cases.case import USUAL_STOP
+from greenroom.cases.files.adk_expect import says_more
 from greenroom.cases.files.own import evalset_data
 from greenroom.cases.names import id_trouble
 from greenroom.ledger.messages import ToolCall
@@ -124,7 +125,7 @@ FULL_SETS = sets(
 
 def left_to_metrics(evalset: EvalSet) -> EvalSet:
     """The set as it comes back from a file whose tool has criteria of its own."""
-    return replace(evalset, cases=[replace(case, implied=False) for case in evalset])
+    return replace(evalset, cases=[replace(case, implied=says_more(case)) for case in evalset])
 
 
 def said(evalset: EvalSet) -> Json:

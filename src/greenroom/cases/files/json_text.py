@@ -45,7 +45,7 @@ def json_with_flaws(text: str) -> tuple[Json, list[Problem]]:
 def _in_spite_of(text: str, refused: ValueError) -> tuple[Json, list[Problem]]:
     """The parsed text despite what is refused in it, and all that is refused."""
     try:
-        data, flaws = _LENIENT.decode(text), _flaws(text)
+        data, flaws = _READ_ON.decode(text), _flaws(text)
     except json.JSONDecodeError as error:
         raise Unreadable(_said(error), error.lineno, error.colno) from error
     except (ValueError, RecursionError) as error:
@@ -103,10 +103,17 @@ _DECODER = json.JSONDecoder(
 )
 
 
+def _or_zero(digits: str) -> float:
+    """The number; 0 if it is none, so that nothing else seems wrong with it."""
+    number = float(digits)
+    return number if isfinite(number) else 0.0
+
+
 # Positions in the text
 
 _BLANK = re.compile(r"[ \t\n\r]*")
 _LENIENT = json.JSONDecoder()
+_READ_ON = json.JSONDecoder(parse_constant=_or_zero, parse_float=_or_zero)
 _QUICKLY = 4_000_000
 _MOST_FLAWS = 1000
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from greenroom.cases.case import MAX_SECONDS, MAX_TURNS
 from greenroom.cases.data import live_parts, metric_data, written_data
 from greenroom.cases.evalset import EvalSet
+from greenroom.cases.files.adk_expect import says_more
 from greenroom.cases.files.criteria import by_verdict, measure_all
 from greenroom.cases.files.documents import Document, parsed_text
 from greenroom.cases.files.originals import says_only_text, settled
@@ -129,7 +130,7 @@ def _compared(evalset: EvalSet, shape: Shape) -> dict[str, Json]:
         written_data(replace(case, says="", attachments=(), expect=None, turns=case.script))
         for case in evalset
     ]
-    for case in cases:
+    for case, whole in zip(cases, evalset, strict=True):
         for turn in map(as_object, as_array(case.get("turns", []))):
             # The kept form of a message that is only text is left out.
             extra = turn.get("extra")
@@ -139,8 +140,8 @@ def _compared(evalset: EvalSet, shape: Shape) -> dict[str, Json]:
                     del turn["extra"]
         if case.get("stop") == _USUAL_STOP:
             del case["stop"]
-        if shape.usual is not None or measure_all(metrics, case):
-            # Such files are judged by their own tool, whatever a case says.
+        # Such files are judged by their own tool, and what it does not measure is always implied.
+        if (shape.usual is not None and not says_more(whole)) or measure_all(metrics, case):
             case.pop("implied", None)
     return {
         **data,
