@@ -342,7 +342,7 @@ FAR = [
     far_heard,
     far_fails // far_count,
     timeout(far_count, 60),
-    map_over(far_typed, "session.far"),
+    far_count >> map_over(far_typed, "session.far"),
 ]
 """Flows whose code another process finds: every function stands in this module."""
 
