@@ -13,7 +13,7 @@ from greenroom.metrics.rouge import KINDS, rouge, words_in
 from greenroom.metrics.stems import stem
 
 
-# These are loaded by whoever asks them: they bring scipy along, which every worker would load otherwise.
+# Loaded by the tests that compare with them: they import scipy, which every worker would load otherwise.
 @cache
 def porter() -> Any:
     from nltk.stem.porter import PorterStemmer

@@ -220,14 +220,14 @@ def test_work_of_no_case_must_not_act_between_two_trials():
     asked, done = threading.Event(), threading.Event()
 
     def older() -> None:
-        asked.wait(5)
+        asked.wait(60)
         with contextlib.suppress(Refusal):
             delete()
         done.set()
 
     def hook(_: object) -> None:
         asked.set()
-        done.wait(5)
+        done.wait(60)
 
     threading.Thread(target=older).start()
     report = rehearse(quiet(), Case("a", says="Hi"), on_case_complete=hook, store=False)

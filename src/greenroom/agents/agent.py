@@ -93,7 +93,7 @@ class Agent(Flow):
     def check_modalities(self, attachments: Iterable[Attachment], name: str) -> None:
         """Refuse what it does not declare to accept, or to give."""
         declared: Sequence[Modality] = getattr(self, name)
-        for one in attachments:
+        for one in attachments if declared else ():
             if one.modality not in declared:
                 does = "was given" if name == "accepts" else "gave"
                 raise AgentFailed(

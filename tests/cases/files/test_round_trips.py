@@ -1,5 +1,6 @@
 """What a shape can hold comes back as it was; what it cannot hold is never lost in silence."""
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -361,3 +362,13 @@ def test_what_would_be_lost_is_listed_and_may_be_left_out(tmp_path: Path) -> Non
     write_evalset(EvalSet("s", [case]), tmp_path / "s.json", shape="queries", lossy=True)
     (left,) = read_evalset(tmp_path / "s.json")
     assert left == Case("a", "Hi", expect=Expect(reference="y"))
+
+
+def test_adk_files_cannot_leave_to_metrics_what_adk_does_not_measure(tmp_path: Path) -> None:
+    case = Case("a", "Hi", expect=Expect(contains="Hello"), implied=False)
+    file = tmp_path / "s.evalset.json"
+    with pytest.raises(BadFile, match=r"a\.implied"):
+        write_evalset(EvalSet("s", [case]), file, shape="adk")
+    assert not file.exists()
+    write_evalset(EvalSet("s", [replace(case, implied=True)]), file, shape="adk")
+    assert [one.implied for one in read_evalset(file)] == [True]

@@ -131,8 +131,7 @@ class AgentRun(Struct, eq=False):
     def has_answered(self, reply: ModelReplied) -> bool:
         """Accept the model's answer, or record for the model what is wrong with it."""
         text = reply.text
-        if self.agent.gives:
-            self.agent.check_modalities(reply.attachments, "gives")
+        self.agent.check_modalities(reply.attachments, "gives")
         if is_blank(text) and not reply.attachments:
             raise AgentFailed(
                 f"agent {self.agent.name!r} answered with nothing: no text and no tool call."
