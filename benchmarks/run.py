@@ -22,6 +22,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import as_tests
 import contracts
 import durable
 import frameworks
@@ -58,6 +59,7 @@ PARTS = {
     "agents": Part(races.agents, races.agent_goals),
     "latency": Part(races.latency, races.latency_goals),
     "start": Part(starting.measured, starting.goals, starting.lines),
+    "tests": Part(as_tests.measured, as_tests.goals, as_tests.lines),
     "flows": Part(races.flows, lines=races.flow_lines),
     "rouge": Part(likeness.measured, likeness.goals, likeness.lines),
     "store": Part(durable.measured, durable.goals, durable.lines),

@@ -25,6 +25,7 @@ from apps.terminals import (
 )
 from apps.test_stopping import RUN, WAITING
 from greenroom.store import Store
+from marks import heavy
 
 PASSING = """
 cases = [Case(f"case {i}", says="Hi", mocks={"refund": "ok"}, metrics=[contains("money")])
@@ -103,7 +104,7 @@ def test_a_full_disk_behind_the_output_is_told(kept, tmp_path, words):
     assert "Traceback" not in told.stderr
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize("closed", [*map(heavy, (">&-", "2>&-", "<&-")), ">&- 2>&- <&-"])
 def test_closed_output_spoils_no_store(author, tmp_path, closed):
     """A file that is opened would take the number of what is closed, and be printed into."""
     author('print("hello")\n' + PASSING)
@@ -113,7 +114,7 @@ def test_closed_output_spoils_no_store(author, tmp_path, closed):
     assert (run.status, run.done) == ("finished", 3)
 
 
-@pytest.mark.parametrize("columns", ["0", ""])
+@pytest.mark.parametrize("columns", ["0", heavy("")])
 def test_a_terminal_of_no_known_width_is_printed_to_as_any_other(author, tmp_path, columns):
     author(PASSING)
     words = ("eval", "run", "shop.py", "--store", "runs")
@@ -122,7 +123,9 @@ def test_a_terminal_of_no_known_width_is_printed_to_as_any_other(author, tmp_pat
     assert told.returncode == 0, told.stderr
 
 
-@pytest.mark.parametrize("words", ["eval run ../shop.py", "runs list", "eval-set create new"])
+@pytest.mark.parametrize(
+    "words", ["eval run ../shop.py", *map(heavy, ("runs list", "eval-set create new"))]
+)
 def test_a_current_folder_that_was_deleted_is_bad_input(author, tmp_path, words):
     author(PASSING)
     told = shell(f"mkdir gone; cd gone; rmdir ../gone; greenroom {words}", tmp_path)
@@ -130,7 +133,7 @@ def test_a_current_folder_that_was_deleted_is_bad_input(author, tmp_path, words)
     assert "Traceback" not in told.stderr
 
 
-@pytest.mark.parametrize("status", [0, 1, 5])
+@pytest.mark.parametrize("status", [0, heavy(1), heavy(5)])
 def test_a_process_that_the_agent_ended_is_never_taken_for_a_verdict(author, tmp_path, status):
     author(f"import os; os._exit({status})")
     told = shell("greenroom eval run shop.py", tmp_path)

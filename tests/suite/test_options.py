@@ -17,6 +17,7 @@ from greenroom.store import Store
 from greenroom.suite import Options
 from greenroom.suite.hooks import HOOKS
 from greenroom.suite.options import OPTIONS
+from marks import heavy
 
 AGENT = Agent("hello", model=Scripted("Hello."))
 CASE = Case("a", says="Hi.", expect=Expect(response="Hello."))
@@ -140,7 +141,7 @@ def test_a_run_does_not_go_on_with_other_words_of_a_scripted_model(tmp_path: Pat
         rehearse(other, [CASE], store=tmp_path, resume=first.id)
 
 
-@pytest.mark.parametrize("runner", ["asyncio.run(cell())", "bare(cell())"])
+@pytest.mark.parametrize("runner", ["asyncio.run(cell())", heavy("bare(cell())")])
 def test_ctrl_c_stops_a_run_that_stands_beside_a_running_loop(tmp_path: Path, runner: str) -> None:
     script = f"""
     import asyncio, signal, sys, threading

@@ -36,6 +36,7 @@ from greenroom.suite.workers import local
 from greenroom.suite.workers.trial import WorkerTrial
 from greenroom.suite.workers.wire import Outbox, packed, unpacked
 from greenroom.suite.workers.worker import WorkerSetup
+from marks import heavy
 from store.timeless import timeless
 
 pytestmark = pytest.mark.usefixtures("warm_workers")
@@ -702,7 +703,7 @@ async def test_a_run_is_cut_by_its_token_and_its_workers_with_it(
 
 
 @pytest.mark.usefixtures("cold_workers")
-@pytest.mark.parametrize("options", [{"fail_fast": True}, {"on_error": "stop"}])
+@pytest.mark.parametrize("options", [{"fail_fast": True}, heavy({"on_error": "stop"})])
 async def test_a_case_that_stops_the_run_ends_the_workers_that_play_others(
     shop: Callable[[str], str], options: Any
 ) -> None:

@@ -204,8 +204,9 @@ class CaseItem(pytest.Item):
             config=self.parent.criteria,
             store=place_of_runs(self.config),
         )
-        remember(report)
-        self.user_properties += properties(report)
+        shown = redacted(report)
+        remember(shown)
+        self.user_properties += properties(shown)
         if all(result.status == "skipped" for result in report):
             pytest.skip(printable("; ".join(note for result in report for note in result.notes)))
         self._judge(report)

@@ -25,6 +25,8 @@ _MAY_BE_LATE = re.compile(rb"^(?!import\b|from\b).*\bimport\b", re.MULTILINE)
 
 _aside: dict[Path, dict[str, str]] = {}
 """By folder: its modules that were set aside, each with the name it has meanwhile."""
+_libraries: set[str] = set()
+"""Names of loaded modules that are not the author's. They can be thousands, and a look at all takes milliseconds."""
 _late: WeakKeyDictionary[ModuleType, list[tuple[str, int]]] = WeakKeyDictionary()
 """By module: what its functions import, each with its line."""
 
@@ -35,15 +37,15 @@ def own_neighbours(folder: Path) -> Generator[None]:
     moved = _set_aside(folder)
     for name, other in _aside.pop(folder, {}).items():
         _rename(other, name)
-    before, was_listed = set(sys.modules), str(folder) in sys.path
+    before, was_listed = list(sys.modules), str(folder) in sys.path
     sys.path.insert(0, str(folder))
     try:
         yield
     finally:
         if was_listed:
             sys.path.remove(str(folder))
-        new = set(sys.modules) - before
         contested = {name: other for name, other in moved.items() if name in sys.modules}
+        new = set(sys.modules).difference(before) if contested else ()
         for name, other in contested.items():
             for home in _homes(name, other):
                 _aside.setdefault(home, {})[name] = other
@@ -65,10 +67,27 @@ def other_name(name: str, file: str) -> str:
     return f"greenroom_loaded_{name}_{blake2b(file.encode(), digest_size=4).hexdigest()}"
 
 
+def file_of(module: ModuleType | None) -> str | None:
+    """The file that a module was made from. What is known to be missing is None in `sys.modules`."""
+    # Asking a lazy module for an attribute would load it, so only its `__dict__` is looked at.
+    file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
+    return file if isinstance(file, str) else None
+
+
+def authors_modules() -> Iterator[tuple[str, ModuleType, str]]:
+    """The loaded modules of the author's own code: their names, and their files."""
+    for name in sorted(sys.modules.keys() - _libraries):
+        file = file_of(module := sys.modules[name])
+        if file is not None and file.endswith(".py") and _is_authors(_top(name), file):
+            yield name, module, file
+        else:
+            _libraries.add(name)
+
+
 def _set_aside(folder: Path) -> dict[str, str]:
     """Rename modules from elsewhere that this folder has too; their other names by name."""
     moved: dict[str, str] = {}
-    for top in {path.stem for path in folder.iterdir()}.intersection(sys.modules):
+    for top in {path.stem for path in folder.iterdir()} & sys.modules.keys():
         own = ((_file_in(folder, name), file) for name, file in _files(top))
         strange = next((str(file) for here, file in own if here not in (None, file)), None)
         if strange is not None and _is_authors(top, strange):
@@ -85,14 +104,17 @@ def _rename(name: str, other: str) -> None:
 
 def _tree(top: str) -> list[str]:
     """The names of a loaded module and of those inside it."""
-    return [name for name in list(sys.modules) if name == top or name.startswith(f"{top}.")]
+    module = sys.modules.get(top)
+    if isinstance(module, ModuleType) and "__path__" not in vars(module):
+        return [top]
+    inside = f"{top}."
+    return [name for name in list(sys.modules) if name == top or name.startswith(inside)]
 
 
 def _files(top: str) -> Iterator[tuple[str, Path]]:
     """A loaded module and those inside it that have a file, by name."""
     for name in _tree(top):
-        file = vars(sys.modules[name]).get("__file__")
-        if isinstance(file, str):
+        if (file := file_of(sys.modules[name])) is not None:
             yield name, Path(file).resolve()
 
 
@@ -118,14 +140,12 @@ def _file_in(folder: Path, name: str) -> Path | None:
 
 def _late_imports(tops: Collection[str]) -> Iterator[str]:
     """Where the author's code imports one of these modules only when a function is called."""
-    for name, module in list(sys.modules.items()) if tops else ():
-        file = vars(module).get("__file__")
-        if isinstance(file, str) and file.endswith(".py") and _is_authors(_top(name), file):
-            package = _top(vars(module).get("__name__", name))
-            for imported, line in _imported_late(module, file):
-                if (imported or package) in tops:
-                    which = imported or package
-                    yield f"{file}, line {line}, imports {which!r} inside a function"
+    for name, module, file in authors_modules() if tops else ():
+        package = _top(vars(module).get("__name__", name))
+        for imported, line in _imported_late(module, file):
+            if (imported or package) in tops:
+                which = imported or package
+                yield f"{file}, line {line}, imports {which!r} inside a function"
 
 
 def _imported_late(module: ModuleType, file: str) -> list[tuple[str, int]]:

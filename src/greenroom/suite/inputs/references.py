@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -28,7 +29,12 @@ from greenroom.ledger.text_files import similar_file
 from greenroom.plugins import suggest
 from greenroom.simulation.fence import Breach, FencedScope, RunScope, opening_for, put_up
 from greenroom.simulation.fence.refusal import where
-from greenroom.suite.inputs.neighbours import other_name, own_neighbours
+from greenroom.suite.inputs.neighbours import (
+    authors_modules,
+    file_of,
+    other_name,
+    own_neighbours,
+)
 from greenroom.world.call_context import guarded
 from greenroom.world.modules import executed
 from greenroom.world.threads import Interruption
@@ -167,10 +173,8 @@ def _from_file(path: Path) -> ModuleType:
             parts.insert(0, folder.name)
             folder = folder.parent
     with own_neighbours(folder):
-        for module in list(sys.modules.values()):
-            # Asking a lazy module for an attribute would load it, so only its `__dict__` is looked at.
-            if vars(module).get("__file__") == str(path) and module.__name__ != "__main__":
-                return module
+        if (loaded := _loaded_from(path, ".".join(parts))) is not None:
+            return loaded
         if not is_in_package:
             return executed(path, _module_name(path))
         top = sys.modules.get(parts[0])
@@ -185,6 +189,16 @@ def _from_file(path: Path) -> ModuleType:
                 f"{path} cannot be imported as part of its package: {error}. An installed library is "
                 f"called {parts[0]!r} too; rename the folder {folder / parts[0]}."
             ) from error
+
+
+def _loaded_from(path: Path, dotted: str) -> ModuleType | None:
+    """The module that was made from a file: by the names it may have here, or else by any."""
+    file = str(path)
+    likely = (sys.modules.get(name) for name in (dotted, path.stem, other_name(path.stem, file)))
+    for module in chain(likely, (module for _, module, _ in authors_modules())):
+        if module is not None and file_of(module) == file and module.__name__ != "__main__":
+            return module
+    return None
 
 
 def _module_name(path: Path) -> str:
