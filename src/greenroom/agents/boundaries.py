@@ -13,7 +13,7 @@ from greenroom.agents.guards import timeout
 from greenroom.agents.signature import function_name
 from greenroom.errors import BadAgent
 from greenroom.ledger.functions import Anything
-from greenroom.world.modules import MAIN, file_of, load_as, named_in, values_in_modules
+from greenroom.world.modules import MAIN, load_as, named_in, source_of, values_in_modules
 
 _OURS = "greenroom."
 Isolation = Literal["process", "none"]
@@ -135,7 +135,7 @@ def code_place(fn: Callable[..., object]) -> CodePlace:
 
 
 def _placed(module: ModuleType, name: str, node: str = "", role: str = "") -> CodePlace:
-    return CodePlace(module.__name__, file_of(module), name, node, role)
+    return CodePlace(module.__name__, source_of(module), name, node, role)
 
 
 def _code_in(flow: Flow) -> Iterator[tuple[tuple[str, str], Callable[..., object]]]:

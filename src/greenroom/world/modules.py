@@ -19,7 +19,7 @@ def reference_to(thing: object) -> str:
     if isinstance(thing, _SHARED):
         return ""
     named = named_in(thing) or _named_by_others(thing)
-    return "" if named is None else f"{file_of(named[0]) or named[0].__name__}:{named[1]}"
+    return "" if named is None else f"{source_of(named[0]) or named[0].__name__}:{named[1]}"
 
 
 def named_in(thing: object) -> tuple[ModuleType, str] | None:
@@ -57,16 +57,25 @@ def _modules() -> Iterator[ModuleType]:
             yield module
 
 
-def file_of(module: ModuleType) -> str:
+def file_of(module: object) -> str:
+    """The file that a module was made from; "" if it has none, or is nothing but a mark that it is missing."""
+    if not issubclass(type(module), ModuleType):
+        return ""
+    # Asked in the usual way, a lazy module would be loaded.
+    file = object.__getattribute__(module, "__dict__").get("__file__")
+    return file if isinstance(file, str) else ""
+
+
+def source_of(module: object) -> str:
     """The Python file of a module; "" if it has none."""
-    file = vars(module).get("__file__")
-    return file if isinstance(file, str) and file.endswith(".py") else ""
+    file = file_of(module)
+    return file if file.endswith(".py") else ""
 
 
 def loaded_from(file: str) -> list[str]:
     """Name and file of the module that this process loaded from a Python file; empty if from none."""
     for name, module in list(sys.modules.items()):
-        if name != MAIN and type(module) is ModuleType and file_of(module) == file:
+        if name != MAIN and file_of(module) == file:
             return [name, file]
     return []
 

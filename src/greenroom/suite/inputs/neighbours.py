@@ -18,6 +18,7 @@ from types import ModuleType
 from weakref import WeakKeyDictionary
 
 from greenroom.errors import BadFile
+from greenroom.world.modules import file_of, source_of
 
 _STANDARD = Path(os.__file__).resolve().parent
 _MAY_BE_LATE = re.compile(rb"^(?!import\b|from\b).*\bimport\b", re.MULTILINE)
@@ -67,18 +68,11 @@ def other_name(name: str, file: str) -> str:
     return f"greenroom_loaded_{name}_{blake2b(file.encode(), digest_size=4).hexdigest()}"
 
 
-def file_of(module: ModuleType | None) -> str | None:
-    """The file that a module was made from. What is known to be missing is None in `sys.modules`."""
-    # Asking a lazy module for an attribute would load it, so only its `__dict__` is looked at.
-    file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
-    return file if isinstance(file, str) else None
-
-
 def authors_modules() -> Iterator[tuple[str, ModuleType, str]]:
     """The loaded modules of the author's own code: their names, and their files."""
     for name in sorted(sys.modules.keys() - _libraries):
-        file = file_of(module := sys.modules[name])
-        if file is not None and file.endswith(".py") and _is_authors(_top(name), file):
+        file = source_of(module := sys.modules.get(name))
+        if module is not None and file and _is_authors(_top(name), file):
             yield name, module, file
         else:
             _libraries.add(name)
@@ -104,8 +98,8 @@ def _rename(name: str, other: str) -> None:
 
 def _tree(top: str) -> list[str]:
     """The names of a loaded module and of those inside it."""
-    module = sys.modules.get(top)
-    if isinstance(module, ModuleType) and "__path__" not in vars(module):
+    file = file_of(sys.modules.get(top))
+    if file and Path(file).stem != "__init__":
         return [top]
     inside = f"{top}."
     return [name for name in list(sys.modules) if name == top or name.startswith(inside)]
@@ -114,7 +108,7 @@ def _tree(top: str) -> list[str]:
 def _files(top: str) -> Iterator[tuple[str, Path]]:
     """A loaded module and those inside it that have a file, by name."""
     for name in _tree(top):
-        if (file := file_of(sys.modules[name])) is not None:
+        if file := file_of(sys.modules[name]):
             yield name, Path(file).resolve()
 
 

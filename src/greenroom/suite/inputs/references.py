@@ -31,12 +31,11 @@ from greenroom.simulation.fence import Breach, FencedScope, RunScope, opening_fo
 from greenroom.simulation.fence.refusal import where
 from greenroom.suite.inputs.neighbours import (
     authors_modules,
-    file_of,
     other_name,
     own_neighbours,
 )
 from greenroom.world.call_context import guarded
-from greenroom.world.modules import executed
+from greenroom.world.modules import executed, file_of
 from greenroom.world.threads import Interruption
 
 AGENT_NAMES = ("root_agent", "agent", "graph", "app")
