@@ -72,6 +72,7 @@ SEAMS: Final[list[Seam]] = [
     Seam("greenroom.backends.langchain.graphs", ("langgraph.pregel",)),
     Seam("greenroom.backends.langgraph.seam", ("langgraph.prebuilt",)),
     Seam("greenroom.backends.openai_agents.seam", ("agents",)),
+    Seam("greenroom.backends.openai_agents.servers", ("agents.mcp.server",)),
     *(
         Seam("greenroom.simulation.fence.requests", (client,))
         for client in ("http.client", "httpx", "httpx2", "aiohttp")

@@ -13,6 +13,7 @@ from types import CodeType
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
+from agents.mcp.util import MCPUtil
 from agents.tool import (
     _FailureHandlingFunctionToolInvoker,  # pyright: ignore[reportPrivateUsage]
     maybe_invoke_function_tool_failure_error_function,
@@ -64,10 +65,10 @@ _ORDER = (
 )
 # The functions inside the framework's own `as_tool`, which run an agent that is used as a tool.
 _DELEGATING = tuple(part for part in Agent.as_tool.__code__.co_consts if isinstance(part, CodeType))
-_passed: ContextVar[tuple[object, str]] = ContextVar(
-    "greenroom_openai_agents_passed", default=(None, "")
+_passed: ContextVar[tuple[object, str, object]] = ContextVar(
+    "greenroom_openai_agents_passed", default=(None, "", None)
 )
-"""The context of the call that the World allowed here, and the name of its tool."""
+"""The context of the call that the World allowed here, the name of its tool, and its body."""
 _asking: ContextVar[Ask | None] = ContextVar("greenroom_openai_agents_asking", default=None)
 _checkers: "WeakKeyDictionary[Any, Check]" = WeakKeyDictionary()
 
@@ -242,7 +243,7 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
             with (
                 ContextSetting(RUN, None),
                 ContextSetting(LEVEL, None),
-                ContextSetting(_passed, (ctx, request.tool)),
+                ContextSetting(_passed, (ctx, request.tool, body)),
             ):
                 return await body(ctx, input)
 
@@ -305,8 +306,16 @@ def is_passed(ctx: object, name: str) -> bool:
 
     A body may hand its own context on: to the tool that it wraps, which has its name, or to another one.
     """
-    of, tool = _passed.get()
+    of, tool, _ = _passed.get()
     return of is ctx and tool == name
+
+
+def passed_server_tool() -> str:
+    """The tool of an MCP server that runs here, as the server calls it; "" if none does."""
+    body = _passed.get()[2]
+    if isinstance(body, functools.partial) and body.func == MCPUtil.invoke_mcp_tool:
+        return body.args[1].name
+    return ""
 
 
 def _body_of(tool: FunctionTool) -> Check:
