@@ -7,11 +7,22 @@ import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from types import FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
+from weakref import WeakSet
 
 from greenroom.errors import GreenroomError, Refusal
 from greenroom.results.report import FAULT
-from greenroom.simulation.fence import Breach, blind_spots, lent_executor, not_held, strays
+from greenroom.simulation.fence import (
+    Breach,
+    blind_spots,
+    is_authors,
+    is_of_closed_case,
+    lent_executor,
+    line_of,
+    not_held,
+    strays,
+)
+from greenroom.simulation.hangs.deadlines import context_of
 from greenroom.simulation.hangs.stalls import Stall
 from greenroom.simulation.hangs.watchdog import keep_watching, sweep_cut_work
 from greenroom.simulation.outside_trials import CalledApart
@@ -21,6 +32,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("greenroom")
 _MOST_NOTES = 20
+_noted: Final[WeakSet[asyncio.Task[object]]] = WeakSet()
 
 Note = Callable[[str], None]
 
@@ -142,6 +154,19 @@ def _is_only_the_hosts(library: str) -> bool:
         # By its type: there are hundreds of thousands, and `isinstance` has a proxy load what it stands for.
         if issubclass(type(value), _CODE)
     )
+
+
+def waiting_leftovers() -> list[str]:
+    """Notes on tasks that the agents of cases left behind and that still wait; each task is noted once."""
+    tasks = asyncio.all_tasks().difference(_noted)
+    waiting = [task for task in tasks if is_of_closed_case(context_of(task))]
+    _noted.update(waiting)
+    frames = [frame for task in waiting for frame in task.get_stack(limit=1) if is_authors(frame)]
+    return [
+        f"a task that a case left behind was still waiting when the run ended, at {place}: what it would have "
+        f"done is not recorded. Let the agent await it, if that matters"
+        for place in sorted({line_of(frame) for frame in frames})
+    ]
 
 
 async def closed(middleware: "MiddlewareStack") -> list[str]:

@@ -44,7 +44,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 
 from greenroom.simulation.fence.patches import blind_spots, not_held, put_up
-from greenroom.simulation.fence.refusal import note_late_call
+from greenroom.simulation.fence.refusal import is_authors, line_of, note_late_call
 from greenroom.simulation.fence.routes import proxied_place
 from greenroom.simulation.fence.scope import (
     Breach,
@@ -55,6 +55,7 @@ from greenroom.simulation.fence.scope import (
     RunScope,
     answerable,
     fenced,
+    is_of_closed_case,
     lead_through,
     mocking_var,
     strays,
@@ -72,8 +73,11 @@ __all__ = [
     "blind_spots",
     "enclose",
     "fenced",
+    "is_authors",
+    "is_of_closed_case",
     "lead_through",
     "lent_executor",
+    "line_of",
     "mocking_var",
     "not_held",
     "note_late_call",

@@ -7,7 +7,7 @@ One context variable says it. Tasks, timers and callbacks inherit it from the wo
 import asyncio
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from contextvars import ContextVar, Token
+from contextvars import Context, ContextVar, Token
 from threading import Lock, get_ident, local
 from typing import Any, Final, Literal, Self
 
@@ -237,6 +237,12 @@ def answerable() -> FencedScope | None:
     # Code that emptied its context still runs in the task that opened the scope.
     running = _task_or_thread()
     return next((s for s in reversed(tuple(open_scopes)) if s.was_opened_by(running)), None)
+
+
+def is_of_closed_case(context: Context) -> bool:
+    """Whether the work in this context belongs to a case that is over."""
+    scope = _fenced_scope(context.get(scope_var))
+    return scope is not None and scope.around == "case" and scope not in open_scopes
 
 
 def followed(host: str, port: object = None) -> bool:

@@ -61,6 +61,7 @@ from greenroom.suite.watch import (
     describe_stall,
     fence_gaps,
     refusals_since,
+    waiting_leftovers,
 )
 from greenroom.suite.workers import wire
 from greenroom.suite.workers.turns import AskedPace
@@ -214,7 +215,7 @@ class WorkerSetup:
     def notes(self) -> list[str]:
         """Notes on what the fence could not hold, or refused, in this process since the last call."""
         before, self._strays = self._strays, len(strays())
-        return [*fence_gaps(), *refusals_since(before)]
+        return [*fence_gaps(), *refusals_since(before), *waiting_leftovers()]
 
 
 _sent_secrets: set[str] = set()
