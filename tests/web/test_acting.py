@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from web.serving import Server, project, until
+from models.wire import openai, wire
+from web.serving import Server, project, rehearse, until, wait
 
 DESK = '''
 from greenroom import Agent, Scripted, call, tool
@@ -129,6 +130,42 @@ def test_a_trial_of_another_agent_is_not_played(
     )
     assert status == 400
     assert "shop.py:agent" in found["error"]
+
+
+ANSWERED = """
+from greenroom import Agent, Scripted
+
+agent = Agent("desk", model=Scripted("the agent's own words"))
+own = Scripted("words of code")
+"""
+
+
+def test_a_trial_that_another_model_answered_is_continued_with_that_model(
+    tmp_path: Path, serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project(tmp_path, 1)
+    (tmp_path / "shop.py").write_text(ANSWERED)
+    with wire(lambda _: openai("words of the other model")) as provider:
+        monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-nobody")
+        for model in ("openai:gpt-4o-mini", "gpt-4o-mini", "shop.py:own"):
+            wait(rehearse(tmp_path, "--model", model))
+        server = serve(tmp_path, "shop.py:agent", "refunds.yaml")
+        code, family, full = [run["id"] for run in server.get("/api/runs")["runs"]]
+        assert server.get(f"/api/runs/{full}")["model"] == "openai:gpt-4o-mini"
+        for run in (full, family):
+            recorded = {"run": run, "case": "refund-000", "trial": 1}
+            play = post(server, "/api/plays", {"from": recorded})
+            server.stop()
+            server.start()
+            forked = post(server, f"/api/plays/{play['id']}/fork", {"at": play["events"]})
+            for one in (play, forked):
+                said = post(server, f"/api/plays/{one['id']}/say", {"text": "again, please"})
+                assert said["timeline"][-1]["text"] == "words of the other model"
+        assert len(provider.asked) == 6
+    recorded = {"run": code, "case": "refund-000", "trial": 1}
+    status, found = server.request("/api/plays", "POST", {"from": recorded})
+    assert (status, "'shop.py:own' should be a provider's" in found["error"]) == (400, True)
 
 
 def test_a_set_that_changed_meanwhile_is_not_written_over(server: Server) -> None:

@@ -88,7 +88,7 @@ def provider_model(
 
 def _opened(name: str, options: dict[str, object], whose: str) -> Model:
     provider, colon, rest = name.partition(":")
-    if not colon and (home := _home_of(name)):
+    if not colon and (home := home_of(name)):
         provider, rest = home, name
     elif not colon or not provider or not rest.strip():
         raise BadAgent(
@@ -110,7 +110,7 @@ def _opened(name: str, options: dict[str, object], whose: str) -> Model:
     return model
 
 
-def _home_of(name: str) -> str:
+def home_of(name: str) -> str:
     """The provider of a family of models that is known by its name alone, or nothing."""
     return next((home for family, home in _FAMILIES.items() if name.startswith(family)), "")
 

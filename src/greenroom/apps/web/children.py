@@ -18,6 +18,7 @@ from time import time
 
 from greenroom.errors import BadInput, NotFound
 from greenroom.ledger.private_folders import make_private
+from greenroom.models.named import home_of
 from greenroom.reports.page.shapes import Child
 from greenroom.store import Store
 
@@ -171,7 +172,8 @@ class Children:
 
 def check_model(name: str) -> None:
     """Refuse a model that is not a provider's: the page must not name code."""
-    if name and (".py" in name or "/" in name or ":" not in name):
+    is_named = ":" in name or home_of(name) != ""
+    if name and (".py" in name or "/" in name or not is_named):
         raise BadInput(
             f"model {name!r} should be a provider's, such as openai:gpt-4o-mini. Use your own models "
             f"in the terminal: --model."

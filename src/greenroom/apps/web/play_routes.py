@@ -36,7 +36,8 @@ def _beginning(site: Site) -> list[BaseRoute]:
         case, trial, at = text_in(recorded, "case"), recorded.get("trial", 1), recorded.get("at")
         number = trial if type(trial) is int else 1
         ledger = await run_in_threadpool(site.pages.ledger, run.id, case, number)
-        return await plays.take_over(ledger, agent_of(run), at if type(at) is int else None)
+        place = at if type(at) is int else None
+        return await plays.take_over(ledger, agent_of(run), place, model=run.plan.model)
 
     return [
         Route("/api/agents/{n}", agent),

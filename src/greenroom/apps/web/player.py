@@ -45,6 +45,7 @@ class Player:
     def __init__(self, agent: object, file: Path) -> None:
         self._agent = agent
         self._file = file
+        self._model: Json = None
         self._rest = Rest()
         self._play = Rehearsal(agent)
 
@@ -88,13 +89,14 @@ class Player:
                 **{name: move[name] for name in ("user", "mocks", "state") if move.get(name)},
             }
         )
-        self._play = Rehearsal(self._agent, case)
+        self._model = move.get("model")
+        self._play = Rehearsal(self._agent, case, model=self._model)
 
     async def _take_up(self, move: dict[str, Json]) -> None:
         """Continue a play that rests in its file."""
         self._begin(move)
         ledger = Ledger.load(self._file) if self._file.exists() else Ledger()
-        self._play = Rehearsal(self._agent, self._play.case, ledger=ledger)
+        self._play = self._continuing(ledger)
         end = ended(ledger)
         if end is not None:
             how = "finished" if end.reason == "finished" else "error"
@@ -106,9 +108,11 @@ class Player:
         """Continue a recorded trial from before an event; from its end if none is named."""
         at: object = move["at"]
         end = len(recorded) - (ended(recorded) is not None)
-        whole = Rehearsal(self._agent, self._play.case, ledger=recorded)
-        self._play = whole.fork(end if type(at) is not int else at)
+        self._play = self._continuing(recorded).fork(end if type(at) is not int else at)
         self._rest = await self._play.go_on()
+
+    def _continuing(self, ledger: Ledger) -> Rehearsal:
+        return Rehearsal(self._agent, self._play.case, ledger=ledger, model=self._model)
 
     def _fork(self, move: dict[str, Json]) -> Json:
         at: object = move["at"]

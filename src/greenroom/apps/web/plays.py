@@ -85,14 +85,20 @@ class Plays:
         self._keep(table)
         return found
 
-    async def take_over(self, recorded: Ledger, reference: str, at: int | None) -> dict[str, Json]:
-        """A play that continues a recorded trial: from before an event, or from its end."""
+    async def take_over(
+        self, recorded: Ledger, reference: str, at: int | None, *, model: str
+    ) -> dict[str, Json]:
+        """A play that continues a recorded trial: from before an event, or from its end.
+
+        If a `model` answered in place of the agent's own, it goes on answering.
+        """
         if reference not in self._agents:
             raise BadInput(
                 f"this trial is of {reference or 'an agent without a name'!r}, which this server was not "
                 f"started with: greenroom web {reference or 'AGENT'}."
             )
-        settings = settings_of(recorded)
+        check_model(model)
+        settings = settings_of(recorded) | ({"model": model} if model else {})
         table = _Table(secrets.token_hex(4), list(self._agents).index(reference), settings)
         file = self._folder / f"{table.id}.from.jsonl"
         make_private(self._place, _PLAYS)

@@ -70,6 +70,7 @@ class RunPages:
             evalset=evalset_of(run),
             agent=agent_of(run),
             digest=run.plan.digest,
+            model=run.plan.model,
             state=run.status,
             planned=run.total,
         )

@@ -146,6 +146,8 @@ class Head(Shape):
     agent: str = ""
     digest: str = ""
     """Of the agent."""
+    model: str = ""
+    """The model that answers in place of the agent's own."""
     state: RunState = "finished"
     begun: float | None = None
     """Seconds since the epoch."""

@@ -4,7 +4,7 @@ import { choice, commandLine, confirmed, dialogOf, field, notice } from "./bar.j
 import { button, fill, make } from "./elements.js";
 import { counted, duration, money } from "./words.js";
 
-// given: {agent: its reference, evalset: what a set calls itself, set: id, cases: [ids], trials, baseline}
+// given: {agent: its reference, evalset: what a set calls itself, set: id, cases: [ids], trials, model, baseline}
 export function rehearse(here, given = {}) {
   if (!here.agents?.length || !here.sets?.length) {
     return dialogOf("Rehearse", (close) => [
@@ -15,7 +15,7 @@ export function rehearse(here, given = {}) {
   const wish = {
     agent: (here.agents.find((one) => one.ref === given.agent) ?? here.agents[0]).n,
     set: given.set ?? (here.sets.find((one) => one.evalset === given.evalset) ?? here.sets[0]).id, cases: given.cases ?? [], trials: given.trials ?? 1,
-    model: "", budget: here.budget ?? 1, ...(given.baseline ? { baseline: given.baseline } : {}),
+    model: given.model ?? "", budget: here.budget ?? 1, ...(given.baseline ? { baseline: given.baseline } : {}),
   };
   return dialogOf(wish.cases.length ? `Rehearse ${counted(wish.cases.length, "case")}` : "Rehearse", (close) => {
     const plan = make("div", { class: "plan", role: "status" });
@@ -58,7 +58,7 @@ export function rehearse(here, given = {}) {
       input.addEventListener("change", () => { wish[name] = Math.max(Number(input.value) || least, least); estimate(); });
       return field(label, input, more);
     };
-    const model = make("input", { type: "text", placeholder: "as it is", spellcheck: "false", autocomplete: "off" });
+    const model = make("input", { type: "text", value: wish.model, placeholder: "as it is", spellcheck: "false", autocomplete: "off" });
     model.addEventListener("change", () => { wish.model = model.value.trim(); estimate(); });
     estimate();
     return [

@@ -108,7 +108,7 @@ function underWay(here, id, head, going) {
   const state = head.state ?? "finished";
   const trouble = make("div");
   const act = (name, does) => button(name, () => does(id).then((done) => done && location.reload(), (error) => notice(trouble, error)), { class: "quiet" });
-  const again = !here.read_only && button("Rerun…", () => rehearse(here, { agent: head.agent, evalset: head.evalset, baseline: id }), { class: "quiet" });
+  const again = !here.read_only && button("Rerun…", () => rehearse(here, { agent: head.agent, evalset: head.evalset, model: head.model, baseline: id }), { class: "quiet" });
   const trials = state === "running" ? [...going.values()].slice(0, 8) : [];
   return [make("div", { class: `page-bar run-bar ${state}` },
     make("code", { class: "run-id", title: "The id of this run, as commands take it" }, id), head.agent && make("span", { class: "label" }, head.agent),
@@ -128,7 +128,7 @@ function caseTools(here, head, row, trial) {
     !going && here.sets?.some((one) => one.writable !== false) && button("Add to set…", () => addToSet(here, { run: id, case: row.id, trial: trial.n }), { class: "quiet" }),
     !going && here.agents?.length > 0 && button(event === null ? "Play on" : `Play from event ${event}`, () => playFrom({ run: id, case: row.id, trial: trial.n, at: event }),
       { class: "quiet", title: "Continue this conversation yourself, as a rehearsal; what was recorded stays as it is" }),
-    button("Rerun…", () => rehearse(here, { agent: head.agent, evalset: head.evalset, cases: [row.id], trials: 5, baseline: id }), { class: "quiet" }),
+    button("Rerun…", () => rehearse(here, { agent: head.agent, evalset: head.evalset, model: head.model, cases: [row.id], trials: 5, baseline: id }), { class: "quiet" }),
     button("Ledger ⬇", () => downloaded(`/runs/${encodeURIComponent(id)}/ledger.jsonl`, `${row.id}.jsonl`, { case: row.id, trial: trial.n }), { class: "quiet" })];
 }
 
