@@ -51,7 +51,7 @@ def agent(n: int) -> Agent:
 
 
 def as_given(_: Flow) -> Traffic:
-    return Traffic(runs_per_day=1000, tokens_in=500, tokens_out=200, rounds=3)
+    return Traffic(conversations_per_day=1000, tokens_in=500, tokens_out=200, rounds=3)
 
 
 def as_learnt(flow: Flow) -> Traffic:

@@ -39,29 +39,33 @@ def desk(author: Any, greenroom: Any, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_an_agent_is_estimated_with_prices_of_the_project(author: Any, greenroom: Any) -> None:
     author(DESK)
     author(PRICES, "pyproject.toml", bare=True)
-    words = ("--tokens-in", "500", "--tokens-out", "200", "--runs-per-day", "1000")
+    words = ("--tokens-in", "500", "--tokens-out", "200", "--conversations-per-day", "1000")
     result = greenroom("agent", "cost", "shop.py:agent", *words)
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     assert lines[1].split() == ["seq.0/first", "m-1", "1", "1", "500", "200", "$0.0009"]
-    assert "per day (1,000 runs): $1.35" in lines
+    assert "per day (1,000 conversations): $1.35" in lines
     assert "assumed: 'seq.1/route' goes each of its 2 ways equally often (routes=)" in lines
 
 
 def test_it_is_learnt_from_recorded_runs_and_shown_beside_them(desk: str, greenroom: Any) -> None:
     result = greenroom("agent", "cost", "shop.py:agent", "--from", desk[:-2], "--beside", desk)
     assert result.exit_code == 0, result.output
-    assert "learnt from 2 runs" in result.stdout
-    whole = next(line for line in result.stdout.splitlines() if line.startswith("one run"))
-    assert whole.split() == ["one", "run", "2", "200", "20", "$0.50"]
+    assert "trials learnt from: 2" in result.stdout
+    whole = next(line for line in result.stdout.splitlines() if line.startswith("one conversation"))
+    assert whole.split() == ["one", "conversation", "2", "200", "20", "$0.50"]
     assert "+0.0%" in result.stdout
     assert "another agent" not in result.stderr
 
 
 def test_scripts_get_json(desk: str, greenroom: Any) -> None:
-    words = ("--from", desk, "--beside", desk, "--runs-per-day", "10", "--json")
+    words = ("--from", desk, "--beside", desk, "--conversations-per-day", "10", "--json")
     data = json.loads(greenroom("agent", "cost", "shop.py:agent", *words).stdout)
-    assert (data["per_run"]["usd"], data["usd_per_day"], data["runs_seen"]) == (0.5, 5.0, 2)
+    assert (data["per_conversation"]["usd"], data["usd_per_day"], data["trials_seen"]) == (
+        0.5,
+        5.0,
+        2,
+    )
     assert [node["node"] for node in data["nodes"]] == [
         "seq.0/first",
         "seq.1/route.a/a",
@@ -75,7 +79,7 @@ def test_another_model_has_its_own_price(desk: str, greenroom: Any, author: Any)
     author('cheap = Scripted("x", name="m-2")', "models.py")
     words = ("--model", "models.py:cheap", "--from", desk)
     data = json.loads(greenroom("agent", "cost", "shop.py:agent", *words, "--json").stdout)
-    assert data["per_run"]["usd"] == pytest.approx(2 * 120e-6)
+    assert data["per_conversation"]["usd"] == pytest.approx(2 * 120e-6)
     assert {*data["nodes"][0]["models"]} == {"m-2"}
 
 
@@ -83,7 +87,9 @@ def test_runs_of_a_changed_agent_are_told(desk: str, greenroom: Any, author: Any
     author(DESK.replace('Agent("first",', 'Agent("first", instructions="Be brief.",'), "other.py")
     result = greenroom("agent", "cost", "other.py:agent", "--from", desk)
     assert result.exit_code == 0, result.output
-    assert "2 of 2 runs are of another agent, or of an earlier version of this one" in result.stderr
+    assert (
+        "2 of 2 trials are of another agent, or of an earlier version of this one" in result.stderr
+    )
 
 
 def test_a_function_is_known_by_its_runs_alone(greenroom: Any, author: Any) -> None:

@@ -56,7 +56,7 @@ def test_one_call_costs_its_tokens() -> None:
 
 
 def test_a_day_has_so_many_runs() -> None:
-    assert guess(an("clerk"), runs_per_day=10_000).usd_per_day == pytest.approx(9.0)
+    assert guess(an("clerk"), conversations_per_day=10_000).usd_per_day == pytest.approx(9.0)
     assert guess(an("clerk")).usd_per_day is None
 
 
@@ -124,14 +124,14 @@ def test_numbers_by_node_come_before_those_for_all() -> None:
 
 def test_an_unknown_price_is_named_and_never_zero() -> None:
     flow = an("a") >> Agent("b", model=Unpriced())  # pyright: ignore[reportArgumentType]
-    found = guess(flow, runs_per_day=1000)
+    found = guess(flow, conversations_per_day=1000)
     assert (found.usd, found.usd_per_day) == (None, None)
     assert found.at_least == usd(500, 200)
     assert found.unknown == ("the price of house-model",)
     assert found.nodes["seq.1/b"].usd is None
-    assert "one run" in str(found)
+    assert "one conversation" in str(found)
     assert "unknown, at least $0.0009" in str(found)
-    assert "per day (1,000 runs): unknown, at least $0.90" in str(found)
+    assert "per day (1,000 conversations): unknown, at least $0.90" in str(found)
     assert "not known: the price of house-model" in str(found)
 
 
@@ -169,7 +169,7 @@ def test_what_was_neither_given_nor_seen_is_said() -> None:
     [
         ({"tokens_in": -1}, "tokens_in=-1; give a number from 0"),
         ({"calls": {"a": "two"}}, r"calls\['a'\]='two'; give a number"),
-        ({"runs_per_day": True}, "runs_per_day=True"),
+        ({"conversations_per_day": True}, "conversations_per_day=True"),
         ({"fallbacks": 1.5}, "fallbacks=1.5; give a share from 0 to 1"),
         ({"routes": {"route": 0.5}}, "give a share for each way"),
         ({"routes": {"route": {"a": 0.7, "b": 0.7}}}, "add up to 1.4"),
@@ -274,15 +274,15 @@ def test_an_agent_without_a_graph_needs_runs() -> None:
 
 
 def test_the_table_and_the_data_tell_the_same() -> None:
-    found = guess(an("a") >> an("b"), calls=2, runs_per_day=1000)
+    found = guess(an("a") >> an("b"), calls=2, conversations_per_day=1000)
     assert str(found) == (
-        "node     model  visits  calls  tokens in  tokens out    cost\n"
-        "seq.0/a  m           1      2      1,200         400  $0.002\n"
-        "seq.1/b  m           1      2      1,200         400  $0.002\n"
-        "one run                     4      2,400         800  $0.004\n"
-        "per day (1,000 runs): $4.00"
+        "node              model  visits  calls  tokens in  tokens out    cost\n"
+        "seq.0/a           m           1      2      1,200         400  $0.002\n"
+        "seq.1/b           m           1      2      1,200         400  $0.002\n"
+        "one conversation                     4      2,400         800  $0.004\n"
+        "per day (1,000 conversations): $4.00"
     )
     data = found.data()
     assert data["usd_per_day"] == pytest.approx(4.0)
-    assert data["per_run"]["usd"] == pytest.approx(0.004)
+    assert data["per_conversation"]["usd"] == pytest.approx(0.004)
     assert [node["node"] for node in data["nodes"]] == ["seq.0/a", "seq.1/b"]

@@ -1,4 +1,4 @@
-"""Estimates that are learnt from runs: exact on those runs, close on others, and never sure of the unknown."""
+"""Estimates that are learnt from trials: exact on those, close on others, and never sure of the unknown."""
 
 import json
 from collections.abc import Sequence
@@ -60,10 +60,10 @@ def test_calls_tokens_and_costs_of_a_visit_are_learnt() -> None:
         run_of(asked("@1/a", "a", (100, 10, 0.25), (200, 20, 0.5))),
         run_of(asked("@1/a", "a", (150, 30, 1.0))),
     ]
-    found = estimate(an("a"), Traffic.seen(ledgers, runs_per_day=10))
+    found = estimate(an("a"), Traffic.seen(ledgers, conversations_per_day=10))
     assert (found.calls, found.tokens_in, found.tokens_out) == (1.5, 225, 30)
     assert (found.usd, found.usd_per_day) == (pytest.approx(0.875), pytest.approx(8.75))
-    assert (found.runs_seen, found.guesses) == (2, ())
+    assert (found.trials_seen, found.guesses) == (2, ())
 
 
 def test_the_shares_of_a_route_and_the_rounds_of_a_loop_are_learnt() -> None:
@@ -160,13 +160,15 @@ def test_the_shares_of_a_choice_are_learnt() -> None:
 
 
 def test_no_runs_are_nothing_to_learn_from_or_to_compare_with() -> None:
-    with pytest.raises(BadInput, match="no run was given to learn from"):
+    with pytest.raises(BadInput, match="no trial was given to learn from"):
         Traffic.seen([])
-    with pytest.raises(BadInput, match="no run was given to compare"):
+    with pytest.raises(BadInput, match="no trial was given to compare"):
         estimate(an("a")).beside([])
     with pytest.raises(BadInput, match="None is not a ledger; give those of runs that have kept"):
         Traffic.seen([None])  # pyright: ignore[reportArgumentType]
-    with pytest.raises(BadInput, match="traffic has no 'run_per_day'; it has runs_per_day"):
+    with pytest.raises(
+        BadInput, match="traffic has no 'run_per_day'; it has conversations_per_day"
+    ):
         Traffic.seen([], run_per_day=3)
 
 
@@ -175,16 +177,16 @@ def test_estimate_and_actual_stand_side_by_side() -> None:
     other = run_of(asked("@1/a", "a", (100, 10, 2.0)), asked("@1/z", "z", (1, 1, 0.5)))
     beside = estimate(an("a"), Traffic.seen(seen)).beside([other])
     assert str(beside) == (
-        "node     calls  actual   cost  actual  difference\n"
-        "a            1       1  $1.50   $2.00      -25.0%\n"
-        "z            0       1  $0.00   $0.50     -100.0%\n"
-        "one run      1       2  $1.50   $2.50      -40.0%\n"
-        "each for one of 1 runs"
+        "node              calls  actual   cost  actual  difference\n"
+        "a                     1       1  $1.50   $2.00      -25.0%\n"
+        "z                     0       1  $0.00   $0.50     -100.0%\n"
+        "one conversation      1       2  $1.50   $2.50      -40.0%\n"
+        "trials compared: 1"
     )
     assert beside.data()["total"]["difference"] == pytest.approx(-0.4)
 
 
-# Exact on the runs it was learnt from
+# Exact on the trials it was learnt from
 
 
 def costed(ledger: Ledger) -> Ledger:
@@ -267,6 +269,6 @@ def test_chance_alone_decides_how_far_a_node_is_off() -> None:
         found = estimate(desk(), Traffic.seen(runs(desk(), range(first, first + 200))))
         beside = found.beside(runs(desk(), range(first + 200, first + 400)))
         missed = within(beside, found, 0.2)
-        assert "one run" not in missed
+        assert "one conversation" not in missed
         off += missed
     assert len(off) <= 2

@@ -252,7 +252,7 @@ def test_an_agent_is_described_by_a_child(server: Server) -> None:
     assert (desk["name"], desk["ref"]) == ("desk", "desk.py:agent")
     assert [tool for tool, _ in desk["graph"]["tools"]] == ["look_up", "approve"]
     assert "desk" in desk["mermaid"]
-    assert "one run" in desk["estimate"]
+    assert "one conversation" in desk["estimate"]
     plain = server.get("/api/agents/0")
     assert plain["why"]
     assert plain["name"]

@@ -1,4 +1,4 @@
-"""What an agent will cost: its traffic, the estimate, and the estimate compared with real runs."""
+"""What an agent will cost: its traffic, the estimate, and the estimate compared with real trials."""
 
 from greenroom.agents.costs.estimates import Estimate, NodeEstimate, estimate
 from greenroom.agents.costs.money import Amount

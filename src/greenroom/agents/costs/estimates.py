@@ -24,7 +24,7 @@ _NO_TRAFFIC: Final = Traffic()
 
 
 class NodeEstimate(Struct, frozen=True, kw_only=True):
-    """The expected model calls of one node in a run, and their cost."""
+    """The expected model calls of one node in a conversation, and their cost."""
 
     node: str
     agent: str
@@ -38,7 +38,7 @@ class NodeEstimate(Struct, frozen=True, kw_only=True):
 
     @property
     def usd(self) -> float | None:
-        """What a run costs here; None if that is unknown."""
+        """What a conversation costs here; None if that is unknown."""
         return self.cost.usd
 
     @property
@@ -48,29 +48,29 @@ class NodeEstimate(Struct, frozen=True, kw_only=True):
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
-    """The expected cost of an agent: in total and by node, for one run and, if `runs_per_day` is known, for a day."""
+    """The expected cost of an agent: in total and by node, for one conversation and, if `conversations_per_day` is known, for a day."""
 
     nodes: Mapping[str, NodeEstimate]
     """By static id, in the order of the graph; only those that ask models, here or elsewhere."""
-    runs_per_day: float | None = None
-    runs_seen: int = 0
-    """How many earlier runs it is based on."""
+    conversations_per_day: float | None = None
+    trials_seen: int = 0
+    """How many earlier trials it is based on."""
     guesses: tuple[str, ...] = ()
     """The assumptions, where nothing was given or seen."""
 
     @property
     def cost(self) -> Amount:
-        """The cost of a run, and which parts of it are unknown."""
+        """The cost of a conversation, and which parts of it are unknown."""
         return total(node.cost for node in self.nodes.values())
 
     @property
     def usd(self) -> float | None:
-        """What a run costs; None if a part of it is unknown."""
+        """What a conversation costs; None if a part of it is unknown."""
         return self.cost.usd
 
     @property
     def at_least(self) -> float:
-        """What the known part of a run costs."""
+        """What the known part of a conversation costs."""
         return self.cost.at_least
 
     @property
@@ -81,35 +81,35 @@ class Estimate(Struct, frozen=True, kw_only=True):
     @property
     def usd_per_day(self) -> float | None:
         """What a day costs; None if that is unknown."""
-        usd, runs = self.usd, self.runs_per_day
-        return None if usd is None or runs is None else usd * runs
+        usd, many = self.usd, self.conversations_per_day
+        return None if usd is None or many is None else usd * many
 
     @property
     def calls(self) -> float:
-        """Calls of models in a run."""
+        """Calls of models in a conversation."""
         return sum(node.calls for node in self.nodes.values())
 
     @property
     def tokens_in(self) -> float | None:
-        """Tokens that models read in a run; None if unknown."""
+        """Tokens that models read in a conversation; None if unknown."""
         return _sum(node.tokens_in for node in self.nodes.values())
 
     @property
     def tokens_out(self) -> float | None:
-        """Tokens that models write in a run; None if unknown."""
+        """Tokens that models write in a conversation; None if unknown."""
         return _sum(node.tokens_out for node in self.nodes.values())
 
     def beside(self, ledgers: Iterable[Ledger]) -> Beside:
-        """The estimate compared with what these runs really cost, by node and in total."""
+        """The estimate compared with what these trials really cost, by node and in total."""
         return beside(self.nodes, ledgers)
 
     def data(self) -> dict[str, Any]:
         """All of it as JSON."""
         return {
-            "per_run": self._figures(),
-            "runs_per_day": self.runs_per_day,
+            "per_conversation": self._figures(),
+            "conversations_per_day": self.conversations_per_day,
             "usd_per_day": self.usd_per_day,
-            "runs_seen": self.runs_seen,
+            "trials_seen": self.trials_seen,
             "guesses": list(self.guesses),
             "nodes": [
                 {
@@ -148,7 +148,7 @@ def estimate(
 ) -> Estimate:
     """Estimate what `agent` will cost, without running it.
 
-    A flow, or its graph, is walked node by node. For any other agent only what earlier runs have shown is
+    A flow, or its graph, is walked node by node. For any other agent only what earlier trials have shown is
     known (`Traffic.seen`). `prices`, by the model's name, take precedence over those that are recorded,
     configured or listed. What is not known is named, never zero.
     """
@@ -161,12 +161,12 @@ def estimate(
     else:
         raise BadAgent(
             f"{type(agent).__name__} is not a flow of Agent and step: its model calls are known "
-            f"only from earlier runs. Give Traffic.seen(ledgers)."
+            f"only from earlier trials. Give Traffic.seen(ledgers)."
         )
     return Estimate(
         nodes={node.node: node for node in nodes},
-        runs_per_day=traffic.runs_per_day,
-        runs_seen=0 if seen is None else seen.runs,
+        conversations_per_day=traffic.conversations_per_day,
+        trials_seen=0 if seen is None else seen.trials,
         guesses=tuple(guesses),
     )
 
@@ -179,7 +179,7 @@ def _flat(seen: Seen, prices: Mapping[str, Price]) -> list[NodeEstimate]:
             Rate(model, used.calls / node.calls, prices.get(model), used.usd_per_call)
             for model, used in node.models.items()
         ]
-        calls, visits = node.calls / seen.runs, seen.visits.get(name, node.calls) / seen.runs
+        calls, visits = node.calls / seen.trials, seen.visits.get(name, node.calls) / seen.trials
         found.append(_priced(name, node.agent, visits, calls, node.tokens_per_call, rates))
     return found
 

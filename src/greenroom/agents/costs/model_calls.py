@@ -13,7 +13,7 @@ from greenroom.agents.graph import Node
 
 
 class Asking:
-    """One agent's questions under some traffic; `as_seen` is how it was reached in the runs seen."""
+    """One agent's questions under some traffic; `as_seen` is how it was reached in the trials seen."""
 
     def __init__(
         self, node: Node, agent: Agent, assumed: Assumed, reach: Reach, as_seen: Reach | None
@@ -27,7 +27,7 @@ class Asking:
 
     @cached_property
     def seen(self) -> SeenNode | None:
-        """What earlier runs have shown about this node, if it was ever visited."""
+        """What earlier trials have shown about this node, if it was ever visited."""
         learnt = self._assumed.traffic.learnt
         if learnt is None or not learnt.visits.get(self._node.id):
             return None
@@ -99,7 +99,7 @@ class Asking:
 
     @property
     def _longer(self) -> float:
-        """How many more earlier replies a question sends again than in the runs seen."""
+        """How many more earlier replies a question sends again than in the trials seen."""
         calls = self._calls_seen
         if calls is None or self._as_seen is None:
             return 0.0

@@ -1,4 +1,4 @@
-"""An agent's traffic as runs show it: how often each node was visited, what it asked, and for how much."""
+"""An agent's traffic as trials show it: how often each node was visited, what it asked, and for how much."""
 
 from collections.abc import Iterable
 
@@ -25,7 +25,7 @@ class SeenModel(Struct):
 
 
 class SeenNode(Struct):
-    """The model calls of one node in all runs together."""
+    """The model calls of one node in all trials together."""
 
     agent: str = ""
     models: dict[str, SeenModel] = field(default_factory=dict[str, SeenModel])
@@ -75,7 +75,7 @@ class SeenNode(Struct):
 class Seen(Struct):
     """Runs added up, by the static ids of nodes."""
 
-    runs: int = 0
+    trials: int = 0
     turns: int = 0
     """How often the agent was started."""
     visits: dict[str, int] = field(default_factory=dict[str, int])
@@ -88,18 +88,18 @@ class Seen(Struct):
 
 
 def learn(ledgers: Iterable[Ledger], voice: Voice = "agent") -> Seen:
-    """The traffic that these runs show for one side of the conversation."""
+    """The traffic that these trials show for one side of the conversation."""
     seen = Seen()
     for ledger in ledgers:
-        seen.runs += 1
-        _add_run(seen, checked_ledger(ledger), voice)
-    if not seen.runs:
-        raise BadInput("no run was given to learn from; give the ledgers of one or more.")
+        seen.trials += 1
+        _add_trial(seen, checked_ledger(ledger), voice)
+    if not seen.trials:
+        raise BadInput("no trial was given to learn from; give the ledgers of one or more.")
     return seen
 
 
 def checked_ledger(given: object) -> Ledger:
-    """The ledger of a run; BadInput for a run that kept none."""
+    """The ledger of a trial; BadInput for one that kept none."""
     if not isinstance(given, Ledger):
         raise BadInput(
             f"{given!r} is not a ledger; give those of runs that have kept theirs (keep_ledgers=True)."
@@ -107,7 +107,7 @@ def checked_ledger(given: object) -> Ledger:
     return given
 
 
-def _add_run(seen: Seen, ledger: Ledger, voice: Voice) -> None:
+def _add_trial(seen: Seen, ledger: Ledger, voice: Voice) -> None:
     asked: dict[tuple[str, str, int], str] = {}
     places: dict[str, int] = {}
     for event in ledger:

@@ -1,4 +1,4 @@
-"""Estimates as tables to read, alone and compared with real runs."""
+"""Estimates as tables to read, alone and compared with real trials."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -35,15 +35,15 @@ def estimate_table(estimate: "Estimate") -> str:
     ]
     words = ["node", "model", "visits", "calls", "tokens in", "tokens out", "cost"]
     tokens = [_tokens(estimate.tokens_in), _tokens(estimate.tokens_out)]
-    whole = ["one run", "", "", f"{estimate.calls:.4g}", *tokens, str(estimate.cost)]
+    whole = ["one conversation", "", "", f"{estimate.calls:.4g}", *tokens, str(estimate.cost)]
     lines = aligned([words, *rows, whole])
-    if (runs := estimate.runs_per_day) is not None:
-        per_day = Amount(estimate.at_least * runs, estimate.unknown)
-        lines.append(f"per day ({runs:,.10g} runs): {per_day}")
+    if (many := estimate.conversations_per_day) is not None:
+        per_day = Amount(estimate.at_least * many, estimate.unknown)
+        lines.append(f"per day ({many:,.10g} conversations): {per_day}")
     if estimate.unknown:
         lines.append(f"not known: {', '.join(estimate.unknown)}")
-    if estimate.runs_seen:
-        lines.append(f"learnt from {estimate.runs_seen:,} runs")
+    if estimate.trials_seen:
+        lines.append(f"trials learnt from: {estimate.trials_seen:,}")
     lines += [f"assumed: {guess}" for guess in estimate.guesses]
     return "\n".join(lines)
 
@@ -66,7 +66,7 @@ def aligned(rows: Sequence[Sequence[str]], numbers_from: int = _NUMBERS_FROM) ->
 
 
 class BesideNode(Struct, frozen=True, kw_only=True):
-    """One node's estimate compared with what runs really cost, each for one run."""
+    """One node's estimate compared with what trials really cost, each for one conversation."""
 
     node: str
     calls: float
@@ -85,16 +85,16 @@ class BesideNode(Struct, frozen=True, kw_only=True):
 
 
 class Beside(Struct, frozen=True):
-    """An estimate compared with runs: by node, and in total."""
+    """An estimate compared with trials: by node, and in total."""
 
     nodes: Mapping[str, BesideNode]
     total: BesideNode
-    runs: int
+    trials: int
 
     def data(self) -> dict[str, Any]:
         """All of it as JSON."""
         return {
-            "runs": self.runs,
+            "trials": self.trials,
             "nodes": [_data(node) for node in self.nodes.values()],
             "total": _data(self.total),
         }
@@ -102,7 +102,7 @@ class Beside(Struct, frozen=True):
     def __str__(self) -> str:
         words = ["node", "calls", "actual", "cost", "actual", "difference"]
         rows = [_row(node) for node in (*self.nodes.values(), self.total)]
-        return "\n".join([*aligned([words, *rows], 1), f"each for one of {self.runs:,} runs"])
+        return "\n".join([*aligned([words, *rows], 1), f"trials compared: {self.trials:,}"])
 
 
 def _data(row: BesideNode) -> dict[str, Json]:
@@ -130,30 +130,30 @@ def _row(row: BesideNode) -> list[str]:
 
 def beside(estimated: "Mapping[str, NodeEstimate]", ledgers: Iterable[Ledger]) -> Beside:
     """These estimates compared with what the agent of these ledgers really cost."""
-    runs, calls, paid = 0, dict[str, int](), dict[str, list[Amount]]()
+    trials, calls, paid = 0, dict[str, int](), dict[str, list[Amount]]()
     for ledger in ledgers:
-        runs += 1
+        trials += 1
         for node, spent in spending_by_node(checked_ledger(ledger)).items():
             calls[node] = calls.get(node, 0) + spent.calls
             unknown = () if spent.cost is not None else (f"the cost of {node or 'some calls'}",)
             paid.setdefault(node, []).append(Amount(spent.known_cost, unknown))
-    if not runs:
-        raise BadInput("no run was given to compare the estimate with; give one ledger or more.")
+    if not trials:
+        raise BadInput("no trial was given to compare the estimate with; give one ledger or more.")
     rows: dict[str, BesideNode] = {}
     for node in {**estimated, **calls}:
         actual, guess = total(paid.get(node, ())), estimated.get(node)
         rows[node] = BesideNode(
             node=node,
             calls=0.0 if guess is None else guess.calls,
-            actual_calls=calls.get(node, 0) / runs,
+            actual_calls=calls.get(node, 0) / trials,
             cost=Amount() if guess is None else guess.cost,
-            actual=Amount(actual.at_least / runs, actual.unknown),
+            actual=Amount(actual.at_least / trials, actual.unknown),
         )
     whole = BesideNode(
-        node="one run",
+        node="one conversation",
         calls=sum(row.calls for row in rows.values()),
         actual_calls=sum(row.actual_calls for row in rows.values()),
         cost=total(row.cost for row in rows.values()),
         actual=total(row.actual for row in rows.values()),
     )
-    return Beside(rows, whole, runs)
+    return Beside(rows, whole, trials)

@@ -1,4 +1,4 @@
-"""Traffic: the basis of an estimate, as its author assumes it or as runs have shown it."""
+"""Traffic: the basis of an estimate, as its author assumes it or as trials have shown it."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
@@ -25,11 +25,11 @@ ALL = "*"
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """How an agent will be used. What is given for a node by name counts first, then what runs have
+    """How an agent will be used. What is given for a node by name counts first, then what trials have
     shown (`Traffic.seen`), then what is given for all nodes.
 
-    `turns` is how often the agent is started in a run. `tokens_in` is what the first question of a
-    run reads, `tokens_out` what a reply writes, `tokens_tool` what the answers of tools add before the
+    `turns` is how often the agent is started in a conversation. `tokens_in` is what the first question of a
+    conversation reads, `tokens_out` what a reply writes, `tokens_tool` what the answers of tools add before the
     next question; each further question reads all that again. `calls` is how often an agent asks its
     model in a visit, `rounds` how many rounds a loop runs, `items` how long the list of a map is.
     `routes` and `handoffs` say how often each branch is taken, `models` how often each model of a choice
@@ -37,7 +37,7 @@ class Traffic:
     """
 
     _: KW_ONLY
-    runs_per_day: float | None = None
+    conversations_per_day: float | None = None
     turns: float | None = None
     tokens_in: Numbers | None = None
     tokens_out: Numbers | None = None
@@ -51,10 +51,10 @@ class Traffic:
     handoffs: Shares = field(default_factory=dict[str, Mapping[str, float]])
     models: Shares = field(default_factory=dict[str, Mapping[str, float]])
     learnt: Seen | None = field(default=None, repr=False)
-    """The traffic that earlier runs have shown."""
+    """The traffic that earlier trials have shown."""
 
     def __post_init__(self) -> None:
-        for name in ("runs_per_day", "turns", *_NUMBERS, *_PARTS_OF_ONE):
+        for name in ("conversations_per_day", "turns", *_NUMBERS, *_PARTS_OF_ONE):
             most = 1.0 if name in _PARTS_OF_ONE else float("inf")
             given = getattr(self, name)
             by_node = _mapping(given) if isinstance(given, Mapping) else {"": given}
@@ -83,7 +83,7 @@ class Traffic:
 
     @classmethod
     def seen(cls, ledgers: Iterable[Ledger], **given: Any) -> Self:
-        """The traffic that these runs have shown; `given` are further fields, such as `runs_per_day`."""
+        """The traffic that these trials have shown; `given` are further fields, such as `conversations_per_day`."""
         unknown = given.keys() - {one.name for one in fields(cls)}
         if unknown:
             known = ", ".join(one.name for one in fields(cls) if one.name != "learnt")

@@ -30,7 +30,7 @@ class Rule(Struct, frozen=True):
     """How one kind of flow visits its parts.
 
     `given` is what the author of the traffic says about this very node, None if nothing; `usual` is the
-    default if no run has shown it either. `guess` says in words what `usual` assumes, if it is a guess.
+    default if no trial has shown it either. `guess` says in words what `usual` assumes, if it is a guess.
     """
 
     given: Callable[[Node, Assumed], Visits | None]
@@ -43,7 +43,7 @@ class Rule(Struct, frozen=True):
 
 
 class Reach(Struct, frozen=True):
-    """How often a node is reached in a run: `outside` times a series of `rounds`, in each `inside` times.
+    """How often a node is reached in a conversation: `outside` times a series of `rounds`, in each `inside` times.
 
     What is said in one round is sent again in the next ones, by agents that remember.
     """
@@ -54,7 +54,7 @@ class Reach(Struct, frozen=True):
 
     @property
     def visits(self) -> float:
-        """Visits in a run."""
+        """Visits in a conversation."""
         return self.outside * self.rounds * self.inside
 
     def further(self, times: float, counts: Counts) -> "Reach":
@@ -67,11 +67,11 @@ class Reach(Struct, frozen=True):
 
 
 def reaches(graph: Graph, assumed: Assumed) -> tuple[dict[str, Reach], list[str]]:
-    """How often every node of a graph is reached in a run, and what had to be guessed for it."""
+    """How often every node of a graph is reached in a conversation, and what had to be guessed for it."""
     traffic, seen = assumed.traffic, assumed.traffic.learnt
     turns = traffic.turns
     if turns is None:
-        turns = 1.0 if seen is None else seen.visits.get(graph.root.id, seen.turns) / seen.runs
+        turns = 1.0 if seen is None else seen.visits.get(graph.root.id, seen.turns) / seen.trials
     found, guesses = {graph.root.id: Reach(1.0, turns)}, list[str]()
     for node in graph.nodes():
         if not node.children:

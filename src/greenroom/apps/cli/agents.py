@@ -106,7 +106,7 @@ def show_cost(
         begun = [first for ledger in ledgers if (first := started(ledger)) is not None]
         if others := sum(first.digest != backend.digest for first in begun):
             aside(
-                f"{others} of {len(ledgers)} runs are of another agent, or of an earlier version of this "
+                f"{others} of {len(ledgers)} trials are of another agent, or of an earlier version of this "
                 f"one; nodes with the same ids are assumed to be the same"
             )
         traffic = Traffic.seen(ledgers, **given)

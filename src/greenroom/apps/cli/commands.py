@@ -126,7 +126,7 @@ def _amount(name: str, help: str) -> Any:
 @agent_group.command(
     "cost",
     epilog=examples(
-        "greenroom agent cost desk.py --tokens-in 500 --tokens-out 200 --runs-per-day 10000",
+        "greenroom agent cost desk.py --tokens-in 500 --tokens-out 200 --conversations-per-day 10000",
         "greenroom agent cost desk.py --from 20260102-09 --from 20260103",
         "greenroom agent cost desk.py --from 20260102-09 --beside 20260103 --json",
     ),
@@ -145,7 +145,7 @@ def _amount(name: str, help: str) -> Any:
     metavar="RUN",
     help="Show the estimate next to what this recorded run used; may be repeated.",
 )
-@_amount("--runs-per-day", "How many conversations there are per day.")
+@_amount("--conversations-per-day", "How many conversations there are per day.")
 @_amount("--turns", "How many turns the agent takes in a conversation.")
 @_amount("--calls", "How often an agent asks its model in one visit, if no run shows it.")
 @_amount("--tokens-in", "Tokens of a first question, if no run shows them.")
