@@ -397,7 +397,7 @@ def test_the_command_line_exits_with_two_whatever_errors_are_allowed(tmp_path: P
         [*command, *options], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2, done.stdout + done.stderr
-    assert "fault of the run: work of no case" in done.stdout + done.stderr
+    assert "fault of the run: what the import of agent.py started" in done.stdout + done.stderr
 
 
 def test_rehearse_is_silent_about_faults_when_there_are_none() -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from greenroom.errors import Refusal, ReplayDrifted
 from greenroom.ledger.ledger import Ledger
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
-from greenroom.simulation.fence import Opening, opening_for
+from greenroom.simulation.fence import Opening, opening_for, without_opening
 from greenroom.simulation.refusals import Refusals
 from greenroom.world.call_context import ContextSetting
 from greenroom.world.live import LiveWorld, WorldOptions
@@ -81,5 +81,5 @@ class FencedWorld(LiveWorld):
         if request.yields:
             return await super().call_tool(request, body)
         self._refuse_doubt(request)
-        with ContextSetting(OWN_TOOL, request.origin):
+        with ContextSetting(OWN_TOOL, request.origin), without_opening():
             return await answer_tool(self, request, body, "live")

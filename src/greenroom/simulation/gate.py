@@ -21,7 +21,12 @@ from greenroom.ledger.events import Noted, Source, ToolBlocked
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import JSON_TYPES, Json
-from greenroom.simulation.fence import mocking_var, note_late_call, opening_for
+from greenroom.simulation.fence import (
+    mocking_var,
+    note_late_call,
+    opening_for,
+    without_opening,
+)
 from greenroom.simulation.fenced_world import OWN_TOOL, FencedWorld
 from greenroom.simulation.mock_answers import is_simulated, mocked
 from greenroom.simulation.refusals import Refusals, why_refused, why_refused_directly
@@ -123,9 +128,10 @@ class RehearsalWorld(FencedWorld):
         if self.refusals.left_behind and self._is_violation(request):
             note_late_call(request.tool, self._case.id)
         self.refusals.check()
-        if self.middleware is None:
-            return await self._answer_call(request, body)
-        return await self.middleware.held(request, self._answer_call(request, body))
+        with without_opening():
+            if self.middleware is None:
+                return await self._answer_call(request, body)
+            return await self.middleware.held(request, self._answer_call(request, body))
 
     async def _answer_call(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
         mock: Any = self._case.mocks.get(request.tool, ABSENT)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from contextlib import aclosing, asynccontextmanager, nullcontext
 from dataclasses import replace
 from time import perf_counter, time
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from greenroom.errors import StoreFailed
 from greenroom.metrics.definition import as_metric
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult
-from greenroom.simulation.fence import strays
+from greenroom.simulation.fence import answerable, strays
 from greenroom.simulation.outside_trials import outside_trials
 from greenroom.suite.budget import cost_so_far
 from greenroom.suite.collected import CollectedResults, ResultQueue
@@ -176,11 +176,16 @@ class ActiveRun(Struct):
         is_large = len(self.evalset) * self.evalset.trials > _MOST_KEPT
         return self.results.queue is None and not (is_large and self.recorder.run_id)
 
-    def _open(self, due: int) -> AbstractAsyncContextManager[object]:
-        """Keep the executor open while any trial is due."""
+    @asynccontextmanager
+    async def _open(self, due: int) -> AsyncGenerator[None]:
+        """Keep the executor open while any trial is due, and the fence up: between two trials, and beside workers."""
         if not due or self.early_end.reason:
-            return nullcontext()
-        return self.executor.for_trials(due)
+            yield
+            return
+        run = answerable()
+        with nullcontext() if run is None else run.held():
+            async with self.executor.for_trials(due):
+                yield
 
     def _read_earlier(self) -> None:
         """Put the results of earlier processes in their places."""

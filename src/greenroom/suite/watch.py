@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("greenroom")
 _MOST_NOTES = 20
 _noted: Final[WeakSet[asyncio.Task[object]]] = WeakSet()
+_reported: Final[set[int]] = set()
+"""Refusals that are in a report, by identity: they are kept as long as the process lasts."""
 
 Note = Callable[[str], None]
 
@@ -182,10 +184,18 @@ async def closed(middleware: "MiddlewareStack") -> list[str]:
 
 
 def refusals_since(since: int) -> list[str]:
-    """Notes on what the fence refused to code of no open trial, after the first `since` refusals: faults."""
-    return list(dict.fromkeys(_describe(breach) for breach in strays()[since:]))
+    """Notes on what the fence refused to code of no open trial, after the first `since` refusals: faults.
+
+    What imported files started may have been refused before: that is the fault of the first run that notes it.
+    """
+    before, later = strays()[:since], strays()[since:]
+    begun = [breach for breach in before if breach.begun_by and id(breach) not in _reported]
+    _reported.update(id(breach) for breach in (*begun, *later))
+    return list(dict.fromkeys(_describe(breach) for breach in (*begun, *later)))
 
 
 def _describe(breach: Breach) -> str:
+    if breach.begun_by:
+        return f"{FAULT}what the {breach.begun_by} started tried {breach}; it was refused"
     whose = f"work that case {breach.of!r} left behind" if breach.of else "work of no case"
     return f"{FAULT}{whose} tried {breach} during the run; it was refused"

@@ -167,7 +167,7 @@ def at_once(most: int | None, parallel: bool) -> int | None:
 
 def _allow_import(_: click.Context, __: click.Parameter, given: bool) -> None:
     if given:
-        from greenroom.suite.inputs.references import allow_import_network
+        from greenroom.suite.inputs.import_rules import allow_import_network
 
         allow_import_network()
 

@@ -22,7 +22,8 @@ from greenroom.results.words import number_of
 from greenroom.store import Store
 from greenroom.store.store import as_store
 from greenroom.suite.budget import Budget, UnknownPrices
-from greenroom.suite.inputs.references import is_import_allowed, load_module, split_reference
+from greenroom.suite.inputs.import_rules import is_import_allowed
+from greenroom.suite.inputs.references import load_module, split_reference
 from greenroom.suite.inputs.sources import (
     CaseSource,
     check_not_empty,

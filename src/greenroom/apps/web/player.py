@@ -35,6 +35,7 @@ from greenroom.reports.page.short_values import Trimmer
 from greenroom.reports.page.story import state_places
 from greenroom.reports.page.timeline import timeline
 from greenroom.simulation.rehearsal import Rehearsal, Rest
+from greenroom.suite.inputs.import_rules import process_that_acts
 from greenroom.suite.inputs.references import load_agent
 from greenroom.suite.mock_suggestions import suggested_mock
 
@@ -221,4 +222,5 @@ async def main(reference: str, file: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    with process_that_acts(False):
+        asyncio.run(main(*sys.argv[1:]))

@@ -41,7 +41,8 @@ What it cannot hold. It is inside the process it guards and stops accidents, not
 """
 
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
+from typing import Final
 
 from greenroom.simulation.fence.patches import blind_spots, not_held, put_up
 from greenroom.simulation.fence.refusal import is_authors, line_of, note_late_call
@@ -58,6 +59,7 @@ from greenroom.simulation.fence.scope import (
     is_of_closed_case,
     lead_through,
     mocking_var,
+    scope_var,
     strays,
 )
 from greenroom.simulation.fence.threads import FencedExecutor, lent_executor
@@ -85,7 +87,10 @@ __all__ = [
     "proxied_place",
     "put_up",
     "strays",
+    "without_opening",
 ]
+
+_NOTHING: Final = nullcontext()
 
 
 def enclose(
@@ -94,6 +99,15 @@ def enclose(
     """Rehearse what runs inside: nothing in this context, or born in it, reaches the outside."""
     put_up()
     return FencedScope(name, on_breach)
+
+
+def without_opening() -> AbstractContextManager[None]:
+    """Close the openings around the running work: a tool that a model call or another tool calls has none of theirs."""
+    scope = scope_var.get()
+    if not isinstance(scope, Opening):
+        return _NOTHING
+    around = answerable()
+    return _NOTHING if around is None else RunScope(around)
 
 
 def opening_for(

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final, NoReturn
 
+from msgspec.structs import replace
+
 from greenroom.errors import FenceBreach, ToolRefused
 from greenroom.simulation.fence.scope import (
     Breach,
@@ -21,6 +23,7 @@ from greenroom.simulation.fence.scope import (
     current_scope,
     fenced,
     followed,
+    importing_here,
     keep_stray,
     open_scopes,
     stray,
@@ -52,11 +55,7 @@ def refuse(route: str, target: str) -> NoReturn:
     breach = Breach(route, target, where())
     scope = answerable()
     if scope is None:
-        stray(breach)
-        raise FenceBreach(
-            f"another task of this process tried {breach} while a rehearsal was open; it was "
-            f"refused. {_STRAY_REMEDY}"
-        )
+        raise FenceBreach(_stray(breach, _STRAY_REMEDY))
     scope.record_breach(breach)
     raise FenceBreach(
         f"a rehearsal has no access to the outside: {breach} was refused in case "
@@ -91,12 +90,20 @@ def check_tool(origin: object, name: str) -> None:
             f"agent."
         )
     if fenced():
-        breach = Breach(CALL, name, where())
-        stray(breach)
-        raise ToolRefused(
-            f"another task of this process tried {breach} while a rehearsal was open; it was not "
-            f"run. No case started this work, so every case that is open ends as an error."
-        )
+        remedy = "No case started this work, so every case that is open ends as an error."
+        raise ToolRefused(_stray(Breach(CALL, name, where()), remedy))
+
+
+def _stray(breach: Breach, remedy: str) -> str:
+    """Record a refusal that no case answers for; returns what is said about it."""
+    begun_by = importing_here()
+    stray(replace(breach, begun_by=begun_by))
+    if not begun_by:
+        return f"another task of this process tried {breach} while a rehearsal was open; it was refused. {remedy}"
+    return (
+        f"what the {begun_by} started tried {breach}; it was refused, because the file was imported for a "
+        f"rehearsal. Start it in the agent or in a tool."
+    )
 
 
 def note_late_call(name: str, case_id: str) -> None:

@@ -28,6 +28,8 @@ class Breach(Struct, frozen=True):
     where: str
     of: str = ""
     """The case whose work it was, if that was over."""
+    begun_by: str = ""
+    """The import that began the work, if it was an import of the author's file."""
 
     def __str__(self) -> str:
         target = f" {self.target!r}" if self.target else ""
@@ -54,6 +56,8 @@ class FencedScope(Struct, eq=False):
     on_stray: Callable[[Breach], None] | None = None
     is_void: bool = False
     """Whether it no longer answers for anything: what was born inside belongs to no case then."""
+    is_closed_in: bool = False
+    """Whether what was born inside stays fenced nevertheless, even while no case is open."""
     around: Literal["case", "call", "run"] = "case"
     """What it is around: a case, one call of code that belongs to no case, or a run, whose trials begin inside."""
     _opener: object = None
@@ -226,7 +230,8 @@ def current_scope() -> AnyScope:
 
 def fenced() -> bool:
     """Whether the fence applies here: a rehearsal is open, or this work was born inside one."""
-    return bool(open_scopes) or _fenced_scope(scope_here()) is not None
+    scope = _enclosing(scope_here())
+    return bool(open_scopes) or (scope is not None and (scope.is_closed_in or not scope.is_void))
 
 
 def answerable() -> FencedScope | None:
@@ -243,6 +248,12 @@ def is_of_closed_case(context: Context) -> bool:
     """Whether the work in this context belongs to a case that is over."""
     scope = _fenced_scope(context.get(scope_var))
     return scope is not None and scope.around == "case" and scope not in open_scopes
+
+
+def importing_here() -> str:
+    """The import of an author's file that began the running work and is over; "" if none did."""
+    scope = _enclosing(scope_here())
+    return scope.name if scope is not None and scope.is_closed_in else ""
 
 
 def followed(host: str, port: object = None) -> bool:
@@ -287,9 +298,14 @@ def _places(hosts: Iterable[str]) -> tuple[tuple[str, int], ...]:
 
 
 def _fenced_scope(scope: AnyScope) -> FencedScope | None:
+    scope = _enclosing(scope)
+    return None if scope is None or scope.is_void else scope
+
+
+def _enclosing(scope: AnyScope) -> FencedScope | None:
     while isinstance(scope, Opening):
         scope = scope.outer
-    return None if scope is None or scope.is_void else scope
+    return scope
 
 
 def _task_or_thread() -> object:

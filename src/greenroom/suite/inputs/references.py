@@ -29,6 +29,7 @@ from greenroom.ledger.text_files import similar_file
 from greenroom.plugins import suggest
 from greenroom.simulation.fence import Breach, FencedScope, RunScope, opening_for, put_up
 from greenroom.simulation.fence.refusal import where
+from greenroom.suite.inputs.import_rules import is_import_allowed, is_only_rehearsing
 from greenroom.suite.inputs.neighbours import (
     authors_modules,
     other_name,
@@ -274,18 +275,6 @@ def anchored(reference: str, *folders: Path) -> str:
 # A file that must fetch something when it is imported needs permission: `--allow-import-network`, or a
 # program that imports it itself and passes the agent.
 
-_allowed: list[bool] = []
-
-
-def allow_import_network() -> None:
-    """Let files that are imported from now on connect and start processes; tools stay closed."""
-    _allowed.append(True)
-
-
-def is_import_allowed() -> bool:
-    """Whether imported files may connect and start processes."""
-    return bool(_allowed)
-
 
 @contextmanager
 def fenced_import(what: str, *, runs_loop: bool = True) -> Generator[None]:
@@ -320,8 +309,8 @@ def fenced_import(what: str, *, runs_loop: bool = True) -> Generator[None]:
             raise
         raise ImportFailed(f"{what} cannot be loaded: {_described(error)}.") from error
     finally:
-        # A thread that was started here keeps running, and belongs to no case.
-        scope.is_void = True
+        # A thread that was started here, or a callback for the exit, comes later, and belongs to no case.
+        scope.is_void, scope.is_closed_in = True, is_only_rehearsing()
     if scope.breach is not None or refused:
         raise _refusal(what, scope, refused)
 

@@ -19,9 +19,9 @@ from greenroom.cases.parts import MetricLike, metric_name
 from greenroom.errors import BadInput
 from greenroom.ledger.functions import Anything
 from greenroom.ledger.plain import Json, is_object
+from greenroom.suite.inputs.import_rules import is_import_allowed
 from greenroom.suite.inputs.references import (
     FOLDER_FILES,
-    is_import_allowed,
     split_reference,
 )
 from greenroom.suite.option_types import MOST_WORKERS, is_worker_count
