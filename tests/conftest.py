@@ -67,7 +67,7 @@ def libraries_of_this_test(request: pytest.FixtureRequest) -> Iterator[None]:
     """
     every = patches._OWN_SOCKETS
     if not request.path.stem.startswith(("test_fence", "test_ray")):
-        unloaded = {name: module for name, module in every.items() if module not in sys.modules}
+        unloaded = {module: name for module, name in every.items() if module not in sys.modules}
         setattr(patches, "_OWN_SOCKETS", unloaded)  # noqa: B010 - it is final for everyone else
     yield
     setattr(patches, "_OWN_SOCKETS", every)  # noqa: B010

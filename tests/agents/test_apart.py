@@ -207,6 +207,31 @@ async def test_the_fence_is_up_before_the_authors_code_is_imported(
     assert len(port) == 1
 
 
+async def test_a_tool_that_its_file_calls_and_swallows_as_it_is_imported_ends_the_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hasty.py").write_text(
+        "import os\n"
+        "from greenroom import tool\n"
+        "@tool\n"
+        "def refund(order: int) -> str:\n"
+        "    open('acted', 'w').close()\n"
+        "    return 'ok'\n"
+        "if 'HASTY' in os.environ:\n"
+        "    try: refund(order=7)\n"
+        "    except Exception: pass\n"
+        "def work(input): return 'done'\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    import hasty  # pyright: ignore[reportMissingImports]
+
+    monkeypatch.setenv("HASTY", "yes")
+    ledger = await simulate(Case("a", "go"), apart(step(hasty.work)))
+    assert not (tmp_path / "acted").exists()
+    assert "tool 'refund' was called while its file was imported" in end_of(ledger).error
+
+
 async def test_performing_calls_real_tools_here_and_fences_the_code_all_the_same(
     trace: Trace, port: list[Any]
 ) -> None:

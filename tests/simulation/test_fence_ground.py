@@ -46,6 +46,18 @@ async def test_libraries_with_sockets_of_their_own_are_named(library, monkeypatc
     assert library in blind_spots()
 
 
+async def test_a_library_is_named_once_however_it_was_built(monkeypatch):
+    for module in ("psycopg_c", "psycopg_binary", "psycopg.pq.pq_ctypes"):
+        for other in ("psycopg_c", "psycopg_binary", "psycopg.pq.pq_ctypes"):
+            monkeypatch.delitem(sys.modules, other, raising=False)
+        monkeypatch.setitem(sys.modules, module, sys)
+        assert blind_spots().count("psycopg") == 1
+
+
+async def test_a_loop_written_in_c_that_a_case_makes_is_named():
+    assert "uvloop" in blind_spots()
+
+
 async def test_a_library_that_a_case_loads_is_named_in_the_report(monkeypatch):
     def clerk(message: str) -> str:
         monkeypatch.setitem(sys.modules, "pycurl", sys)

@@ -9,7 +9,7 @@ import pytest
 
 from greenroom import Agent, Case, EvalSet, Expect, Scripted, call, perform, rehearse, tool
 from greenroom.backends.registry import backend_for
-from greenroom.cases import Criterion, Score
+from greenroom.cases import Criterion, Score, by_args, fault, in_turn
 from greenroom.cases.data import case_data
 from greenroom.errors import BadCase, BadInput
 from greenroom.metrics import called, contains, forbidden_calls, tool_trajectory_avg_score
@@ -450,3 +450,28 @@ def test_an_approval_of_a_tool_that_no_agent_has_is_refused() -> None:
     with pytest.raises(BadCase, match=r"tool_approval\('pay'\) names no tool of the agents"):
         rehearse(clerk, cases, middleware=[tool_approval("refund", "pay")], store=False)
     rehearse(clerk, cases, middleware=[tool_approval("refund")], store=False)
+
+
+def ship_plainly(order: int) -> str:
+    raise AssertionError(f"a real call for {order}")
+
+
+def refund_plainly(order: int) -> str:
+    raise AssertionError(f"a real call for {order}")
+
+
+@pytest.mark.parametrize(
+    "mock",
+    [
+        ship_plainly,
+        in_turn("ok", ship_plainly),
+        by_args(({"order": 7}, ship_plainly)),
+        fault(lost=ship_plainly),
+    ],
+)
+def test_the_function_of_another_tool_is_no_mock(mock: Any) -> None:
+    tools = [refund_plainly, ship_plainly]
+    agent = Agent("clerk", model=Scripted(call("refund_plainly", order=7)), tools=tools)
+    mocks = {"refund_plainly": mock}
+    with pytest.raises(BadCase, match="'refund_plainly' by the tool 'ship_plainly'"):
+        rehearse(agent, [Case("a", "Pay", mocks=mocks)])

@@ -185,20 +185,23 @@ def simulated(
     return Simulated(world, model, kept, name)
 
 
-def simulated_in(mocks: Iterable[object]) -> Iterator[Simulated]:
-    """Every simulated world in these mocks and inside them."""
+def answers_in(mocks: Iterable[object]) -> Iterator[object]:
+    """Whatever answers in these mocks: they themselves, or what is inside them."""
     for mock in mocks:
         match mock:
-            case Simulated():
-                yield mock
             case InTurn():
-                yield from simulated_in(mock.answers)
+                yield from answers_in(mock.answers)
             case ByArgs():
-                yield from simulated_in((*(answer for _, answer in mock.answers), mock.otherwise))
+                yield from answers_in((*(answer for _, answer in mock.answers), mock.otherwise))
             case Fault():
-                yield from simulated_in([mock.lost])
+                yield from answers_in([mock.lost])
             case _:
-                pass
+                yield mock
+
+
+def simulated_in(mocks: Iterable[object]) -> Iterator[Simulated]:
+    """Every simulated world in these mocks and inside them."""
+    return (answer for answer in answers_in(mocks) if isinstance(answer, Simulated))
 
 
 class Live(Struct, frozen=True):

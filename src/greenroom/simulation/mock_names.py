@@ -7,15 +7,15 @@ a callback has its own tools, which are only seen while it works; names that may
 when the trial is over.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from greenroom.agents.flow import Flow, Step
 from greenroom.agents.tools import Tool
-from greenroom.backends.backend import Backend
+from greenroom.backends.backend import Backend, ToolFacts
 from greenroom.backends.native import NativeBackend
 from greenroom.cases.case import Case
-from greenroom.cases.mocks import Fault, Live, Simulated
+from greenroom.cases.mocks import Fault, Live, Simulated, answers_in
 from greenroom.cases.problems import Problem, at
 from greenroom.cases.users import UserAgents
 from greenroom.errors import BadCase
@@ -23,6 +23,7 @@ from greenroom.ledger.choices import near
 from greenroom.ledger.events import ModelCalled, ToolBlocked, ToolCalled, YieldOpened
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import JSON_TYPES
+from greenroom.simulation.tool_identity import is_the_tool
 
 _ALIKE = 0.75
 _OF_THE_RUN = ""
@@ -60,6 +61,7 @@ def name_problems(
             is_wrong = is_all and place != _OF_THE_RUN
             if name not in offered and (is_wrong or _is_misspelt(name, offered, case.mocks)):
                 yield _unknown(case, place, name, given, "the agent offers", offered)
+    yield from _other_tools(case, offered)
     for name in answered_by_user(case) if isinstance(backend, NativeBackend) else ():
         if name in offered and not offered[name].yields and name not in approved:
             yield Problem(
@@ -67,6 +69,21 @@ def name_problems(
                 f"the user of case {case.id!r} answers tool {name!r}, but it never waits for an answer",
                 "Declare it with tool(yields=True), or mock it.",
             )
+
+
+def _other_tools(case: Case, offered: Mapping[str, ToolFacts]) -> Iterator[Problem]:
+    """Mocks that are the function of another tool: its body would run, though nobody named it."""
+    for name, mock in case.mocks.items():
+        for answer in () if type(mock) in JSON_TYPES else answers_in([mock]):
+            if not callable(answer):
+                continue
+            tools = [tool for tool, facts in offered.items() if is_the_tool(answer, facts.origin)]
+            if tools and name not in tools:
+                yield Problem(
+                    at("mocks", name),
+                    f"case {case.id!r} mocks tool {name!r} by the tool {tools[0]!r}",
+                    f"Pass {name!r} itself, or a function that answers for it.",
+                )
 
 
 def has_no_others(case: Case, backend: Backend, offered: Collection[str]) -> bool:

@@ -235,7 +235,7 @@ class FarCall:
         place, wanted = convert(self._call["place"], CodePlace), self._call["code"]
         sys.path[:] = dict.fromkeys(("", *sys.path))  # as when `python` is started here
         try:
-            with guarded(_refuse_on_import):
+            with guarded(self._refuse_on_import):
                 code = place.find()
         except (ImportError, LookupError, AttributeError, OSError) as error:
             raise BadAgent(
@@ -279,6 +279,10 @@ class FarCall:
             )
         )
 
+    def _refuse_on_import(self, _: object, tool: str) -> NoReturn:
+        why = f"tool {tool!r} was called while its file was imported; it was not run."
+        raise self._refuse(ToolRefused(why))
+
     def _refuse(self, error: Refusal) -> Refusal:
         self._refusal = self._refusal or error
         return error
@@ -286,10 +290,6 @@ class FarCall:
 
 async def _awaited(answer: "Future[Message]") -> Json:
     return _given(await expected(asyncio.wrap_future(answer)))
-
-
-def _refuse_on_import(_: object, tool: str) -> NoReturn:
-    raise ToolRefused(f"tool {tool!r} was called while its file was imported; it was not run.")
 
 
 class _NodeHost:

@@ -56,8 +56,8 @@ class Rehearsal:
     """A conversation with an agent, move by move, with every side effect mocked.
 
     `case` gives mocks, state and the simulated user; `mocks` and `state` are added to them. An unfinished
-    `ledger` is continued. No tool body runs, not even one that the case allows, except by a mock made
-    with `live(...)`.
+    `ledger` is continued. No tool body runs, not even one that the case allows, except by a mock that is
+    the tool itself or `live(...)`.
     """
 
     def __init__(

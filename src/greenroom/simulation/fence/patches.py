@@ -64,29 +64,38 @@ _PATCHES: Final[tuple[tuple[str, str, Wrap], ...]] = (
     ("_interpreters", "run_string", guarded_interpreter),
 )
 
-# Libraries that bring their own sockets, by the module that holds them.
+# The modules that bring sockets of their own, and the library that each is of.
 _OWN_SOCKETS: Final = {
-    "grpc": "grpc._cython.cygrpc",
+    "grpc._cython.cygrpc": "grpc",
     "pycurl": "pycurl",
-    "curl_cffi": "curl_cffi._wrapper",
-    "pyzmq": "zmq.backend.cython._zmq",
+    "curl_cffi._wrapper": "curl_cffi",
+    "zmq.backend.cython._zmq": "pyzmq",
     "pycares": "pycares",
-    "psycopg": "psycopg_binary",
-    "psycopg2": "psycopg2._psycopg",
-    "MySQLdb": "MySQLdb._mysql",
-    "mysql.connector": "_mysql_connector",
+    "psycopg_binary": "psycopg",
+    "psycopg_c": "psycopg",
+    "psycopg.pq.pq_ctypes": "psycopg",
+    "psycopg2._psycopg": "psycopg2",
+    "MySQLdb._mysql": "MySQLdb",
+    "_mysql_connector": "mysql.connector",
     "pymssql": "pymssql",
     "pyodbc": "pyodbc",
     "duckdb": "duckdb",
     "polars": "polars",
-    "pyarrow": "pyarrow._s3fs",
+    "pyarrow._s3fs": "pyarrow",
     "deltalake": "deltalake",
     "lancedb": "lancedb",
     "primp": "primp",
     "hf_xet": "hf_xet",
-    "confluent_kafka": "confluent_kafka.cimpl",
-    "ray": "ray._raylet",
-    "mpi4py": "mpi4py.MPI",
+    "confluent_kafka.cimpl": "confluent_kafka",
+    "ray._raylet": "ray",
+    "mpi4py.MPI": "mpi4py",
+    "uvloop.loop": "uvloop",
+    "rloop._rloop": "rloop",
+    "winloop.loop": "winloop",
+    "temporalio.bridge": "temporalio",
+    "obstore._obstore": "obstore",
+    "hf_transfer": "hf_transfer",
+    "av._core": "av",
 }
 
 _PLATFORMS: Final = ("linux", "darwin")
@@ -175,4 +184,5 @@ def not_held(loop: asyncio.AbstractEventLoop) -> tuple[str, ...]:
 
 def blind_spots() -> tuple[str, ...]:
     """Loaded libraries whose own sockets, in C, no in-process fence can see."""
-    return tuple(name for name, module in _OWN_SOCKETS.items() if module in sys.modules)
+    loaded = (name for module, name in _OWN_SOCKETS.items() if module in sys.modules)
+    return tuple(dict.fromkeys(loaded))
