@@ -30,6 +30,7 @@ from greenroom import (
 )
 from greenroom.errors import BadFile
 from greenroom.ledger import Usage
+from greenroom.ledger.events import LIMITS
 from greenroom.ledger.trajectory import Step
 from greenroom.metrics import contains
 from greenroom.results import CaseResult, Problem
@@ -295,7 +296,10 @@ RESULTS = st.builds(
 def sound(result: CaseResult) -> CaseResult:
     """The result with a status that its scores and its end do not speak against."""
     fell = any(one.passed is False or isinstance(one, Unmeasured) for one in result.scores.values())
-    broke = result.ended == "error" and result.status != "skipped"
+    if result.status == "skipped":
+        return result if result.error else replace(result, scores={})
+    limit = (result.ended in LIMITS) != (result.status == "terminated") and result.ended is not None
+    broke = result.ended == "error" or (limit and result.status in ("passed", "terminated"))
     if result.status != "error" and not broke and not (result.passed and (fell or result.error)):
         return result
     return replace(result, status="error", error=result.error or Problem("agent", "broke", "E"))
@@ -370,6 +374,32 @@ def test_an_error_that_does_not_say_what_broke_is_refused(tmp_path: Path) -> Non
     assert "its status is 'failed', but it ended in an error" in told(
         report, tmp_path, ended="error"
     )
+
+
+@pytest.mark.parametrize(
+    "changed, follows",
+    [
+        ({"status": "passed", "ended": "max_turns"}, "it was stopped at a limit"),
+        ({"status": "terminated", "ended": "completed"}, "it was not stopped at a limit"),
+        ({"status": "skipped"}, "it has scores, and nothing broke"),
+    ],
+)
+def test_a_status_that_does_not_follow_from_the_end_and_the_scores_is_refused(
+    changed: dict[str, Any], follows: str, tmp_path: Path
+) -> None:
+    passed = CaseResult(
+        case_id="a", status="passed", ended="completed", scores={"exact": Score(1.0)}
+    )
+    assert follows in told(Report([passed]), tmp_path, **changed)
+
+
+def test_a_report_whose_count_was_taken_out_is_refused(tmp_path: Path) -> None:
+    report = Report([CaseResult(case_id="a", status="passed", scores={"exact": Score(1.0)})])
+    data = cast("Any", report_data(report))
+    del data["summary"]["total"]
+    (tmp_path / "r.json").write_text(json.dumps(data))
+    with pytest.raises(BadFile, match="counts nothing, but it holds 1"):
+        Report.load(tmp_path / "r.json")
 
 
 def test_what_is_wrong_in_a_mapping_is_refused_with_its_place(tmp_path: Path) -> None:

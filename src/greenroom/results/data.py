@@ -14,6 +14,7 @@ from msgspec.structs import asdict
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadFile, BadInput, BadMetric
+from greenroom.ledger.events import LIMITS
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.plain import Json, is_object, plain, short_repr
 from greenroom.ledger.questions import Spending
@@ -202,10 +203,11 @@ def report_from(data: Json, where: str) -> Report:
 def _check_whole(results: Sequence[CaseResult], summary: Json, where: str) -> None:
     """Refuse a report in which trials are missing or given twice: it would be counted as if it were complete."""
     total = summary.get("total") if is_object(summary) else None
-    if total is not None and total != len(results):
+    if total != len(results):
+        counted = "nothing" if total is None else f"{short_repr(total)} results"
         raise BadFile(
-            f"{where}: its summary counts {short_repr(total)} results, but it holds {len(results)}. Save "
-            f"the whole report again: report.save(path)."
+            f"{where}: its summary counts {counted}, but it holds {len(results)}. Save the whole report "
+            f"again: report.save(path)."
         )
     twice = [
         one for one, often in Counter((r.case_id, r.trial) for r in results).items() if often > 1
@@ -229,21 +231,29 @@ def _listed(found: ResultData, where: str) -> CaseResult:
 def _contradiction(result: CaseResult) -> str:
     """What speaks against a verdict; empty if nothing does. A baseline that failed hides what got worse, and an
     error is in no pass rate."""
-    if result.status == "error":
-        return "" if result.error is not None else "it does not say what broke"
-    if result.ended == "error" and result.status != "skipped":
+    if result.status == "error" and result.error is None:
+        return "it does not say what broke"
+    if result.status == "skipped":
+        # One left out because of its error keeps the scores beside what broke.
+        return "it has scores, and nothing broke" if result.scores and not result.error else ""
+    if result.ended == "error" and result.status != "error":
         return "it ended in an error"
     if result.status == "failed":
         applied = [one for one in result.scores.values() if not isinstance(one, NotApplicable)]
-        return "every score passed" if applied and all(one.passed for one in applied) else ""
-    if not result.passed:
-        return ""
-    for name, outcome in result.scores.items():
-        if outcome.passed is False or isinstance(outcome, Unmeasured):
-            return f"{name!r} did not pass"
-    if result.error is not None:
-        return "it ended in an error"
-    return "" if result.measured else "no metric gave a score"
+        if applied and all(one.passed for one in applied):
+            return "every score passed"
+    if result.passed:
+        for name, outcome in result.scores.items():
+            if outcome.passed is False or isinstance(outcome, Unmeasured):
+                return f"{name!r} did not pass"
+        if result.error is not None:
+            return "it ended in an error"
+        if result.ended in LIMITS:
+            return "it was stopped at a limit"
+        return "" if result.measured else "no metric gave a score"
+    if result.status == "terminated" and result.ended not in (None, *LIMITS):
+        return "it was not stopped at a limit"
+    return ""
 
 
 def verdict_from(
