@@ -55,17 +55,19 @@ def test_ctypes_connects_without_asking_python(canary):
     assert canary.songs() == ["connected"]
 
 
-def test_uvloop_connects_without_asking_python(canary):
+def test_uvloop_sends_on_an_older_connection_without_asking_python(canary):
     async def case() -> None:
+        _, writer = await asyncio.open_connection(*canary.address)
+        canary.forget()
         with enclose("refund") as scope:
-            _, writer = await asyncio.open_connection(*canary.address)
+            writer.write(b"uvloop")
             writer.close()
             await writer.wait_closed()
         assert scope.breach is None
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(case())
-    assert canary.songs() == ["connected"]
+    assert canary.songs() == ["heard b'uvloop'"]
 
 
 def test_a_c_library_connects_without_asking_python(canary):

@@ -8,7 +8,7 @@ REHEARSAL = "a rehearsal"
 """The route in a refusal of a rehearsal inside another."""
 SECOND_COPY = "a second copy of the module"
 """The route in a refusal of a framework's module that is loaded again."""
-_NETWORK = ("socket.", "ssl.", "asyncio.")
+_NETWORK = ("socket.", "ssl.", "asyncio.", "uvloop.Loop.create")
 
 
 def run_by_name(tool: str) -> str:

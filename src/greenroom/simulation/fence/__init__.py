@@ -27,7 +27,8 @@ What is refused, and which case answers for it:
 What it cannot hold. It is inside the process it guards and stops accidents, not sabotage:
 
 - C code with its own sockets: `ctypes`, gRPC's core, libpq, curl, ZeroMQ (`blind_spots()` names
-  those loaded), and event loops such as uvloop's (`not_held(loop)` refuses those);
+  those loaded), and what event loops such as uvloop's send on connections they made earlier
+  (`not_held(loop)` refuses to rehearse on one);
 - an interpreter made earlier in this process that works in its own thread, where neither hook nor
   patches are;
 - a socket's bare file descriptor: `os.write`, `os.writev`, a file opened on it, and methods of

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Final
 
 from greenroom.backends.seams import hold, missing_seams, refuse_second_copies_by, stand
-from greenroom.simulation.fence import clusters
+from greenroom.simulation.fence import clusters, loops
 from greenroom.simulation.fence.refusal import check_second_copy, check_tool, host_here
 from greenroom.simulation.fence.routes import (
     GUARDS,
@@ -131,6 +131,7 @@ class _Installation:
             watch_everywhere(check_tool)
             find_hosts_by(host_here, check_tool)
             clusters.watch()
+            loops.watch()
             stand()
             sys.addaudithook(hook)
             Context().run(self._listen)
