@@ -2,7 +2,7 @@
 
 A call is passed from toolset to toolset. The framework's toolsets that only pass it on are known, by their
 functions. For any other toolset, such as the author's or one of a newer version, the World is asked about
-the whole call before it runs.
+the whole call before it runs, also where code calls the toolset itself.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from copy import copy
 from functools import cache, partial
 from importlib import import_module
+from inspect import Parameter, signature
 from types import MethodType
 from typing import Any, Final, cast
 
@@ -20,6 +21,7 @@ from pydantic_ai._function_schema import FunctionSchema
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
 from pydantic_ai.messages import ToolCallPart, ToolReturn
 from pydantic_ai.toolsets import (
+    AbstractToolset,
     ApprovalRequiredToolset,
     CombinedToolset,
     ExternalToolset,
@@ -35,7 +37,16 @@ from greenroom.backends.pydantic_ai.facts import action_name, name_of
 from greenroom.backends.pydantic_ai.models import with_stand_in, wrap_models
 from greenroom.backends.pydantic_ai.run import RUN, FrameworkRun, InnerRun, tool_caller
 from greenroom.backends.pydantic_ai.translation import as_returned, result_as_json
-from greenroom.backends.seams import Call, Wrap, original, wrap
+from greenroom.backends.seams import (
+    Call,
+    Wrap,
+    follow_classes,
+    is_seam,
+    original,
+    own_method,
+    stand_in,
+    wrap,
+)
 from greenroom.errors import FenceNotHeld
 from greenroom.ledger.plain import Json
 from greenroom.world.call_context import ContextSetting, model_host
@@ -96,6 +107,7 @@ def install() -> None:
     wrap(places)
     wrap_models()
     _HANDING_ON.update(known, [vars(kind)["call_tool"] for kind in (*delegates, FunctionToolset)])
+    follow_classes(AbstractToolset, _hold_own_call)
 
 
 def _module(name: str) -> Any:
@@ -178,6 +190,33 @@ def _is_other(name: str) -> bool:
     return _leaf(offered[name]) is _leaf(wanted.tool)
 
 
+def _hold_own_call(kind: type) -> None:
+    """Let a toolset that calls tools in its own way ask first, whoever calls it."""
+    own = own_method(kind, AbstractToolset, "call_tool")
+    if own is not None and own not in _HANDING_ON and not is_seam(own):
+        kind.call_tool = stand_in(own, _own_seam(own))  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _own_seam(real: Call) -> Call:
+    # An author's class may name its parameters as it likes, but takes them in the framework's order.
+    own = signature(real).parameters.values()
+    names = [one.name for one in own if one.kind is Parameter.POSITIONAL_OR_KEYWORD][1:]
+    names = names if len(names) == len(_CALLED_WITH) else _CALLED_WITH
+
+    async def call_tool(self: Any, *args: Any, **given: Any) -> Any:
+        by_name: dict[str, Any] = dict(zip(names, args, strict=False)) | given
+        name, tool_args, ctx, tool = [cast(Any, by_name.get(name)) for name in names]
+        with ContextSetting(_WANTED, None) if _is_other(name) else nullcontext():
+            return await _ask(
+                _Call(name, tool_args or {}, ctx, tool), lambda: real(self, *args, **given)
+            )
+
+    return call_tool
+
+
+_CALLED_WITH = ["name", "tool_args", "ctx", "tool"]
+
+
 def _function_seam(real: Call) -> Call:
     async def call_tool(
         self: Any, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: Any
@@ -217,7 +256,9 @@ class _Call(Struct, frozen=True):
     def passing(self) -> _Passed:
         """What identifies this call in inner seams, where its context and tool may be copies."""
         wanted = _WANTED.get()
-        return _Passed(self.ctx if wanted is None else wanted, _leaf(self.tool))
+        # Code that calls a toolset itself may leave the tool out; then its name says which one it is.
+        leaf = self.name if self.tool is None else _leaf(self.tool)
+        return _Passed(self.ctx if wanted is None else wanted, leaf)
 
     def has_passed(self) -> bool:
         """Whether an outer seam already asked about this call."""
@@ -234,7 +275,7 @@ class _Call(Struct, frozen=True):
         renamings; unless code on the way has replaced the tool with another one.
         """
         wanted = _WANTED.get()
-        if wanted is None or _leaf(wanted.tool) is not _leaf(self.tool):
+        if wanted is None or self.tool is None or _leaf(wanted.tool) is not _leaf(self.tool):
             return ToolRequest("", self.name, _args_as_json(self.args), agent, origin=self.origin)
         call: ToolCallPart = wanted.call
         args, given = _args_as_json(self.args), call.args_as_dict()
