@@ -293,6 +293,53 @@ def test_a_tag_of_too_few_cases_is_refused_before_anything_is_played(author, gre
     assert "failed" not in result.stdout
 
 
+TAGGED = """
+from pathlib import Path
+
+@metric
+def paid(ledger, case) -> float:
+    if Path("broken").exists() and case.id > "c3":
+        raise RuntimeError("out of order")
+    return 1.0
+
+other = clerk(call("refund", order=8), "Your money is on its way.")
+cases = [Case(f"c{n}", "Hi", mocks={"refund": "ok"}, metrics=[paid], tags=["safety"])
+         for n in range(8)]
+"""
+
+
+def test_a_tag_that_the_baseline_hardly_has_is_refused_before_anything_is_played(author, greenroom):
+    author(TAGGED)
+    greenroom("eval", "run", "shop.py", "-q", "--limit", "5", "-o", "old.json")
+    words = ["eval", "run", "shop.py", "--baseline", "old.json", "--gate-tag", "safety"]
+    result = greenroom(*words, "-o", "now.json")
+    assert result.exit_code == 3
+    assert "8 cases with this tag, 5 of them in the baseline" in " ".join(result.stderr.split())
+    assert "passed" not in result.stdout
+
+
+def test_a_tag_whose_cases_prove_not_to_compare_loses_no_report(author, greenroom):
+    author(TAGGED)
+    greenroom("eval", "run", "shop.py", "-q", "-o", "old.json")
+    Path("broken").touch()
+    words = ["eval", "run", "shop.py", "--baseline", "old.json", "--gate-tag", "safety"]
+    result = greenroom(*words, "--max-errors", "8", "-o", "now.json")
+    assert result.exit_code == 3
+    assert "safety: fewer than 6 cases with this tag can be compared" in result.stderr
+    assert len(Report.load("now.json")) == 8
+    assert json.loads(Path("now.json").read_text())["gate"]["exit_code"] == 3
+
+
+@pytest.mark.parametrize("asked", [("--gate-tag", "safety"), ("--fail-on", "removed")])
+def test_what_only_a_baseline_shows_is_asked_of_the_agent_that_has_one(author, greenroom, asked):
+    author(TAGGED)
+    greenroom("eval", "run", "shop.py:agent", "shop.py", "-q", "-o", "old.json")
+    both = ["eval", "run", "shop.py:agent", "shop.py", "--agent", "shop.py:other"]
+    result = greenroom(*both, "--baseline", "old.json", *asked, "-o", "now.json")
+    assert result.exit_code == 0, result.output
+    assert [len(Report.load(f"now-{n}.json")) for n in (1, 2)] == [8, 8]
+
+
 def test_beside_a_baseline_no_minimum_is_asked_unless_it_is_given(author, greenroom):
     author(CASES)
     greenroom("eval", "run", "shop.py", "-q", "-o", "old.json")

@@ -175,8 +175,14 @@ def test_a_tag_that_is_named_is_asked_about_like_the_whole():
     decision = Gate(tags=["safety"]).decide(now, then)
     assert "the pass rate of tag 'safety' fell from 100 % to 0 %" in str(decision)
     assert now.compare(then).per_tag["safety"].trend == "worse"
-    with pytest.raises(BadInput, match="fewer than 6 cases with the tag 'nowhere'"):
-        Gate(tags=["nowhere"]).decide(now, then)
+
+
+def test_a_tag_of_which_too_few_cases_compare_is_a_miss_and_loses_nothing():
+    then = now = trials_of(12, 1, "passed")
+    decision = Gate(tags=["nowhere"]).decide(now, then)
+    assert decision.exit_code == 3
+    assert "nowhere: fewer than 6 cases with this tag can be compared" in str(decision)
+    assert "too few cases compare to show a change: nowhere" in str(decision.comparison)
 
 
 def test_several_baselines_count_together():

@@ -4,13 +4,14 @@ The command line, the pytest plug-in and scripts use the same gate.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Literal, get_args
 
 from greenroom.errors import BadInput
 from greenroom.results.comparisons.comparison import (
     FEWEST_CASES,
+    FEWEST_IN_TAG,
     THRESHOLD,
     Comparison,
     Metrics,
@@ -122,6 +123,12 @@ class Gate:
         """Decide on a report that was already compared with its baseline."""
         return Decision(tuple(self._missed(comparison.current, comparison)), comparison)
 
+    @property
+    def without_baseline(self) -> "Gate":
+        """This gate for a report that has no baseline: it leaves out what only a baseline could show."""
+        fail_on = [name for name in self.fail_on if name not in _AGAINST]
+        return replace(self, fail_on=fail_on, tags=(), metrics="all")
+
     def _check_alone(self) -> None:
         """Refuse what only means something against a baseline: without one it would gate nothing."""
         given = {
@@ -167,6 +174,12 @@ class Gate:
                 "incomparable",
                 f"{listed(untested)}: measured on fewer than {FEWEST_CASES} cases of both reports, which "
                 f"is too few to show a change. Leave it out of `metrics`, or give it more cases",
+            )
+        if tags := comparison.untested_tags:
+            yield Missed(
+                "incomparable",
+                f"{listed(tags)}: fewer than {FEWEST_IN_TAG} cases with this tag can be compared, which is "
+                f"too few to show a change. Leave the tag out, or give it more cases",
             )
         if "regression" in self.fail_on:
             yield from comparison.worse

@@ -123,8 +123,9 @@ def decided(order: Order, cases: Chosen, reports: Reports, baseline: Report | No
         elif agent == order.agent:
             decision = gate.decide(report, baseline)
         else:
-            # With a baseline no minimum applies unless it was given.
-            decision = replace(gate, min_pass_rate=order.min_pass_rate or 0.0).decide(report)
+            # The baseline is the first agent's. With one, no minimum applies unless it was given.
+            alone = replace(gate.without_baseline, min_pass_rate=order.min_pass_rate or 0.0)
+            decision = alone.decide(report)
         found[agent] = _with_doubt(decision, order, cases, report)
     return found
 

@@ -1,6 +1,7 @@
 """`greenroom eval run`: load, run, report, and apply the quality gate."""
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,10 +20,13 @@ from greenroom.apps.cli.event_loop import check_agent, run_cases, tools_to_mock
 from greenroom.apps.cli.exits import BAD_INPUT, Interrupted, Stopped, put_out, put_out_json
 from greenroom.apps.cli.progress import Watching
 from greenroom.apps.cli.request import Chosen, Order, chosen
+from greenroom.cases import EvalSet
 from greenroom.errors import BadInput, NotFound, StoreFailed
+from greenroom.ledger.redaction import clean_ids, redactor
 from greenroom.reports.console import ConsoleReport
 from greenroom.reports.terminal import Terminal, styled
 from greenroom.results import Report
+from greenroom.results.comparisons.changes import sides
 from greenroom.results.comparisons.comparison import FEWEST_IN_TAG
 from greenroom.results.shards import part_note
 from greenroom.results.words import number_of
@@ -42,14 +46,8 @@ def run(order: Order) -> None:
     cases = chosen(order, order.aside)
     if order.save_failures:
         check_failures_fit(order, cases)
-    # Refuse a tag with too few cases to show a change, before anything runs.
-    for tag in order.gate_tags:
-        count = sum(tag in map(str, case.tags) for case in cases.evalset)
-        if count < FEWEST_IN_TAG:
-            raise BadInput(
-                f"--gate-tag {tag}: {number_of(count, 'case')} with this tag; fewer than "
-                f"{FEWEST_IN_TAG} are too few to show a change."
-            )
+    if baseline is not None:
+        _check_tags(order.gate_tags, cases.evalset, baseline)
     if order.suggest_mocks:
         _suggest_mocks(order, cases)
     elif order.dry_run:
@@ -61,6 +59,21 @@ def run(order: Order) -> None:
         rehearsal.run()
         unwritten = rehearsal.conclude()
         end(rehearsal.decisions, unwritten)
+
+
+def _check_tags(tags: Sequence[str], evalset: EvalSet, baseline: Report) -> None:
+    """Refuse a tag with too few cases to show a change, before anything runs."""
+    clean = clean_ids(evalset.ids, redactor())
+    before = {case_id for case_id, side in sides(baseline).items() if side.counts.evaluated}
+    for tag in tags:
+        tagged = [case.id for case in evalset if tag in map(str, case.tags)]
+        shared = sum(clean[case_id] in before for case_id in tagged)
+        if shared < FEWEST_IN_TAG:
+            raise BadInput(
+                f"--gate-tag {tag}: {number_of(len(tagged), 'case')} with this tag, {shared} of them in the "
+                f"baseline; fewer than {FEWEST_IN_TAG} are too few to show a change. Leave the tag out, or "
+                f"give a baseline with more of its cases."
+            )
 
 
 def _suggest_mocks(order: Order, cases: Chosen) -> None:

@@ -74,6 +74,8 @@ def remarks(comparison: Comparison) -> Iterator[str]:
     compared, total = len(comparison.compared), len(comparison.cases)
     if compared < total:
         yield f"{compared} of {number_of(total, 'case')} compare: {left_out(comparison)}"
+    if untested := comparison.untested_tags:
+        yield f"Tags of which too few cases compare to show a change: {listed(untested)}"
     yield from _measured_differently(comparison)
     if unknown := sum(not case.known for case in comparison.compared):
         yield f"It is unknown whether {number_of(unknown, 'case')} asked for the same thing before."
