@@ -114,6 +114,7 @@ RARE = {
     "greenroom.results.text",
     "greenroom.simulation.recorded",
     "greenroom.simulation.summary",
+    "greenroom.results.adaptive",
     "greenroom.suite.adaptive",
     "greenroom.suite.suspects",
 }

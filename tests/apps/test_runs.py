@@ -347,7 +347,7 @@ def test_a_minimum_that_trials_leave_open_is_not_reached(greenroom, shop):
     words = ["eval", "run", "shop.py", "cases.json", "--trials", "auto", "--min-pass-rate", "0.6"]
     result = greenroom(*words)
     assert result.exit_code == 1, result.output
-    assert "--trials auto did not show that the minimum is reached" in result.stderr
+    assert "adaptive trials did not show that the minimum is reached" in result.stderr
     assert "leaves open whether it reaches the minimum of 60 %" in result.stderr
 
 

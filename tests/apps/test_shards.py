@@ -116,3 +116,22 @@ def test_what_only_a_baseline_can_show_is_refused_without_one(shop, greenroom, o
     result = greenroom("eval", "merge", "whole.json", option)
     assert result.exit_code == 3
     assert "needs a --baseline" in result.stderr
+
+
+def test_adaptive_shards_pass_if_each_shows_the_minimum_and_not_if_one_leaves_it_open(
+    tmp_path, monkeypatch, greenroom
+):
+    monkeypatch.chdir(tmp_path)
+    Path("agent.py").write_text(AGENT)
+    cases = "".join(f"- {{id: c{n}, says: Hi, expect: {{contains: Hello}}}}\n" for n in range(12))
+    Path("cases.yaml").write_text(f"version: 1\ncases:\n{cases}")
+    words = ["eval", "run", "agent.py", "cases.yaml", "-q", "--no-store", "--trials", "auto"]
+    for n in (1, 2):
+        out = ("--min-pass-rate", "0.7", "--shard", f"{n}/2", "-o", f"{n}.json")
+        assert greenroom(*words, *out).exit_code == 0
+    merge = ["eval", "merge", "1.json", "2.json", "-o", "all.json", "--min-pass-rate"]
+    assert greenroom(*merge, "0.7").exit_code == 0
+    strict = greenroom(*merge, "0.99")
+    assert strict.exit_code == 1
+    assert "leaves open whether it reaches the minimum of 99 %" in strict.stderr
+    assert [len(part) for part in Report.load("all.json").parts] == [6, 6]

@@ -8,6 +8,8 @@ import pytest
 from greenroom import Report, Score
 from greenroom.errors import BadInput
 from greenroom.results import CaseResult, Gate, Status
+from greenroom.results.data import report_data, report_from
+from greenroom.results.shards import together
 
 
 def report(**counts: int) -> Report:
@@ -299,3 +301,42 @@ def test_a_metric_that_nothing_could_show_a_change_of_gates_nothing_and_is_told(
 def test_a_gate_of_another_type_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(BadInput, match=next(iter(given))):
         Gate(**given)
+
+
+def adaptive(ends: str, *ids: str) -> Report:
+    """Trials of these cases in an adaptive run: all of them end in turn as `ends` says, p or f."""
+    status: dict[str, Status] = {"p": "passed", "f": "failed"}
+    score = {"p": Score(1.0), "f": Score(0.0)}
+    found = [
+        CaseResult(case_id=case_id, trial=n, status=status[end], scores={"m": score[end]})
+        for case_id in ids
+        for n, end in enumerate(ends, 1)
+    ]
+    return Report(found, adaptive=True)
+
+
+def test_adaptive_trials_that_leave_the_minimum_open_do_not_reach_it():
+    gate = Gate(min_pass_rate=0.6)
+    unclear = gate.decide(adaptive("ppp", "a", "b"))
+    assert unclear.exit_code == 1
+    assert "adaptive trials did not show that the minimum is reached" in str(unclear)
+    assert "leaves open whether it reaches the minimum of 60 %" in str(unclear)
+    ids = [f"c{n}" for n in range(20)]
+    assert gate.decide(adaptive("ppp", *ids)).passed
+    assert gate.decide(replace(adaptive("ppp", "a", "b"), adaptive=False)).passed
+
+
+def test_runs_that_each_show_it_show_it_together():
+    ids = [f"c{n}" for n in range(20)]
+    long = adaptive("fp" + 10 * "p", *(f"d{n}" for n in range(8)))
+    short = adaptive("p", "e")
+    assert Gate(min_pass_rate=0.7).decide(long).passed
+    assert not Gate(min_pass_rate=0.7).decide(short).passed
+    sure = adaptive("pp", *ids)
+    for parts, code in (([sure, long], 0), ([long, short], 1)):
+        whole = together(parts, ["one.json", "two.json"])
+        again = report_from(report_data(whole), "all.json")
+        assert [gate.exit_code for gate in map(Gate(min_pass_rate=0.7).decide, (whole, again))] == [
+            code,
+            code,
+        ]

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from greenroom import Case
 from greenroom.errors import BadInput
 from greenroom.results import CaseResult, Status
+from greenroom.results.adaptive import conclusion
+from greenroom.results.report import MAX_TRIALS
 from greenroom.results.result import Problem
 from greenroom.results.trial_verdict import skipped
-from greenroom.suite.adaptive import Adaptive, conclusion
-from greenroom.suite.options import MAX_TRIALS
+from greenroom.suite.adaptive import Adaptive
 from greenroom.suite.trial_state import Trial
 
 Ends = Callable[[Trial], Status]
@@ -81,7 +82,7 @@ def test_what_a_run_came_to_can_be_told_from_its_results_alone(ends, count, most
             results.append(result(play, next(dealt)))
             adaptive.add(results[-1])
     in_order = sorted(results, key=lambda one: (one.case_id, one.trial))
-    assert conclusion(cases(count), 0.7, in_order) == adaptive.conclusion
+    assert conclusion([case.id for case in cases(count)], 0.7, in_order) == adaptive.conclusion
 
 
 def test_a_clear_set_stops_early_and_says_what_it_saved():

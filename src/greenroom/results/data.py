@@ -107,6 +107,7 @@ def report_wire(
         confirmed=[each(result) for result in report.confirmed],
         sources=to_wire(dict(report.sources)) if report.sources else UNSET,
         measures=dict(report.measures) or UNSET,
+        parts=report.parts or UNSET,
     )
 
 
@@ -188,6 +189,7 @@ def report_from(data: Json, where: str) -> Report:
         evalset_id=found.evalset_id,
         at=found.at,
         adaptive=found.adaptive,
+        parts=() if isinstance(found.parts, UnsetType) else found.parts,
         against=found.against,
         confirmed=tuple(
             [

@@ -66,7 +66,7 @@ class Gate:
 
     `min_pass_rate` is 1 unless it is given; with a baseline there is no minimum unless it is given. With
     `confident` the lower end of the pass rate's 95 % interval must reach the minimum, not just the
-    pass rate itself. `fail_on` names what else makes it fail: what got worse than in the baseline, what
+    pass rate itself; a report of adaptive trials must show that it reaches it. `fail_on` names what else makes it fail: what got worse than in the baseline, what
     may have (`unclear`), a case that only the baseline has (`removed`), or one that was skipped.
     `threshold` is by how much the mean of a metric must fall to have got worse; `metrics` names those
     that count, `tags` those whose cases are tested like the whole set. `max_cost` is the total that agents,
@@ -195,9 +195,13 @@ class Gate:
         return [name for name in named if name not in comparison.asked]
 
     def _too_low(self, report: Report, minimum: float) -> str:
+        from greenroom.results.adaptive import open_minimum  # few reports are adaptive
+
         rate = report.pass_rate
         if rate is None or rate < minimum - _ROUNDING:
             return below(rate, minimum)
+        if report.adaptive and (why := open_minimum(report, minimum)):
+            return why
         if not self.confident:
             return ""
         interval = report.interval

@@ -53,6 +53,7 @@ def redacted(report: Report, by: Redactor | None = None) -> Redacted:
         evalset_id=clean(report.evalset_id),
         at=report.at,
         adaptive=report.adaptive,
+        parts=tuple([clean(tuple(part)) for part in report.parts]),
         confirmed=tuple([_result(result, ledgers) for result in report.confirmed]),
         against=report.against,
         sources={ids[case_id]: clean(place) for case_id, place in report.sources.items()},

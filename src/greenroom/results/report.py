@@ -32,6 +32,10 @@ FAULT = "fault of the run: "
 """The first words of the note on a refusal that belongs to no trial."""
 
 
+MAX_TRIALS = 20
+"""The most trials of one case, where an adaptive run finds out how many it needs."""
+
+
 def new_report_id() -> str:
     """An id that no other report has."""
     return urandom(6).hex()
@@ -66,6 +70,8 @@ class Report:
     """When the run began, in seconds since the epoch."""
     adaptive: bool = False
     """Whether the run was adaptive (as many trials as needed), so that only the first round compares."""
+    parts: Sequence[Sequence[str]] = ()
+    """The ids of the cases of each adaptive run, if several were put together: each had its own rounds."""
     confirmed: Sequence[CaseResult] = ()
     """Extra trials of cases that failed after passing in the baseline; they count in no rate or mean."""
     against: str | None = None

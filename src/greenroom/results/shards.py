@@ -48,11 +48,23 @@ def together(reports: Sequence[Report], names: Sequence[str]) -> Report:
         evalset_id=sets[0] if len(sets) == 1 else ", ".join(sets),
         at=min(begun, default=None),
         adaptive=any(report.adaptive for report in reports),
+        parts=parts_of(reports),
         confirmed=tuple(_all(report.confirmed for report in reports)),
         against=first.against if len(against) == 1 else None,
         sources={case: place for report in reports for case, place in report.sources.items()},
         measures=shared_measures(reports),
     )
+
+
+def parts_of(reports: Iterable[Report]) -> list[Sequence[str]]:
+    """The cases of each of these runs, if any of them is adaptive."""
+    reports = list(reports)
+    if not any(report.adaptive for report in reports):
+        return []
+    found: list[Sequence[str]] = []
+    for report in reports:
+        found += report.parts or [list(report.by_case())]
+    return found
 
 
 def part_note(part: int, parts: int) -> str:

@@ -286,6 +286,7 @@ class ReportData(Wire, kw_only=True):
     errors: Json = None
     results: tuple[ResultData, ...]
     adaptive: bool = False
+    parts: tuple[tuple[str, ...], ...] | UnsetType = UNSET
     against: str | None = None
     confirmed: tuple[ResultData, ...] = ()
     sources: dict[str, PlaceData] | UnsetType = UNSET

@@ -1,151 +1,35 @@
-"""Adaptive runs: as many trials as the verdict needs, which of them are due next, and how many were saved.
+"""The trials of an adaptive run: as many as the verdict needs, which `greenroom.results.adaptive` decides."""
 
-Every case runs once; after that another round is due as long as it is unclear whether the
-set's pass rate reaches the bar. The order in which trials end does not matter, so a resumed run
-asks for the same trials again.
-"""
-
-from collections.abc import Iterable, Sequence
-from typing import Literal
-
-from msgspec import Struct
+from collections.abc import Sequence
 
 from greenroom.cases.case import Case
-from greenroom.errors import BadInput
+from greenroom.results.adaptive import Conclusion, Rounds
+from greenroom.results.report import MAX_TRIALS
 from greenroom.results.result import CaseResult
-from greenroom.results.statistics.exact import ALPHA
-from greenroom.results.statistics.intervals import Interval, percent
-from greenroom.results.statistics.sequential import Sequential
-from greenroom.results.words import number_of
-from greenroom.suite.options import MAX_TRIALS
 from greenroom.suite.trial_state import Trial
-
-PATIENCE = 3
-"""After this many broken trials in a row, a case is left out of the verdict."""
-
-_NAMED = 10
-
-Verdict = Literal["passes", "misses", "unclear"]
-
-
-class Conclusion(Struct, frozen=True, kw_only=True):
-    """The verdict of an adaptive run, and how many trials it needed. `str(conclusion)` is a note for the report."""
-
-    verdict: Verdict
-    bar: float
-    interval: Interval | None
-    rounds: int
-    played: int
-    most: int
-    """How many trials there would have been if every case had run `max_trials` times."""
-    left_out: Sequence[str] = ()
-    """Cases that could not be measured; the verdict is that of the others."""
-
-    @property
-    def saved(self) -> int:
-        """How many trials were not needed. Where nothing was decided, none were saved."""
-        return 0 if self.verdict == "unclear" else self.most - self.played
-
-    def __str__(self) -> str:
-        rounds = number_of(self.rounds, "round")
-        saved = f", {self.saved} saved ({percent(self.saved / self.most, 0)})" if self.saved else ""
-        more = len(self.left_out) - _NAMED
-        names = ", ".join(self.left_out[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-        without = f"; without {names}, which kept breaking" if names else ""
-        counts = f"{rounds}, {self.played} of {self.most} trials run{saved}"
-        return f"{self._verdict_text}: {counts}{without}"
-
-    @property
-    def _verdict_text(self) -> str:
-        bar = percent(self.bar, 0 if round(100.0 * self.bar, 9).is_integer() else 1)
-        if self.interval is None:
-            return f"no round was finished, so a minimum of {bar} is open"
-        rate = f"the pass rate of these cases is {self.interval}"
-        match self.verdict:
-            case "passes":
-                return f"{rate}, which reaches the minimum of {bar}"
-            case "misses":
-                return f"{rate}, which misses the minimum of {bar}"
-            case "unclear":
-                why = ", as any number of trials would" if self.bar == 1 else ""
-                return f"{rate}, which leaves open whether it reaches the minimum of {bar}{why}"
-
-
-def conclusion(cases: Sequence[Case], bar: float, results: Iterable[CaseResult]) -> Conclusion:
-    """The verdict and the number of trials of an adaptive run, computed from its results alone."""
-    known = {(result.case_id, result.trial): result for result in results}
-    adaptive = Adaptive(cases, bar)
-    while due := adaptive.due():
-        found = [known.get((trial.case.id, trial.number)) for trial in due]
-        for result in found:
-            if result is not None:
-                adaptive.add(result)
-        if None in found:
-            break  # the run ended before this round
-    return adaptive.conclusion
 
 
 class Adaptive:
-    """Which trials are due, round by round, until it is decided whether these cases reach `bar`.
-
-    Ask `due()`, run all of it, pass every result to `add()`, and ask again until nothing is due.
-    A case runs at most `max_trials` times.
-    """
+    """Which trials are due, round by round, until it is decided whether these cases reach `bar`."""
 
     def __init__(self, cases: Sequence[Case], bar: float, *, max_trials: int = MAX_TRIALS) -> None:
-        if max_trials < 1:
-            raise BadInput(f"max_trials={max_trials!r} is not a number of trials; give 1 or more.")
         self.max_trials = max_trials
-        self._places = {case.id: (number, case) for number, case in enumerate(cases)}
-        self._test = Sequential(bar, self._places, ALPHA)
-        self._runs = dict.fromkeys(self._places, 0)
-        self._broke = dict.fromkeys(self._places, 0)
-        """How many of its latest trials in a row broke, of each case."""
-        self._left_out: list[str] = []
-        self._cut = False
+        self._places = {case.id: (place, case) for place, case in enumerate(cases)}
+        self._rounds = Rounds(list(self._places), bar, max_trials=max_trials)
 
     def due(self) -> list[Trial]:
         """The trials to run next, in the order of the cases; none when the run is over."""
-        wanted = [] if self._cut else self._test.wanted()
-        # A round that one of its cases cannot finish would decide nothing.
-        if any(self._runs[case_id] >= self.max_trials for case_id in wanted):
-            return []
-        found: list[Trial] = []
-        for case_id in wanted:
-            (number, case), done = self._places[case_id], self._runs[case_id]
-            found.append(Trial(number * self.max_trials + done, case, done + 1))
-        return found
+        return [self._trial(*due) for due in self._rounds.due()]
+
+    def _trial(self, case_id: str, number: int) -> Trial:
+        place, case = self._places[case_id]
+        return Trial(place * self.max_trials + number - 1, case, number)
 
     def add(self, result: CaseResult) -> None:
-        """Learn how a trial that was due has ended.
-
-        One that broke is not an observation: its case is due again, unless it broke `PATIENCE` times in a
-        row; then the verdict is about the others. One that did not run at all ends the run.
-        """
-        case_id = result.case_id
-        if result.status == "skipped" and result.error is None:
-            self._cut = True
-            return
-        self._runs[case_id] += 1
-        if result.status in ("error", "skipped"):
-            self._broke[case_id] += 1
-            if self._broke[case_id] == min(PATIENCE, self.max_trials):
-                self._left_out.append(case_id)
-                self._test.leave_out(case_id)
-        else:
-            self._broke[case_id] = 0
-            self._test.add(case_id, result.passed)
+        """Learn how a trial that was due has ended."""
+        self._rounds.add(result)
 
     @property
     def conclusion(self) -> Conclusion:
         """The verdict and the number of trials so far."""
-        verdict = self._test.verdict
-        return Conclusion(
-            verdict="unclear" if verdict == "open" else verdict,
-            bar=self._test.bar,
-            interval=self._test.interval,
-            rounds=self._test.rounds,
-            played=sum(self._runs.values()),
-            most=self.max_trials * len(self._places),
-            left_out=tuple(self._left_out),
-        )
+        return self._rounds.conclusion

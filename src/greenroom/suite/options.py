@@ -60,8 +60,6 @@ if TYPE_CHECKING:
     from greenroom.world.resources import Factories
 
 CONCURRENCY = 4
-MAX_TRIALS = 20
-"""The most trials of one case, where `trials="auto"` finds out how many it needs."""
 METRIC_SECONDS = 60.0
 METRIC_ATTEMPTS = 3
 

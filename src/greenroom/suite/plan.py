@@ -14,6 +14,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import BadInput
 from greenroom.models.model import Model
+from greenroom.results.report import MAX_TRIALS
 from greenroom.simulation.fence import opening_for
 from greenroom.simulation.outside_trials import check_apart, outside_trials
 from greenroom.simulation.trial_context import check_fence, check_opaque, make_sample
@@ -30,7 +31,7 @@ from greenroom.suite.inputs.references import load_agent
 from greenroom.suite.inputs.sources import as_evalset
 from greenroom.suite.lanes import Lanes
 from greenroom.suite.measurement import Measurement, reset_breakers
-from greenroom.suite.options import MAX_TRIALS, Options, Values, complete
+from greenroom.suite.options import Options, Values, complete
 from greenroom.suite.run import ActiveRun
 from greenroom.suite.settings import Settings
 from greenroom.suite.storage.identity import identity_of, plan_of

@@ -16,9 +16,8 @@ from greenroom.ledger.plain import Json
 from greenroom.reports.terminal import Terminal
 from greenroom.reports.variants import variants_table
 from greenroom.results import Report, failed_cases
-from greenroom.results.gate import Decision, Missed
+from greenroom.results.gate import Decision
 from greenroom.results.words import number_of
-from greenroom.suite.adaptive import conclusion
 
 Reports = Mapping[str, Report]
 """The report of each agent."""
@@ -113,7 +112,7 @@ def _json(order: Order, reports: Reports, decisions: Decisions) -> str | Iterabl
     return json_text(redactor().value(data)) + "\n"
 
 
-def decided(order: Order, cases: Chosen, reports: Reports, baseline: Report | None) -> Decisions:
+def decided(order: Order, reports: Reports, baseline: Report | None) -> Decisions:
     """The gate's decision on each report; exit code, terminal and files all use this one."""
     gate = order.gate
     found: dict[str, Decision] = {}
@@ -126,7 +125,7 @@ def decided(order: Order, cases: Chosen, reports: Reports, baseline: Report | No
             # The baseline is the first agent's. With one, no minimum applies unless it was given.
             alone = replace(gate.without_baseline, min_pass_rate=order.min_pass_rate or 0.0)
             decision = alone.decide(report)
-        found[agent] = _with_doubt(decision, order, cases, report)
+        found[agent] = decision
     return found
 
 
@@ -140,17 +139,3 @@ def end(decisions: Decisions, unwritten: Sequence[str] = ()) -> None:
         code = max(code, decision.exit_code)
     if reasons:
         raise Stopped("\n".join(reasons), code)
-
-
-def _with_doubt(decision: Decision, order: Order, cases: Chosen, report: Report) -> Decision:
-    """The decision, plus a reason if a run with `--trials auto` ended without a clear result.
-
-    Where the pass rate is too low, or nothing was measured, the decision says so already.
-    """
-    if order.trials != "auto" or {"errors", "pass_rate"} & {m.kind for m in decision.missed}:
-        return decision
-    found = conclusion(cases.evalset.cases, order.minimum, report)
-    if found.verdict == "passes":
-        return decision
-    doubt = Missed("pass_rate", f"--trials auto did not show that the minimum is reached: {found}")
-    return Decision((doubt, *decision.missed), decision.comparison)

@@ -28,13 +28,13 @@ from greenroom.reports.terminal import Terminal, styled
 from greenroom.results import Report
 from greenroom.results.comparisons.changes import sides
 from greenroom.results.comparisons.comparison import FEWEST_IN_TAG
+from greenroom.results.report import MAX_TRIALS
 from greenroom.results.shards import part_note
 from greenroom.results.words import number_of
 from greenroom.store import Run
 from greenroom.store.web_address import served_at
 from greenroom.suite.budget import Budget
 from greenroom.suite.mock_suggestions import mocks_block, suggested_mock
-from greenroom.suite.options import MAX_TRIALS
 
 
 def run(order: Order) -> None:
@@ -254,7 +254,7 @@ class _Rehearsal:
         """
         order, unwritten = self._order, list[str]()
         if self._stop is None and self._broken is None:
-            self.decisions = decided(order, self._cases, self.reports, self._baseline)
+            self.decisions = decided(order, self.reports, self._baseline)
         if self.reports:
             reports, baseline, said = self.reports, self._baseline, self.decisions
             unwritten = left_behind(order, self._cases, reports, self._plan, baseline, said)

@@ -214,11 +214,10 @@ class CaseItem(pytest.Item):
     def _judge(self, report: Report) -> None:
         settings = self.config.stash[KEY]
         if settings.is_adaptive:
-            from greenroom.suite.adaptive import conclusion
+            from greenroom.results.adaptive import open_minimum
 
-            found = conclusion([self.case], settings.min_pass_rate or 0.0, report)
-            if found.verdict != "passes":
-                raise NotPassed(report, str(found))
+            if doubt := open_minimum(report, settings.min_pass_rate or 0.0):
+                raise NotPassed(report, doubt)
         elif not report.passed:
             raise NotPassed(report)
 
