@@ -286,14 +286,27 @@ E_AND_ACUTE = "e\u0301"
         ({"city": {"$nin": [f"Orl{E_ACUTE}ans"]}}, False),
         ({"city": {"$regex": f"l{E_ACUTE}a"}}, True),
         ({"city": {"$regex": f"^(?!.*{E_ACUTE})"}}, False),
+        ({"city": {"$regex": f"^Orl[{E_AND_ACUTE}]"}}, True),
+        ({"plain": {"$regex": f"^[{E_AND_ACUTE}]"}}, False),
+        ({"city": {"$lte": f"Orl{E_ACUTE}ans"}}, True),
+        ({"city": {"$gte": f"Orl{E_ACUTE}ans"}}, True),
+        ({f"{E_ACUTE}t{E_ACUTE}": 1}, True),
+        ({f"trips.{E_ACUTE}t{E_ACUTE}": 2}, True),
         ({"city": "Orleans"}, False),
         ({"stops": [{"at": f"Orl{E_ACUTE}ans"}]}, True),
         ({"stops": {"$all": [{"at": f"Orl{E_ACUTE}ans"}]}}, True),
     ],
 )
 def test_letters_are_equal_however_unicode_writes_them(query: Any, expected: bool) -> None:
-    city = f"Orl{E_AND_ACUTE}ans"
-    assert matches({"city": city, "stops": [{"at": city}]}, query) is expected
+    city, summer = f"Orl{E_AND_ACUTE}ans", f"{E_AND_ACUTE}t{E_AND_ACUTE}"
+    state: Json = {
+        "city": city,
+        "stops": [{"at": city}],
+        summer: 1,
+        "trips": {summer: 2},
+        "plain": "e",
+    }
+    assert matches(state, query) is expected
 
 
 @pytest.mark.parametrize(

@@ -301,3 +301,21 @@ async def test_a_given_metric_does_not_replace_an_expectation():
     found = (await score(run(user("Hi"), agent("x")), [forged], case))["expected_tools"]
     assert isinstance(found, Score)
     assert not found.passed
+
+
+COMPOSED, DECOMPOSED = "Orl\u00e9ans", "Orle\u0301ans"
+
+
+@pytest.mark.parametrize("wanted, did", [(COMPOSED, DECOMPOSED), (DECOMPOSED, COMPOSED)])
+async def test_letters_are_the_same_however_unicode_writes_them(wanted: str, did: str) -> None:
+    expect = Expect(tools=[call("find", city=wanted)], contains=wanted, response=f"In {wanted}.")
+    ledger = run(user("Where?"), tool("find", city=did), agent(f"In {did}."))
+    found = await score(ledger, case=Case("a", says="Where?", expect=expect))
+    assert [outcome.value for outcome in found.values()] == [1.0, 1.0, 1.0]
+
+
+async def test_a_letter_is_not_part_of_the_same_letter_with_an_accent() -> None:
+    case = Case("a", says="Where?", expect=Expect(contains="Orle"))
+    for city in (COMPOSED, DECOMPOSED):
+        found = await outcome("contains", case, run(user("Where?"), agent(city)))
+        assert found.value == 0.0

@@ -230,4 +230,5 @@ async def test_arguments_are_equal_however_unicode_writes_their_letters() -> Non
     assert await fits(call("f", city=composed), {"city": decomposed})
     assert await fits(call("f", city=decomposed), {"city": composed})
     assert await fits(call("f", places=[{"city": composed}]), {"places": [{"city": decomposed}]})
+    assert await fits(call("f", **{composed: 1}), {decomposed: 1})
     assert not await fits(call("f", city=composed), {"city": "Orleans"})

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal, TypeGuard, cast
 
-from greenroom.ledger.plain import Json, alike, is_array, is_object, plain
+from greenroom.ledger.plain import Json, alike, composed_keys, is_array, is_object, plain
 from greenroom.ledger.query import MISSING, has_operators, matches, within
 
 ArgsMatch = Literal["exact", "subset", "superset", "ignore"]
@@ -17,6 +17,7 @@ def args_match(
 ) -> bool:
     """Whether a call's arguments equal the wanted ones ("exact"), include them all and perhaps others
     ("subset"), or are all among the wanted ones ("superset")."""
+    wanted, args = composed_keys(wanted), composed_keys(args)
     if match == "superset":
         return all(
             name in wanted and value_fits(wanted[name], args[name], tolerance) for name in args

@@ -82,6 +82,13 @@ def composed(text: str) -> str:
     return text if text.isascii() else normalize("NFC", text)
 
 
+def composed_keys(values: Mapping[str, Json]) -> Mapping[str, Json]:
+    """The same values, each letter of their keys written as one character."""
+    if all(map(str.isascii, values)):
+        return values
+    return {composed(key): value for key, value in values.items()}
+
+
 def as_text(value: Json) -> str:
     """A value as a model reads it."""
     return value if isinstance(value, str) else _TEXT.encode(value)

@@ -19,6 +19,7 @@ from greenroom.ledger.plain import (
     Json,
     alike,
     composed,
+    composed_keys,
     is_array,
     is_object,
     number_in,
@@ -199,12 +200,13 @@ def has_operators(query: Mapping[Any, Any]) -> bool:
 
 def value_at(value: Json | Mapping[str, Json], dotted: str) -> Json:
     """The value at a dotted path; list positions are numbers; nothing there is MISSING."""
+    dotted = composed(dotted)
     found: Any = value
-    if is_object(found) and dotted in found:
-        return found[dotted]
+    if is_object(found) and (held := composed_keys(found).get(dotted, MISSING)) is not MISSING:
+        return held
     for part in dotted.split("."):
         if is_object(found):
-            found = found.get(part, MISSING)
+            found = composed_keys(found).get(part, MISSING)
         elif is_array(found) and (place := number_in(part)) is not None:
             found = found[place] if place < len(found) else MISSING
         else:
@@ -227,9 +229,9 @@ def _compare(holds: Callable[[Any, Any], bool]) -> Callable[[Json, object], bool
         numbers = isinstance(value, int | float) and isinstance(operand, int | float)
         if isinstance(value, bool) or isinstance(operand, bool):
             return False
-        if numbers or (isinstance(value, str) and isinstance(operand, str)):
-            return holds(value, operand)
-        return False
+        if isinstance(value, str) and isinstance(operand, str):
+            return holds(composed(value), composed(operand))
+        return numbers and holds(value, operand)
 
     return compared
 
@@ -248,9 +250,8 @@ def _pattern(operand: Any, where: str = "$regex") -> re.Pattern[str]:
 
 
 def _finds(operand: Any, text: str) -> bool:
-    pattern = _pattern(operand)
-    if not text.isascii():
-        pattern = re.compile(composed(pattern.pattern), pattern.flags)
+    written = _pattern(operand)
+    pattern = re.compile(composed(written.pattern), written.flags)
     return pattern.search(composed(text)) is not None
 
 

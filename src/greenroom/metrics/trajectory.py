@@ -229,18 +229,10 @@ def share_in_place(wanted: Sequence[WantedValue], made: Sequence[ToolCalled]) ->
     for place, want in enumerate(wanted):
         have = made[place]
         if isinstance(want, ToolCall):
-            fitting += want.tool == have.tool and _same_args(want.args, have.args)
+            fitting += want.tool == have.tool and args_match(want.args, have.args)
         else:
             fitting += want == have.tool
     return fitting / count if count else 1.0
-
-
-def _same_args(wanted: Mapping[str, Json], args: Mapping[str, Json]) -> bool:
-    for value in wanted.values():
-        if type(value) is not str:
-            return args_match(wanted, args)
-    # Strings are equal in Python exactly when they are equal in JSON.
-    return args == wanted
 
 
 def wanted_text(want: WantedValue) -> str:

@@ -11,6 +11,8 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadInput
 from greenroom.ledger.events import UserSaid
+from greenroom.ledger.messages import is_blank
+from greenroom.metrics.response import equal_texts
 from greenroom.metrics.scores import recorded_case
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult
@@ -120,6 +122,7 @@ def case_for(found: Imported, evalset: EvalSet) -> Case | None:
         if name in by_id:
             return by_id[name]
     said = found.ledger.of(UserSaid)
-    words = said[0].text.strip() if said else ""
-    alike = [case for case in evalset if case.script and case.script[0].says.strip() == words]
-    return alike[0] if words and len(alike) == 1 else None
+    if not said or is_blank(words := said[0].text):
+        return None
+    alike = [case for case in evalset if case.script and equal_texts(case.script[0].says, words)]
+    return alike[0] if len(alike) == 1 else None
