@@ -163,6 +163,22 @@ async def test_an_option_can_be_set_with_partial():
     assert not (await outcome(metric(partial(metric(short), words=2), name="terse"))).passed
 
 
+async def test_the_response_of_one_turn_is_not_given_beside_the_reference_of_another():
+    @metric
+    def same(output: str, expected_response: str) -> bool:
+        return output == expected_response
+
+    early = Case("a", turns=[Turn("Hi", Expect(reference="Hello.")), Turn("Bye")])
+    ledger = run(user("Hi"), agent("Ha."), user("Bye"), agent("Hello."))
+    found = (await score(ledger, [same], early))["same"]
+    assert isinstance(found, NotApplicable)
+    late = Case("a", turns=[Turn("Hi"), Turn("Bye", Expect(reference="Hello."))])
+    assert (await score(ledger, [same], late))["same"].passed
+    found = (await score(run(user("Hi"), agent("Hello.")), [same], late))["same"]
+    assert isinstance(found, Unmeasured)
+    assert found.why == "turn 2, which has the reference, was never reached"
+
+
 @pytest.mark.parametrize("name", ["reference", "expected_response"])
 async def test_a_reference_the_case_lacks_makes_a_metric_not_applicable(name):
     made: dict[str, Any] = {}

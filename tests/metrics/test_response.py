@@ -37,6 +37,34 @@ async def test_exact_without_a_text_means_the_cases_reference():
     assert isinstance(await outcome(exact(), FORTY_TWO), NotApplicable)
 
 
+TALK = Case(
+    "talk", turns=[Turn("Hi", Expect(response="Which order?")), Turn("7", Expect(response="Done."))]
+)
+
+
+def talk(first: str, second: str) -> Ledger:
+    return run(user("Hi"), agent(first), user("7"), agent(second))
+
+
+async def test_exact_without_a_text_compares_every_turn_with_its_own_reference() -> None:
+    assert (await outcome(exact(), talk("Which order?", "Done."), TALK)).passed
+    found = await outcome(exact(), talk("What?", "Done."), TALK)
+    assert (found.value, found.passed) == (0.0, False)
+    assert found.reason.startswith("turn 1: the response is 'What?'; expected 'Which order?'")
+    assert not (await outcome(exact(), talk("Done.", "Which order?"), TALK)).passed
+
+
+async def test_exact_never_takes_the_response_of_another_turn() -> None:
+    first = Case("c", turns=[Turn("Hi", Expect(response="Done.")), Turn("7")])
+    assert not (await outcome(exact(), talk("Which order?", "Done."), first)).passed
+    assert (await outcome(exact(), talk("Done.", "Bye."), first)).passed
+    second = Case("c", turns=[Turn("Hi"), Turn("7", Expect(response="Done."))])
+    found = await outcome(exact(), run(user("Hi"), agent("Done.")), second)
+    assert (found.passed, found.reason) == (False, "turn 2: never reached")
+    found = await outcome(exact(), talk("", "Done."), first)
+    assert found.why == "the agent's response is empty in turn 1"
+
+
 async def test_contains_gives_the_share_found():
     found = await outcome(contains("42", "them", "forty", "There"), FORTY_TWO)
     assert (found.value, found.passed, found.threshold, found.measured) == (0.75, False, 1.0, 3)
@@ -51,9 +79,12 @@ async def test_contains_may_pass_with_a_part_and_may_ignore_case():
 
 async def test_contains_without_texts_means_what_the_last_turn_expects():
     one = Case("c", turns=[Turn("a"), Turn("b", Expect(contains=["42", "43"]))])
-    found = (await score(FORTY_TWO, [contains()], one))["contains()"]
+    ledger = run(user("a"), agent("Hm."), user("b"), agent("There are 42 of them."))
+    found = (await score(ledger, [contains()], one))["contains()"]
     assert isinstance(found, Score)
     assert found.value == 0.5
+    found = await outcome(contains(), FORTY_TWO, one)
+    assert (found.value, found.reason) == (0.0, "turn 2: never reached")
     earlier = Case("c", turns=[Turn("a", Expect(contains="42")), Turn("b")])
     assert isinstance(await outcome(contains(), FORTY_TWO, earlier), NotApplicable)
 

@@ -15,6 +15,7 @@ from greenroom.ledger.events import ModelReplied
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall, Usage, is_blank
 from greenroom.metrics.needs import CALLS, MODELS, WORDS, lacking
+from greenroom.metrics.turns import ScriptedTurn, scripted_turns
 
 Fact = TypeVar("Fact")
 Missing = NotApplicable | Unmeasured
@@ -65,10 +66,34 @@ def seen_calls(ledger: Ledger) -> list[questions.CallRecord] | Unmeasured:
 def reference(case: Case) -> str | NotApplicable:
     """The response the case expects of the last turn that expects one."""
     for turn in reversed(case.script):
-        if turn.expect is not None and (text := reference_of(turn.expect)) is not None:
+        if turn.expect is not None and (text := reference_of(turn.expect)):
             return text
     return NotApplicable(
         "the case gives no reference: no turn has Expect(reference=...) or Expect(response=...)"
+    )
+
+
+def last_pair(case: Case, ledger: Ledger) -> tuple[ScriptedTurn, str] | Missing:
+    """The last turn that has a reference, if the trial reached it, and the reference."""
+    wanted = reference(case)
+    if isinstance(wanted, NotApplicable):
+        return wanted
+    turn = [turn for turn in scripted_turns(case, ledger) if reference_of(turn.expect)][-1]
+    if not turn.reached:
+        return Unmeasured(f"turn {turn.number}, which has the reference, was never reached")
+    return turn, wanted
+
+
+def reference_of_last_words(case: Case, ledger: Ledger) -> str | Missing:
+    """The reference that the agent's last words can be compared with: that of the same turn."""
+    found = last_pair(case, ledger)
+    if isinstance(found, Missing):
+        return found
+    turn, wanted = found
+    if all(said.seq < turn.end for said in ledger.index_of().spoken.values()):
+        return wanted
+    return NotApplicable(
+        f"the case's last reference is for turn {turn.number}, and the agent spoke again in a later one"
     )
 
 

@@ -12,7 +12,8 @@
     events                the events of the agent's voice
     expected_tool_calls   the calls the case expects, as it wrote them;
                           also expected, expected_trajectory
-    reference             the response the case expects; also expected_response
+    reference             the response the case expects; also expected_response; beside `response`,
+                          the one that the same turn expects
     context               the case's metadata; also metadata
     state                 the final state by scope; also final_state
     usage                 the tokens of the agent's models
@@ -48,6 +49,7 @@ from types import NoneType, UnionType
 from typing import Any, Protocol, Union, get_args, get_origin, get_type_hints
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from greenroom.cases.case import Case
 from greenroom.cases.copies import own_copy
@@ -66,6 +68,7 @@ from greenroom.metrics.facts import (
     known_usage,
     or_none,
     reference,
+    reference_of_last_words,
     seen_calls,
     spoken,
 )
@@ -268,7 +271,15 @@ def wants_of(function: Callable[..., object], what: str) -> WantedParameters:
     with suppress(Exception):  # annotations are user code, and may name what does not exist
         hints = get_type_hints(inspect.unwrap(inner))
     wants = (_wanted(p, hints.get(p.name, p.annotation), what) for p in parameters.values())
-    return tuple(want for want in wants if want is not None)
+    found = tuple(want for want in wants if want is not None)
+    if "response" not in {_ALIASES.get(want.name, want.name) for want in found}:
+        return found
+    return tuple(replace(w, read=_paired) if w.read is _FACTS["reference"] else w for w in found)
+
+
+def _paired(run: Run) -> object:
+    """The reference of the turn in which the response is that the function gets as well."""
+    return reference_of_last_words(run.rehearsed, run.ledger)
 
 
 def _wanted(parameter: inspect.Parameter, hint: object, what: str) -> WantedValue | None:

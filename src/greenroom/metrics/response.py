@@ -8,6 +8,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import is_blank
 from greenroom.ledger.plain import composed
 from greenroom.metrics.builtin import (
     BuiltIn,
@@ -18,8 +19,15 @@ from greenroom.metrics.builtin import (
     checked_threshold,
     written,
 )
-from greenroom.metrics.facts import reference, spoken
+from greenroom.metrics.facts import reference, reference_of, spoken
 from greenroom.metrics.needs import WORDS, Needs
+from greenroom.metrics.turns import (
+    MeasuredTurn,
+    lowest_score,
+    mean_score,
+    never_reached,
+    scripted_turns,
+)
 from greenroom.world.world import World
 
 
@@ -31,21 +39,43 @@ class Exact(QuickMetric, frozen=True, kw_only=True):
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """1 if both are equal, ignoring white space around them."""
-        wanted = reference(case) if self.text is None else self.text
+        none = reference(case) if self.text is None else None
+        if isinstance(none, NotApplicable):
+            return none
         said = spoken(ledger)
-        if isinstance(wanted, NotApplicable):
-            return wanted
         if isinstance(said, Unmeasured):
             return said
-        passed = equal_texts(said, wanted)
-        reason = "the response is the expected text"
-        if not passed:
-            reason = f"the response is {quoted(said)}; expected {quoted(wanted)}"
+        if self.text is None:
+            return self._turn_by_turn(case, ledger)
+        passed, reason = _compared(said, self.text)
         return Score(float(passed), passed, name=self.name, reason=reason, evidence=[said])
+
+    def _turn_by_turn(self, case: Case, ledger: Ledger) -> Outcome:
+        """1 if the last response of every turn that has a reference equals it."""
+        found: list[MeasuredTurn] = []
+        for turn in scripted_turns(case, ledger):
+            if not (wanted := reference_of(turn.expect)):
+                continue
+            if turn.reached and is_blank(turn.response):
+                return Unmeasured(f"the agent's response is empty in turn {turn.number}")
+            passed, reason = _compared(turn.response, wanted)
+            one = MeasuredTurn(turn.number, float(passed), reason, turn.response)
+            found.append(one if turn.reached else never_reached(turn))
+        return lowest_score(found, self.name, 1.0)
+
+
+def _compared(said: str, wanted: str) -> tuple[bool, str]:
+    """Whether the two are equal, and what to say about it."""
+    if equal_texts(said, wanted):
+        return True, "the response is the expected text"
+    return False, f"the response is {quoted(said)}; expected {quoted(wanted)}"
 
 
 def exact(text: str | None = None, *, name: str | None = None) -> Exact:
-    """The last response equals `text`, or the case's reference; white space around is ignored."""
+    """The last response equals `text`; without one, that of each turn equals its reference.
+
+    White space around is ignored. The reference is `Expect(reference=...)`, else `Expect(response=...)`.
+    """
     if text is not None:
         checked_text(text, "exact")
     return Exact(text=text, **written("exact", *(() if text is None else (text,)), name=name))
@@ -68,6 +98,12 @@ class Contains(QuickMetric, frozen=True, kw_only=True):
         said = spoken(ledger)
         if isinstance(said, Unmeasured):
             return said
+        if not self.texts:
+            last = scripted_turns(case, ledger)[-1]
+            if not last.reached:
+                return mean_score([never_reached(last)], self.name, self.threshold)
+            if is_blank(said := last.response):
+                return Unmeasured(f"the agent's response is empty in turn {last.number}")
         missing = missing_texts(said, wanted, ignore_case=self.ignore_case)
         return share_found(self, said, len(wanted), missing, "strings")
 
@@ -82,7 +118,7 @@ def contains(
     """The last response contains these strings; the value is the share found.
 
     `contains("a", "b")` and `contains(texts=["a", "b"])` are the same. Without any, those that
-    the case's last turn expects with `Expect(contains=...)`.
+    the case's last turn expects with `Expect(contains=...)`, in the last response of that turn.
     """
     named = [checked_text(text, "contains") for text in given]
     wanted = (*named, *checked_texts(texts, "texts", "contains"))

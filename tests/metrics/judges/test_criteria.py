@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from greenroom.cases import Case, Expect, NotApplicable, Unmeasured
+from greenroom.cases import Case, Expect, NotApplicable, Turn, Unmeasured
 from greenroom.errors import BadInput, BadMetric
 from greenroom.metrics import judge
 from greenroom.metrics.judges import (
@@ -227,6 +227,33 @@ async def test_a_comparison_is_with_the_baseline_or_else_the_reference(baseline,
     found = await measured(metric, order("Lyon, I think."))
     assert (found.value, found.passed) == (0.5, True)
     assert evidence_in(model.requests[0])["B"] == against
+
+
+EARLY = Case("talk", turns=[Turn("Where?", Expect(reference="In Lyon.")), Turn("Thanks")])
+LATE = Case("talk", turns=[Turn("Where?"), Turn("Thanks", Expect(reference="Bye."))])
+
+
+async def test_a_comparison_is_of_the_response_in_the_turn_of_the_reference() -> None:
+    model = Asked(then={"reasoning": "", "better": "tie"})
+    metric = judge("better", "?", form="pairwise", model=model)
+    talk = run(user("Where?"), agent("Lyon."), user("Thanks"), agent("You are welcome."))
+    await measured(metric, talk, case=EARLY)
+    shown = evidence_in(model.requests[0])
+    assert shown == {"user_messages": ["Where?"], "A": "Lyon.", "B": "In Lyon."}
+    found = await measured(metric, run(user("Where?"), agent("Lyon.")), case=LATE)
+    assert found.why == "turn 2, which has the reference, was never reached"
+
+
+async def test_a_judge_sees_no_reference_beside_the_response_of_another_turn() -> None:
+    model = Asked(then=yes("is_correct"))
+    talk = run(user("Where?"), agent("Lyon."), user("Thanks"), agent("You are welcome."))
+    await measured(factual_accuracy(model=model, samples=1), talk, case=EARLY)
+    shown = evidence_in(model.requests[0])
+    assert shown["response"] == "You are welcome."
+    assert "reference" not in shown
+    both = judge("same", "?", model=model, evidence=["response", "reference"])
+    found = await measured(both, talk, case=EARLY)
+    assert "the case's last reference is for turn 1" in found.why
 
 
 async def test_a_case_the_baseline_does_not_know_is_not_compared():

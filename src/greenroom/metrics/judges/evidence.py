@@ -27,7 +27,14 @@ from greenroom.ledger.blobs import MOST_BYTES
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message, is_blank
 from greenroom.ledger.plain import Json, is_array, is_object, plain
-from greenroom.metrics.facts import Missing, expected_calls, reference, seen_calls, spoken
+from greenroom.metrics.facts import (
+    Missing,
+    expected_calls,
+    reference,
+    reference_of_last_words,
+    seen_calls,
+    spoken,
+)
 from greenroom.metrics.needs import STATE, USER, WORDS, lacking
 
 Fields = dict[str, Json]
@@ -151,9 +158,12 @@ def gathered(names: Sequence[str], case: Case, ledger: Ledger) -> Fields | Missi
     nothing happened.
     """
     found: Fields = {}
+    # Beside the last response, a reference for another turn would be taken for its own.
+    is_paired = not {"response", "response?"}.isdisjoint(names)
     for name in names:
         own = name.removesuffix("?")
-        value = FIELDS[own].read(case, ledger)
+        read = reference_of_last_words if own == "reference" and is_paired else FIELDS[own].read
+        value = read(case, ledger)
         if not isinstance(value, NotApplicable | Unmeasured):
             found[own] = value
         elif not name.endswith("?"):

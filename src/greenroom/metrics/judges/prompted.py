@@ -9,9 +9,10 @@ from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import is_blank
 from greenroom.ledger.plain import Json
 from greenroom.metrics.builtin import checked_name, written
-from greenroom.metrics.facts import reference, spoken
+from greenroom.metrics.facts import Missing, last_pair, spoken
 from greenroom.metrics.judges.bench import Bench, Hearing, Question
 from greenroom.metrics.judges.evidence import RECORD, checked_fields, gathered
 from greenroom.metrics.judges.forms import Better, Boolean, Grade, Labels, Verdict, VerdictForm
@@ -90,19 +91,18 @@ class Comparison(Judged, frozen=True, kw_only=True):
 
     async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """1 for better, 0 for worse, 0.5 for a tie; the mean or majority of the samples."""
-        ours, theirs = spoken(ledger), self._other(case)
-        fields = gathered(self.evidence, case, ledger)
-        if isinstance(theirs, NotApplicable):
-            return theirs
-        if isinstance(ours, Unmeasured):
-            return ours
+        pair = self._pair(case, ledger)
+        if isinstance(pair, Missing):
+            return pair
+        ours, theirs, shown_ledger = pair
+        fields = gathered(self.evidence, case, shown_ledger)
         if isinstance(fields, NotApplicable | Unmeasured):
             return fields
         item = Item("better", bar=self.threshold)
 
         def question(_: Item, sample: int) -> Question[Verdict]:
-            pair = (theirs, ours) if sample % 2 else (ours, theirs)
-            shown: dict[str, Json] = {**fields, "A": pair[0], "B": pair[1]}
+            first, second = (theirs, ours) if sample % 2 else (ours, theirs)
+            shown: dict[str, Json] = {**fields, "A": first, "B": second}
             return Question(self.words, shown, Better("B" if sample % 2 else "A"))
 
         poll = Poll(
@@ -115,13 +115,23 @@ class Comparison(Judged, frozen=True, kw_only=True):
         votes = await poll.held(hearing)
         return verdict_score(self, item, votes, hearing)
 
-    def _other(self, case: Case) -> str | NotApplicable:
+    def _pair(self, case: Case, ledger: Ledger) -> tuple[str, str, Ledger] | Missing:
+        """The agent's response, the other one, and what happened up to there."""
+        said = spoken(ledger)
         if self.baseline is None:
-            return reference(case)
-        if isinstance(self.baseline, str):
-            return self.baseline
-        found = self.baseline.get(case.id)
-        return found or NotApplicable(f"the baseline has no response for case {case.id!r}")
+            found = last_pair(case, ledger)
+            if isinstance(found, Missing):
+                return found
+            if isinstance(said, Unmeasured):
+                return said
+            turn, wanted = found
+            if is_blank(turn.response):
+                return Unmeasured(f"the agent's response is empty in turn {turn.number}")
+            return turn.response, wanted, Ledger(ledger[: turn.end])
+        other = self.baseline if isinstance(self.baseline, str) else self.baseline.get(case.id)
+        if not other:
+            return NotApplicable(f"the baseline has no response for case {case.id!r}")
+        return said if isinstance(said, Unmeasured) else (said, other, ledger)
 
 
 class Prompt(Struct, frozen=True, kw_only=True):
