@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from greenroom import Agent, Case, Expect, Unmeasured, evaluate, score
+from greenroom import Agent, Case, Expect, NotApplicable, Unmeasured, evaluate, score
 from greenroom.errors import BadMetric
 from greenroom.ledger import (
     AgentSaid,
@@ -21,8 +21,10 @@ from greenroom.ledger import (
     UserSaid,
 )
 from greenroom.metrics import (
+    completed_within,
     first_answer_within,
     first_words_within,
+    metric,
     model_within,
     turn_within,
 )
@@ -36,6 +38,11 @@ def at(*stamped: tuple[float, Event]) -> Ledger:
         ledger.append(event, at=seconds)
     ledger.append(RunEnded(reason="completed"), at=stamped[-1][0] + 50 if stamped else 0.0)
     return ledger
+
+
+@metric
+def quick(seconds: float) -> bool:
+    return seconds < 5
 
 
 async def outcome(metric: Any, ledger: Ledger) -> Any:
@@ -179,3 +186,75 @@ async def test_a_metric_of_first_words_has_models_stream(own: bool):
     assert Ledger.loads(result.ledger.dumps()).of(ModelReplied)[0].first == reply.first
     await evaluate(agent, Case("d", "Hi", expect=Expect(response="Hello.")), store=False)
     assert model.streamed == [True, False]
+
+
+@pytest.mark.parametrize("source, place", [("replayed", "a recording"), ("cached", "a cache")])
+@pytest.mark.parametrize(
+    "metric",
+    [
+        completed_within(100),
+        turn_within(5),
+        first_answer_within(5),
+        model_within(5),
+        quick,
+    ],
+)
+async def test_answers_that_were_kept_say_nothing_about_time(
+    metric: Any, source: Any, place: str
+) -> None:
+    ledger = at(
+        (0.0, UserSaid(text="one")),
+        (0.1, ModelReplied(model="m", seconds=9.0, source=source)),
+        (0.2, AgentSaid(text="done")),
+    )
+    found = await outcome(metric, ledger)
+    assert isinstance(found, NotApplicable)
+    assert found.why.startswith(f"answers in this trial come from {place}, so ")
+
+
+async def test_a_turn_of_new_answers_counts_beside_one_of_kept_answers() -> None:
+    ledger = at(
+        (0.0, UserSaid(text="one")),
+        (0.1, ModelReplied(model="m", source="replayed")),
+        (0.2, AgentSaid(text="done")),
+        (1.0, UserSaid(text="two")),
+        (2.0, ModelReplied(model="m")),
+        (4.0, AgentSaid(text="done")),
+    )
+    for limit in (turn_within(5), first_answer_within(5)):
+        found = await outcome(limit, ledger)
+        assert (found.measured, found.evidence) == (3.0, ["turn 2: 3 s"])
+
+
+async def test_what_took_too_long_with_kept_answers_took_too_long() -> None:
+    ledger = at(
+        (0.0, UserSaid(text="one")),
+        (0.1, ModelReplied(model="m", source="replayed")),
+        (9.0, AgentSaid(text="done")),
+    )
+    assert not (await outcome(completed_within(5), ledger)).passed
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        completed_within(5),
+        turn_within(5),
+        first_answer_within(5),
+        quick,
+    ],
+)
+async def test_a_clock_that_is_set_back_measures_nothing(metric: Any) -> None:
+    ledger = at(
+        (100.0, UserSaid(text="one")),
+        (40.0, AgentSaid(text="done")),
+    )
+    found = await outcome(metric, ledger)
+    assert isinstance(found, Unmeasured)
+    assert found.why == "the clock was set back meanwhile, so how long it took is unknown"
+
+
+async def test_a_reply_that_took_less_than_no_time_measures_nothing() -> None:
+    ledger = at((0.0, UserSaid(text="one")), (1.0, ModelReplied(model="m", seconds=-2.0)))
+    found = await outcome(model_within(5), ledger)
+    assert found == Unmeasured("the record has a model reply that took less than no time")

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from greenroom import score
-from greenroom.cases import Case, Unmeasured
+from greenroom.cases import Case, NotApplicable, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger import Ledger
 from greenroom.metrics import completed_within, cost_within, tokens_within
@@ -100,3 +100,19 @@ def test_budgets_are_numbers(number):
         cost_within(number)
     with pytest.raises(BadMetric):
         completed_within(number)
+
+
+@pytest.mark.parametrize("metric", [cost_within(1), tokens_within(100)])
+async def test_answers_from_a_cache_do_not_say_what_the_agent_uses(metric: Any) -> None:
+    kept = [replace(event, source="cached") for event in replied()]
+    found = await outcome(metric, run(user("Hi"), kept, replied(0.02)))
+    assert found == NotApplicable(
+        "answers in this trial come from a cache, which cost nothing and used no tokens"
+    )
+
+
+async def test_the_cost_and_tokens_of_a_replay_are_those_of_the_recording() -> None:
+    again = run(user("Hi"), [replace(event, source="replayed") for event in replied(0.02)])
+    assert "0.02 USD when it was recorded, within" in (await outcome(cost_within(1), again)).reason
+    found = await outcome(tokens_within(100), again)
+    assert found.reason == "15 of 100 total tokens when it was recorded"

@@ -4,21 +4,38 @@ Each function returns the fact, or the outcome that says why there is none: what
 say makes a metric not applicable, what the trial does not show leaves it unmeasured.
 """
 
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from math import fsum
 from operator import attrgetter
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from greenroom.cases.case import Case, Expect
 from greenroom.cases.scores import NotApplicable, Unmeasured
 from greenroom.ledger import questions
-from greenroom.ledger.events import ModelReplied
+from greenroom.ledger.events import (
+    Event,
+    ModelReplied,
+    RunResumed,
+    Source,
+    ToolFailed,
+    ToolReturned,
+)
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall, Usage, is_blank
-from greenroom.metrics.needs import CALLS, MODELS, WORDS, lacking
+from greenroom.metrics.needs import CALLS, MODELS, TIMES, WORDS, lacking
 from greenroom.metrics.turns import ScriptedTurn, scripted_turns
 
 Fact = TypeVar("Fact")
 Missing = NotApplicable | Unmeasured
+
+_ANSWERS = (ModelReplied, ToolReturned, ToolFailed)
+_KEPT: Final[Mapping[Source, str]] = {
+    "replayed": "answers in this trial come from a recording",
+    "cached": "answers in this trial come from a cache",
+}
+_CLOCK_JITTER = 1e-3
+"""By how many seconds a clock that is kept in step with others may go back."""
 
 
 def spoken(ledger: Ledger) -> str | Unmeasured:
@@ -35,9 +52,32 @@ def spoken(ledger: Ledger) -> str | Unmeasured:
     return last
 
 
-def known_cost(ledger: Ledger) -> float | Unmeasured:
+def kept_answers(events: Iterable[Event]) -> str:
+    """Which kept answers the agent got in place of new ones, in words; empty if it got none."""
+    sources = {e.source for e in events if isinstance(e, _ANSWERS) and e.voice == "agent"}
+    return next((words for source, words in _KEPT.items() if source in sources), "")
+
+
+def clock_trouble(events: Iterable[Event]) -> Unmeasured | None:
+    """Why the times of these events measure nothing; None if they do."""
+    steps = (b.at - a.at for a, b in pairwise(events) if not isinstance(b, RunResumed))
+    if min(steps, default=0.0) >= -_CLOCK_JITTER:
+        return None
+    return Unmeasured("the clock was set back meanwhile, so how long it took is unknown")
+
+
+def known_seconds(ledger: Ledger) -> float | Missing:
+    """How long the trial took, if its answers came when they were asked for."""
+    if (lacks := lacking(ledger, TIMES) or clock_trouble(ledger)) is not None:
+        return lacks
+    if kept := kept_answers(ledger):
+        return NotApplicable(f"{kept}, so its time is not the agent's")
+    return questions.seconds(ledger)
+
+
+def known_cost(ledger: Ledger) -> float | Missing:
     """What the agent's models cost in USD; for a replay, the cost when they were recorded."""
-    if (lacks := lacking(ledger, MODELS)) is not None:
+    if (lacks := lacking(ledger, MODELS) or _cached(ledger)) is not None:
         return lacks
     total = questions.cost(ledger)
     if total is not None:
@@ -47,15 +87,22 @@ def known_cost(ledger: Ledger) -> float | Unmeasured:
     return Unmeasured(f"the cost is unknown: no price for {', '.join(sorted(unpriced))}")
 
 
-def known_usage(ledger: Ledger) -> Usage | Unmeasured:
-    """The tokens of the agent's models."""
-    if (lacks := lacking(ledger, MODELS)) is not None:
+def known_usage(ledger: Ledger) -> Usage | Missing:
+    """The tokens of the agent's models; for a replay, those when they were recorded."""
+    if (lacks := lacking(ledger, MODELS) or _cached(ledger)) is not None:
         return lacks
     total = questions.usage(ledger)
     if total is not None:
         return total
     silent = {r.model or "unnamed" for r in ledger.of(ModelReplied) if r.usage is None}
     return Unmeasured(f"the usage is unknown: no token counts from {', '.join(sorted(silent))}")
+
+
+def _cached(ledger: Ledger) -> NotApplicable | None:
+    """Why what the models used is not what the agent needs; None if it is."""
+    if all(reply.source != "cached" for reply in ledger.index_of().replied):
+        return None
+    return NotApplicable(f"{_KEPT['cached']}, which cost nothing and used no tokens")
 
 
 def seen_calls(ledger: Ledger) -> list[questions.CallRecord] | Unmeasured:

@@ -8,11 +8,12 @@ from typing import Literal
 from msgspec import Struct
 
 from greenroom.cases.case import Case
-from greenroom.cases.scores import Outcome, Score, Unmeasured
+from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger.events import AgentSaid, Event, ModelReplied, RunEnded, RunResumed
 from greenroom.ledger.ledger import Ledger
 from greenroom.metrics.builtin import BuiltIn, is_number, written
+from greenroom.metrics.facts import clock_trouble, kept_answers
 from greenroom.metrics.needs import MODELS, NOTHING, TIMES, WORDS, Needs
 from greenroom.world.world import World
 
@@ -44,7 +45,13 @@ class Within(BuiltIn, frozen=True, kw_only=True):
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """1 if none took longer than the limit; `measured` is the longest."""
+        if (unknown := clock_trouble(ledger)) is not None and not self.needs & MODELS:
+            return unknown
         waits = _WAITS[self.what](ledger)
+        if any(wait.seconds < 0 for wait in waits):
+            return Unmeasured(f"the record has a {self.what} that took less than no time")
+        if not waits and (kept := kept_answers(ledger)):
+            return NotApplicable(f"{kept}, so there is no {self.what} to time")
         if not waits:
             if self.listens:
                 return Unmeasured("no model in this trial streamed its reply")
@@ -63,14 +70,17 @@ class Within(BuiltIn, frozen=True, kw_only=True):
 
 
 def turn_within(seconds: float, *, name: str | None = None) -> Within:
-    """After each message or answer of the user, the agent was done within `seconds`."""
+    """After each message or answer of the user, the agent was done within `seconds`.
+
+    Turns with answers from a recording or a cache do not count.
+    """
     return _within("turn_within", "turn", seconds, name)
 
 
 def first_answer_within(seconds: float, *, name: str | None = None) -> Within:
     """After each message or answer of the user, the agent's first words came within `seconds`.
 
-    Turns in which it said nothing do not count.
+    Turns in which it said nothing do not count, nor do those with answers from a recording or a cache.
     """
     return _within("first_answer_within", "first answer", seconds, name)
 
@@ -97,14 +107,18 @@ def _within(factory: str, what: What, seconds: float, name: str | None) -> Withi
 
 def _turns(ledger: Ledger) -> list[Wait]:
     rounds = _rounds(ledger)
-    return [Wait(f"turn {n}", _worked(events)) for n, events in enumerate(rounds, 1)]
+    return [
+        Wait(f"turn {n}", _worked(events))
+        for n, events in enumerate(rounds, 1)
+        if not kept_answers(events)
+    ]
 
 
 def _first_answers(ledger: Ledger) -> list[Wait]:
     found: list[Wait] = []
     for number, events in enumerate(_rounds(ledger), 1):
         said = [index for index, event in enumerate(events) if isinstance(event, AgentSaid)]
-        if said:
+        if said and not kept_answers(events[: said[0]]):
             found.append(Wait(f"turn {number}", _worked(events[: said[0] + 1])))
     return found
 

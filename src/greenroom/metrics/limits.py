@@ -11,7 +11,14 @@ from greenroom.ledger.events import CUT_SHORT
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.money import money
 from greenroom.metrics.builtin import QuickMetric, is_number, written
-from greenroom.metrics.facts import known_cost, known_usage
+from greenroom.metrics.facts import (
+    Missing,
+    clock_trouble,
+    kept_answers,
+    known_cost,
+    known_seconds,
+    known_usage,
+)
 from greenroom.metrics.needs import MODELS, TIMES, Needs
 from greenroom.world.world import World
 
@@ -25,10 +32,13 @@ class CostWithin(QuickMetric, frozen=True, kw_only=True):
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """1 within the budget; an unknown price is unmeasured, never 0."""
         spent = known_cost(ledger)
-        if isinstance(spent, Unmeasured):
+        if isinstance(spent, Missing):
             return spent
         passed = spent <= self.usd
-        reason = f"cost {money(spent)} USD, {'within' if passed else 'over'} the budget of {money(self.usd)}"
+        reason = (
+            f"cost {money(spent)} USD{_when(ledger)}, "
+            f"{'within' if passed else 'over'} the budget of {money(self.usd)}"
+        )
         return Score(float(passed), passed, name=self.name, reason=reason, measured=spent)
 
 
@@ -51,8 +61,13 @@ class CompletedWithin(QuickMetric, frozen=True, kw_only=True):
         end = questions.ended(ledger)
         if end is None and took <= self.seconds:
             return Unmeasured("the record has no end, so it is not known when the trial completed")
+        if (unknown := clock_trouble(ledger)) is not None:
+            return unknown
         cut = end.reason if end is not None and end.reason in CUT_SHORT else ""
         passed = took <= self.seconds and not cut
+        # What took too long although answers came at once would not have been faster without.
+        if passed and isinstance(known := known_seconds(ledger), Missing):
+            return known
         reason = f"took {took:.3g} s; the limit is {self.seconds:g} s"
         if cut:
             reason = f"the trial did not complete ({cut}); it had taken {took:.3g} s"
@@ -75,12 +90,12 @@ class TokensWithin(QuickMetric, frozen=True, kw_only=True):
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """1 within every limit; a reply that does not say what it used leaves it unmeasured."""
         used = known_usage(ledger)
-        if isinstance(used, Unmeasured):
+        if isinstance(used, Missing):
             return used
         counts = {"input": used.input, "output": used.output, "total": used.total}
         over = [kind for kind, most in self.limits.items() if counts[kind] > most]
         shown = [f"{counts[kind]} of {most} {kind}" for kind, most in self.limits.items()]
-        reason = f"{', '.join(shown)} tokens"
+        reason = f"{', '.join(shown)} tokens{_when(ledger)}"
         if over:
             reason = f"{reason}; too many {' and '.join(over)}"
         return Score(float(not over), not over, name=self.name, reason=reason, measured=counts)
@@ -102,3 +117,8 @@ def tokens_within(
         if type(most) is not int or most < 0:
             raise BadMetric(f"tokens_within({kind}={most!r}): give a whole number, 0 or more.")
     return TokensWithin(limits=limits, **written("tokens_within", **limits, name=name))
+
+
+def _when(ledger: Ledger) -> str:
+    """A remark on figures that are those of a recording."""
+    return " when it was recorded" if kept_answers(ledger) else ""
