@@ -349,3 +349,25 @@ for _ in range(3):
     assert done.stdout == "[] 1\n" * 3, done.stderr
     # Spans and metrics, at the end of the first run and of the process; a slow machine may need one more.
     assert 2 <= asked <= 5
+
+
+def test_a_secret_that_is_a_common_word_leaves_the_conventions_as_they_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.greenroom]\nredact_env = ["A", "B", "C"]\n')
+    monkeypatch.chdir(tmp_path)
+    for name, word in {"A": "user", "B": "chat", "C": "mock"}.items():
+        monkeypatch.setenv(name, word)
+    sent = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(FencedExporter(sent)))
+    agent = Agent("clerk", model=Scripted(call("look", order=1), "Ask the user."), tools=[look])
+    case = Case("c", "Look.", mocks={"look": "ok"})
+    asyncio.run(simulate(case, agent, middleware=[spans(provider=provider, content=True)]))
+    attributes = [dict(span.attributes or {}) for span in sent.get_finished_spans()]
+    assert {"chat", "execute_tool"} <= {one.get("gen_ai.operation.name") for one in attributes}
+    assert "mock" in [one.get("greenroom.source") for one in attributes]
+    asked = [one["gen_ai.input.messages"] for one in attributes if "gen_ai.input.messages" in one]
+    assert json.loads(str(asked[0]))[0]["role"] == "user"
+    said = [str(one.get("gen_ai.output.messages", "")) for one in attributes]
+    assert any("Ask the [redacted:A]." in one for one in said)

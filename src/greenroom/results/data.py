@@ -275,6 +275,13 @@ def verdict_in(text: str, where: object, kept: LedgerSource | None, asks: str = 
     return _stored(found, where, kept, asks)
 
 
+def declared_verdict(text: str) -> StoredVerdict:
+    """The verdict in this JSON text with each of its outcomes as the type that declares it."""
+    found = _VERDICT.decode(text)
+    found.scores = {n: cast("Any", _declared(one, n)) for n, one in found.scores.items()}
+    return found
+
+
 def facts_in(text: str, where: object, kept: LedgerSource | None, asks: str = "") -> Facts:
     """The facts in this JSON text, which figures need; the whole result if it is not as declared."""
     try:
@@ -306,14 +313,17 @@ def _result(found: VerdictData, where: object, **others: Any) -> CaseResult:
 
 
 def _outcome(data: Json, where: str) -> Outcome:
+    try:
+        return _read(_declared(data, where))
+    except BadMetric as error:
+        raise BadFile(f"{where}: {error}") from error
+
+
+def _declared(data: Json, where: str) -> ScoreData | NotApplicableData | UnmeasuredData:
     # msgspec distinguishes the types of a union by a tag, which outcomes do not have.
     named = data if is_object(data) else {}
     first = {"not_applicable": NotApplicableData, "unmeasured": UnmeasuredData}
-    wire = next((first[name] for name in first if name in named), ScoreData)
-    try:
-        return _read(from_data(data, wire, where))
-    except BadMetric as error:
-        raise BadFile(f"{where}: {error}") from error
+    return from_data(data, next((first[name] for name in first if name in named), ScoreData), where)
 
 
 def _read(value: Any) -> Any:

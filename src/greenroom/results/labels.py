@@ -298,7 +298,7 @@ def draw_labels(
     lines: list[bytes] = []
     for item, ledger in chosen:
         ledger.save(target / _LEDGERS / f"{item.item}.jsonl", redact=True)
-        lines.append(msgspec.json.encode(redactor().value(msgspec.to_builtins(item))) + b"\n")
+        lines.append(msgspec.json.encode(redactor().value(item)) + b"\n")
     (target / _ITEMS).write_bytes(b"".join(lines))
     # Written last: without it, an interrupted folder is not a label set.
     (target / _SETTINGS).write_bytes(msgspec.json.format(msgspec.json.encode(settings)) + b"\n")

@@ -1,6 +1,6 @@
 """Reports without secrets, as every renderer and every file gets them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar
@@ -9,7 +9,7 @@ from greenroom.cases.scores import Outcome, Score
 from greenroom.errors import BadInput
 from greenroom.ledger.codec import encoded_lines, json_of
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import JSON_TYPES
+from greenroom.ledger.plain import JSON_TYPES, Json
 from greenroom.ledger.redaction import Redactor, Sieve, clean_id, clean_ids, redactor
 from greenroom.results.facts import Facts
 from greenroom.results.gate import Decision
@@ -167,24 +167,24 @@ class _CleanResults(ReadResults):
 
 def _result(result: CaseResult, ledgers: _OpenLedgers) -> CaseResult:
     kept = result.kept
+    asked = None if result.asked is None else _asked(result)
     bare = replace(
         result,
         tags=tuple(map(str, result.tags)),
         scores={name: _as_text(outcome) for name, outcome in result.scores.items()},
         blamed=result.blame,
         kept=None,
-        asked=None,
+        asked=asked,
     )
     events = list(kept) if isinstance(kept, Ledger) else None
-    asked = None if result.asked is None else _asked(result)
     # All at once: most results hold no secret, and one search shows that.
-    whole = (bare, events, asked)
-    clean, clean_events, clean_asked = ledgers.clean(whole, json_of(whole, default=repr))
+    whole = (bare, events)
+    clean, clean_events = ledgers.clean(whole, json_of(whole, default=repr))
     if kept is not None and not isinstance(kept, Ledger):
         shown = _Opened(kept, ledgers)
     else:
         shown = kept if clean_events is events else Ledger(clean_events or ())
-    asked_for = result.asked if asked is not None and clean_asked is asked else clean_asked
+    asked_for = result.asked if asked is not None and clean.asked is asked else clean.asked
     case_id = clean_id(result.case_id, clean.case_id)
     return replace(clean, case_id=case_id, kept=shown, asked=asked_for)
 
@@ -205,7 +205,7 @@ def _json(value: object) -> object:
     return value if type(value) in _LEAVES else shown_json(value)
 
 
-def _asked(result: CaseResult) -> object:
+def _asked(result: CaseResult) -> Mapping[str, Json] | None:
     """The case as data, as far as it can be written down."""
     try:
         return result.case

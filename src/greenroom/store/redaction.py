@@ -4,12 +4,17 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import structs
 
 from greenroom.errors import BadFile, GreenroomError
+from greenroom.ledger.codec import decode, encoded, json_of
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.redaction import Redactor, Sieve
+from greenroom.results.data import declared_verdict
+from greenroom.results.wire import StoredVerdict, to_json_types
+from greenroom.store.cut_trials import TRIAL
 from greenroom.store.runs import Row, batches
 
 _LITTLE = 200_000
@@ -46,16 +51,24 @@ class LineCleaner(_CurrentRedactor):
         """The lines, with secrets replaced by marks; a trial cannot continue from replaced ones."""
         if len(lines) <= _MUCH and self._sieve.is_clean(lines):
             return lines
-        clean = b"".join([line[:1] + self._line(line[1:]) for line in lines.splitlines(True)])
+        clean = b"".join(
+            [line[:1] + self._line(line[:1], line[1:]) for line in lines.splitlines(True)]
+        )
         return lines if clean == lines else clean
 
-    def _line(self, line: bytes) -> bytes:
+    def _line(self, mark: bytes, line: bytes) -> bytes:
+        if mark == TRIAL:  # its case has the id that the store knows, without secrets
+            return line
         try:
-            read = json.loads(line)
-            clean = self._redactor.value(read)
-        except (ValueError, RecursionError):  # too deep, or a number that is too long
+            [event] = decode([line.decode(), ""])
+            clean = self._redactor.value(event)
+        except (
+            GreenroomError,
+            ValueError,
+            RecursionError,
+        ):  # too deep, or a number that is too long
             return self._redactor.text(line.decode(errors="replace")).encode(errors="replace")
-        return line if clean is read else json.dumps(clean).encode() + b"\n"
+        return line if clean is event else encoded(clean)
 
 
 class Cleaner(_CurrentRedactor):
@@ -101,6 +114,11 @@ def _parts(row: Row) -> tuple[bytes, bytes, bytes]:
 
 
 def _verdict(verdict: str) -> Any:
+    """The verdict as its declared type, or as JSON if it is none."""
+    try:
+        return declared_verdict(verdict)
+    except (GreenroomError, msgspec.MsgspecError, UnicodeError, RecursionError):
+        pass
     try:
         return json.loads(verdict)
     except (ValueError, RecursionError):
@@ -108,6 +126,9 @@ def _verdict(verdict: str) -> Any:
 
 
 def _written(verdict: Any, case_id: str) -> str:
+    if isinstance(verdict, StoredVerdict):
+        verdict.case_id = case_id
+        return json_of(verdict, to_json_types).decode()
     return verdict if isinstance(verdict, str) else json.dumps({**verdict, "case_id": case_id})
 
 

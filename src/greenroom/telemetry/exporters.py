@@ -1,31 +1,45 @@
 """Exporters that may reach their endpoint through the fence of a rehearsal, and send no secrets."""
 
 import json
-from collections.abc import Sequence
-from typing import Any, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
+import msgspec
+from msgspec import Struct
 from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult, MetricsData
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import Status
 from opentelemetry.util.types import AttributeValue
 
-from greenroom.ledger.redaction import redactor
+from greenroom.ledger.redaction import Redactor, redactor
 from greenroom.simulation.fence import opening_for
 
 _PORTS = {"http": 80, "https": 443}
+_OPERATION: Final = "gen_ai.operation.name"
+_LISTED: Final = frozenset(
+    (
+        *(_OPERATION, "gen_ai.tool.type", "gen_ai.output.type", "gen_ai.provider.name"),
+        *("gen_ai.evaluation.score.label", "greenroom.source", "greenroom.voice"),
+        *("greenroom.status", "greenroom.phase", "greenroom.backend"),
+    )
+)
+"""Attributes whose values are words of a list, which stay even if a secret is the same word."""
+_CONVERSATIONS: Final = frozenset(("gen_ai.input.messages", "gen_ai.output.messages"))
+"""Attributes that hold JSON of the conventions as text."""
+_CONVENTIONS: Final = ("gen_ai.", "greenroom.", "error.")
 
 
-class _SaidOfEvent(TypedDict):
+class _SaidOfEvent(Struct, frozen=True):
     name: str
-    of: dict[str, AttributeValue]
+    attributes: Mapping[str, Any]
 
 
-class _Said(TypedDict):
+class _Said(Struct, frozen=True):
     name: str
-    attributes: dict[str, AttributeValue]
+    attributes: Mapping[str, Any]
     status: str | None
     events: list[_SaidOfEvent]
 
@@ -87,50 +101,90 @@ class FencedMetricExporter(MetricExporter):
 def _without_secrets(spans: Sequence[ReadableSpan]) -> Sequence[ReadableSpan]:
     """The spans without secrets; a span that holds none is passed on as it is."""
     said = [_said(span) for span in spans]
-    clean = redactor().value(_encodable(said))
-    if clean is said:
+    by, readable = redactor(), _encodable(said)
+    if readable is said and by.value(said) is said:
         return spans
+    clean = [_clean(one, by) for one in readable]
     return [
         span if new == old else _saying(span, new)
         for span, old, new in zip(spans, said, clean, strict=True)
     ]
 
 
+def _clean(said: _Said, by: Redactor) -> _Said:
+    operation = said.attributes.get(_OPERATION)
+    own = operation if isinstance(operation, str) and said.name.startswith(operation) else ""
+    return _Said(
+        own + by.text(said.name[len(own) :]),
+        _clean_attributes(said.attributes, by),
+        by.value(said.status),
+        [
+            _SaidOfEvent(
+                one.name if one.name.startswith(_CONVENTIONS) else by.text(one.name),
+                _clean_attributes(one.attributes, by),
+            )
+            for one in said.events
+        ],
+    )
+
+
+def _clean_attributes(
+    given: Mapping[str, AttributeValue], by: Redactor
+) -> Mapping[str, AttributeValue]:
+    """The attributes without secrets; names of the conventions and words of their lists stay."""
+    clean = dict(by.value({n: v for n, v in given.items() if not n.startswith(_CONVENTIONS)}))
+    for name, value in given.items():
+        if name.startswith(_CONVENTIONS):
+            clean[name] = value if name in _LISTED else _clean_value(name, value, by)
+    return clean
+
+
+def _clean_value(name: str, value: AttributeValue, by: Redactor) -> AttributeValue:
+    if name in _CONVERSATIONS and isinstance(value, str):
+        try:
+            read = json.loads(value)
+        except (ValueError, RecursionError):  # it was shortened
+            return by.text(value)
+        clean = by.document(read)
+        return value if clean is read else json.dumps(clean, ensure_ascii=False)
+    return next(iter(by.value({name: value}).values()))
+
+
 def _encodable(said: list[_Said]) -> list[_Said]:
     """The words without unpaired surrogates: a model may write one, and the whole batch would be lost."""
-    text = json.dumps(said, ensure_ascii=False, default=str)
+    text = json.dumps(msgspec.to_builtins(said), ensure_ascii=False, default=str)
     try:
         text.encode()
     except UnicodeEncodeError:
-        return json.loads(text.encode(errors="replace"))
+        return msgspec.json.decode(text.encode(errors="replace"), type=list[_Said])
     return said
 
 
 def _said(span: ReadableSpan) -> _Said:
     """All parts of a span that may hold text."""
-    return {
-        "name": span.name,
-        "attributes": dict(span.attributes or {}),
-        "status": span.status.description,
-        "events": [{"name": one.name, "of": dict(one.attributes or {})} for one in span.events],
-    }
+    return _Said(
+        span.name,
+        dict(span.attributes or {}),
+        span.status.description,
+        [_SaidOfEvent(one.name, dict(one.attributes or {})) for one in span.events],
+    )
 
 
 def _saying(span: ReadableSpan, said: _Said) -> ReadableSpan:
     """A copy of the span with other text."""
     return ReadableSpan(
-        said["name"],
+        said.name,
         span.context,
         span.parent,
         span.resource,
-        said["attributes"],
+        said.attributes,
         [
-            Event(new["name"], new["of"], one.timestamp)
-            for one, new in zip(span.events, said["events"], strict=True)
+            Event(new.name, new.attributes, one.timestamp)
+            for one, new in zip(span.events, said.events, strict=True)
         ],
         span.links,
         span.kind,
-        status=Status(span.status.status_code, said["status"]),
+        status=Status(span.status.status_code, said.status),
         start_time=span.start_time,
         end_time=span.end_time,
         instrumentation_scope=span.instrumentation_scope,

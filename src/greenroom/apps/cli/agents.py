@@ -35,7 +35,7 @@ def print_graph(agent: str | None, data: bool, cost: bool, run: str, case: str, 
     trial = None if place is None else trial_ledger(place, place.run(run).id, case)
     snapshot = backend_for(found).snapshot if trial is None else _snapshot(trial, found)
     costs = _costs(found, place, run) if cost else None
-    put_out(mermaid(redactor().value(snapshot), data=data, costs=costs, trial=trial))
+    put_out(mermaid(redactor().document(snapshot), data=data, costs=costs, trial=trial))
 
 
 def _snapshot(trial: Ledger, agent: object) -> Json:

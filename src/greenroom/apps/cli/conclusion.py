@@ -102,14 +102,17 @@ def _json(order: Order, reports: Reports, decisions: Decisions) -> str | Iterabl
     from greenroom.ledger.redaction import redactor
     from greenroom.results.data import report_data
     from greenroom.results.files import json_text, report_parts
+    from greenroom.results.redaction import redacted, redacted_decision
 
     if len(reports) == 1:
         return report_parts(reports[order.agent], decision=decisions.get(order.agent))
     data: dict[str, Json] = {
-        agent: report_data(report, decision=decisions.get(agent))
+        redactor().text(agent): report_data(
+            redacted(report), decision=redacted_decision(decisions.get(agent))
+        )
         for agent, report in reports.items()
     }
-    return json_text(redactor().value(data)) + "\n"
+    return json_text(data) + "\n"
 
 
 def decided(order: Order, reports: Reports, baseline: Report | None) -> Decisions:

@@ -236,7 +236,7 @@ def put_out_data(data: object) -> None:
     """Print data as JSON, without secrets."""
     from greenroom.ledger.redaction import redactor
 
-    put_out_json(json.dumps(redactor().value(data), indent=2))
+    put_out_json(json.dumps(redactor().document(data), indent=2))
 
 
 def put_out_json(text: str | Iterable[str]) -> None:

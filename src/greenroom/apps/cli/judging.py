@@ -27,7 +27,7 @@ from greenroom.results import Gate
 from greenroom.results.data import gate_data, report_data
 from greenroom.results.files import json_text, write_whole
 from greenroom.results.gate import Decision
-from greenroom.results.redaction import redacted_decision
+from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.shards import together
 from greenroom.results.words import number_of
 from greenroom.suite.inputs.sources import gather
@@ -118,9 +118,9 @@ def rescore_run(
     cache = None if no_cache else AnswerCache()
     found = to_the_end(lambda: rescore(report, config=config or None, cases=given, cache=cache))
     if showing.as_json:
-        flips = [structs.asdict(flip) for flip in found.flips]
-        data = {"report": report_data(found.report), "flips": flips}
-        put_out_json(json_text(redactor().value(data)))
+        flips = [structs.asdict(flip) for flip in redactor().value(list(found.flips))]
+        data = {"report": report_data(redacted(found.report)), "flips": flips}
+        put_out_json(json_text(data))
     else:
         showing.show(found.report)
         terminal = Terminal()

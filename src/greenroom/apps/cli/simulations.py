@@ -160,7 +160,7 @@ def _redacted(one: Simulation) -> Simulation:
 
 def _data(one: Simulation) -> dict[str, Json]:
     """The conversation as JSON, without secrets, to print or to keep in a file."""
-    return redactor().value(simulation_data(one))
+    return simulation_data(_redacted(one))
 
 
 def _show(one: Simulation, notes: Sequence[str], *, whole: bool) -> None:

@@ -20,8 +20,7 @@ Action = Callable[[Request, dict[str, Json]], Awaitable[object]]
 
 def answer(value: object, status: int = 200) -> Response:
     """A JSON response without secrets; everything that leaves the server goes through here."""
-    data = redactor().value(msgspec.to_builtins(value))
-    body = msgspec.json.encode(data)
+    body = msgspec.json.encode(redactor().document(value))
     return Response(body, status, media_type="application/json")
 
 
@@ -119,5 +118,5 @@ async def failed(_: Request, error: Exception) -> Response:
 
 def _error(status: int, text: str, next_step: str = "") -> Response:
     """An error as JSON; our own errors say what to do in their last sentence."""
-    data = redactor().value({"error": text, "next": next_step})
+    data = redactor().document({"error": text, "next": next_step})
     return JSONResponse(data, status)

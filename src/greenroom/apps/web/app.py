@@ -32,7 +32,6 @@ from greenroom.apps.web.site import Settings, Site
 from greenroom.cases.from_runs import harvest
 from greenroom.errors import BadInput, GreenroomError
 from greenroom.ledger.plain import Json
-from greenroom.ledger.redaction import redactor
 from greenroom.reports.html import render_html
 from greenroom.reports.page.shapes import WORST, AgentLine, Command, Here, Query, Rows, Sort
 from greenroom.results.files import report_parts
@@ -174,7 +173,7 @@ def _about_trials(site: Site) -> list[BaseRoute]:
         return site.pages.event(*of(request), whole_number(request, "seq", 0))
 
     def ledger(request: Request) -> object:
-        text = redactor().text(site.pages.ledger(*of(request)).dumps())
+        text = site.pages.ledger(*of(request)).redacted().dumps()
         return Response(text, media_type="application/x-ndjson")
 
     return [

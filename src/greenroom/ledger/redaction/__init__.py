@@ -2,8 +2,9 @@
 
 This module is the entry point. Everything that leaves asks `redactor()`, or `without_secrets` for a message;
 everything that learns of a secret keeps it with a `keep_…` function. Inside: `looks` and `kinds` say what
-counts as a secret, `given` holds the values this process was given, `replacement` replaces them, and
-`sieve` finds out quickly that there are none.
+counts as a secret, `given` holds the values this process was given, `replacement` replaces them, `structure`
+says which words are the formats' own and stay, `process` knows the secrets of this process, and `sieve` finds
+out quickly that there are none.
 """
 
 from typing import TYPE_CHECKING
@@ -17,15 +18,13 @@ from greenroom.ledger.redaction.given import (
     keep_secret,
     keep_sent,
 )
+from greenroom.ledger.redaction.process import redact_log, redactor, without_secrets
 from greenroom.ledger.redaction.replacement import (
     MARK,
     Redactor,
     clean_id,
     clean_ids,
     is_redacted,
-    redact_log,
-    redactor,
-    without_secrets,
 )
 
 if TYPE_CHECKING:

@@ -1,21 +1,22 @@
-"""The redactor: replaces secrets in strings, JSON, whole ledgers and log records.
+"""The redactor: replaces secrets in strings, JSON and whole ledgers.
 
 A secret becomes `[redacted:NAME]`. Strings are redacted before they are encoded, so that no file
 breaks, and a value without secrets is returned unchanged.
 """
 
-import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from hashlib import sha256
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
-from greenroom.errors import BadFile
+from greenroom.ledger.attachments import MARK as MARK_OF_ATTACHMENT
+from greenroom.ledger.attachments import attachment_in
+from greenroom.ledger.changes import BUILT_IN_SCOPES
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.records import changed, given_names, is_record
-from greenroom.ledger.redaction.given import given_secrets
+from greenroom.ledger.plain import plain as plain_json
+from greenroom.ledger.records import changed, is_record
 from greenroom.ledger.redaction.kinds import (
     CODED,
     QUOTED,
@@ -35,10 +36,16 @@ from greenroom.ledger.redaction.kinds import (
     well_known,
 )
 from greenroom.ledger.redaction.patterns import DENSE
-from greenroom.project import nearest_project
-
-if TYPE_CHECKING:
-    from logging import LogRecord
+from greenroom.ledger.redaction.structure import (
+    DOCUMENTS,
+    FILLED_BY_AUTHORS,
+    KEYED_BY_AUTHORS,
+    NAMED_BY_AUTHORS,
+    is_own_key,
+    is_own_word,
+    own_part,
+    text_names,
+)
 
 T = TypeVar("T")
 
@@ -72,7 +79,17 @@ class Redactor:
         return _Pass(self.kinds, self.kinds).text(text)
 
     def value(self, value: T) -> T:
-        """JSON, or records made of it, without secrets; itself if it holds none."""
+        """JSON, or records made of it, without secrets; itself if it holds none.
+
+        Of a record, only free text is replaced: its type says what is a word of a list.
+        """
+        return self._without(value, _Pass.value)
+
+    def document(self, value: T) -> T:
+        """JSON that Greenroom made, without secrets: its own fields and words of lists stay as they are."""
+        return self._without(value, _Pass.document)
+
+    def _without(self, value: T, cleaned: "Callable[[_Pass, object], Any]") -> T:
         texts, names = _survey(value)
         different = dict.fromkeys(texts)
         everything = "\n".join([text for text in different if len(text) <= _LONG])
@@ -84,7 +101,7 @@ class Redactor:
         # A secret that is not in all strings joined is in none of them.
         if is_clean and not any(map(announces, names)) and not going.finds(everything):
             return value
-        return going.value(value)
+        return cleaned(going, value)
 
     def ledger(self, ledger: Ledger) -> Ledger:
         """The ledger without secrets, to be read rather than continued; itself if it holds none."""
@@ -170,22 +187,77 @@ class _Pass:
             return _same_or_new(items, [self.value(item) for item in items])
         if is_record(value):
             changes: dict[str, Any] = {}
-            for name in given_names(cast("type[Any]", type(value))):
+            for name in text_names(cast("type[Any]", type(value))):
                 old = getattr(value, name)
-                by_key = name in ("value", "values")
-                new = self._field(getattr(value, "key", "") if by_key else name, old)
-                if new is not old:
+                if (new := self._part(value, name, old)) is not old:
                     changes[name] = new
             return changed(value, changes) if changes else value
         return value
 
-    def _mapping(self, value: Mapping[Any, object], named: bool = False) -> object:
+    def _part(self, record: object, name: str, value: Any) -> Any:
+        """The value of one field of a record."""
+        if name == "messages" and isinstance(value, tuple):
+            texts = cast("tuple[Any, ...]", value)
+            return _same_or_new(
+                texts,
+                [self._own(name, t) if isinstance(t, str) else self.value(t) for t in texts],
+            )
+        if isinstance(value, str) and type(record).__module__.startswith("greenroom."):
+            if is_own_word(name, value):
+                return value
+            if name == "scope":
+                return self._own(name, value)
+        given = cast("object", value)
+        if name in DOCUMENTS and isinstance(value, Mapping):
+            return self.document(given)
+        by_key = name in ("value", "values")
+        return self._field(getattr(record, "key", "") if by_key else name, given)
+
+    def _own(self, field: str, text: str) -> str:
+        """A text that begins with what belongs to the format, which stays."""
+        own = own_part(field, text)
+        return text if (clean := own + self.text(text[len(own) :])) == text else clean
+
+    def document(self, value: object, field: str = "") -> Any:
+        """A document of Greenroom's, or a part of one in this field."""
+        if isinstance(value, str):
+            return value if is_own_word(field, value) else self._field(field, value)
+        if field in FILLED_BY_AUTHORS or is_record(value):
+            return self._field(field, value)
+        if isinstance(value, list | tuple):
+            items = cast("Sequence[Any]", value)
+            if is_secret_field(field):
+                return self._field(field, items)
+            return _same_or_new(items, [self.document(item, field) for item in items])
+        if not isinstance(value, Mapping):
+            return self._field(field, value)
+        inside = cast("Mapping[Any, object]", value)
+        clean: dict[Any, Any] = {}
+        named, pair = field in KEYED_BY_AUTHORS, _pair_name(inside)
+        for key, item in inside.items():
+            new_key = key if is_own_key(key) and not named else self.value(key)
+            name = pair if pair and key == "value" and isinstance(item, str) else str(key)
+            new = item if named and type(item) in _SAFE else self.document(item, name)
+            clean[new_key if new_key not in clean else _another(new_key, clean)] = new
+        same = all(one is clean.get(key, clean) for key, one in inside.items())
+        return inside if same and len(clean) == len(inside) else clean
+
+    def _mapping(
+        self, value: Mapping[Any, object], named: bool = False, own: Sequence[str] = ()
+    ) -> object:
+        if (
+            MARK_OF_ATTACHMENT in value
+            and (attached := attachment_in(cast("Any", value))) is not None
+        ):
+            clean_one = self.value(attached)
+            return value if clean_one is attached else plain_json(clean_one)
         clean: dict[Any, Any] = {}
         same = True
         pair = _pair_name(value)
         for key, item in value.items():
             name = pair if pair and key == "value" and isinstance(item, str) else key
-            new_key, new = self.value(key), self._field(name, item, named)
+            new_key = key if key in own else self.value(key)
+            new = self._field(name, item, named)
             same = same and new_key is key and new is item
             clean[new_key if new_key not in clean else _another(new_key, clean)] = new
         return value if same else clean
@@ -197,8 +269,10 @@ class _Pass:
         """
         if not isinstance(name, str) or (named and type(value) in _SAFE):
             return self.value(value)
-        if name in _NAMED_BY_AUTHORS and isinstance(value, Mapping):
+        if name in NAMED_BY_AUTHORS and isinstance(value, Mapping):
             return self._mapping(cast("Mapping[Any, Any]", value), True)
+        if name == "state" and isinstance(value, Mapping):
+            return self._mapping(cast("Mapping[Any, Any]", value), own=BUILT_IN_SCOPES)
         if is_secret_field(name) or (
             isinstance(value, str) and may_be_secret_field(name) and re.fullmatch(DENSE, value)
         ):
@@ -214,12 +288,6 @@ class _Pass:
         # A mapping may be a schema; true, false and null cannot be secrets.
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return mark if is_number else self.value(value)
-
-
-_NAMED_BY_AUTHORS = frozenset(
-    ("models", "judge_models", "user_models", "metrics", "scores", "criteria", "mocks", "tools")
-)
-"""Greenroom's fields whose keys are names chosen by users."""
 
 
 def _pair_name(value: Mapping[Any, object]) -> str:
@@ -283,7 +351,7 @@ def _survey(value: object) -> tuple[list[str], set[str]]:
             names.update([key for key in inner if isinstance(key, str)])
             names.add(_pair_name(inner))
         elif is_record(item):
-            stack += [getattr(item, name) for name in given_names(kind)]
+            stack += [getattr(item, name) for name in text_names(kind)]
             names.add(str(getattr(item, "key", "")))
     return texts, names
 
@@ -291,58 +359,6 @@ def _survey(value: object) -> tuple[list[str], set[str]]:
 def is_redacted(value: object) -> bool:
     """Whether a secret was replaced somewhere in JSON, or in records made of it."""
     return any(MARK in text and _OURS.search(text) for text in _survey(value)[0])
-
-
-# The secrets of this process
-
-
-def redactor() -> Redactor:
-    """The redactor for this process: its environment, `redact_env` of the nearest pyproject, and
-    what it was given as a secret."""
-    return _made((*kept_secrets(os.environ, _named_here()), *given_secrets()))
-
-
-def without_secrets(text: str) -> str:
-    """A message without secrets; a broken pyproject is not an error here."""
-    try:
-        return redactor().text(text)
-    except BadFile:
-        return _made((*kept_secrets(os.environ), *given_secrets())).text(text)
-
-
-@lru_cache(maxsize=8)
-def _made(known: tuple[tuple[str, str], ...]) -> Redactor:
-    return Redactor(known)
-
-
-def _named_here() -> tuple[str, ...]:
-    """`redact_env` of the project: more variables whose values are secrets."""
-    project = nearest_project()
-    named = None if project is None else project.settings.get("redact_env")
-    if project is None or named is None:
-        return ()
-    names = cast("list[Any]", named) if isinstance(named, list) else None
-    if names is None or not all(isinstance(name, str) for name in names):
-        raise BadFile(
-            f"{project.place('redact_env')}: redact_env in [tool.greenroom] is {named!r}; list the names "
-            f'of environment variables: redact_env = ["CRM_LOGIN"].'
-        )
-    return tuple(names)
-
-
-def redact_log(record: "LogRecord") -> bool:
-    """A filter for a log handler or logger: `handler.addFilter(redact_log)`."""
-    trace = record.exc_text or ""
-    if record.exc_info and record.exc_info[0] is not None:
-        from traceback import format_exception
-
-        trace = "".join(format_exception(*record.exc_info)).rstrip()
-    record.msg = without_secrets(record.getMessage())
-    record.args = ()
-    record.exc_text = without_secrets(trace) or None
-    record.exc_info = None
-    record.stack_info = without_secrets(record.stack_info) if record.stack_info else None
-    return True
 
 
 def clean_ids(ids: Iterable[str], by: Redactor) -> dict[str, str]:

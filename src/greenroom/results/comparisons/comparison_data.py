@@ -45,7 +45,7 @@ def comparison_data(comparison: Comparison) -> dict[str, Json]:
         "tags": {tag: _tag(found) for tag, found in comparison.per_tag.items()},
         "cases": [_case(case) for case in comparison.cases],
     }
-    return redactor().value(data)
+    return redactor().document(data)
 
 
 def _report(report: Report) -> dict[str, Json]:
