@@ -99,11 +99,11 @@ def test_lines_of_a_journal_that_others_may_read_stay_readable(word: str, tmp_pa
 
 
 def test_a_document_keeps_its_own_words_and_no_others() -> None:
-    hand = Redactor([("LOGIN", "user"), ("SORT", "status")])
-    document = {"role": "user", "status": "status", "args": {"user": 1}, "text": "user"}
+    hand = Redactor([("LOGIN", "user"), ("SORT", "status"), ("FLAG", "passed")])
+    document = {"role": "user", "status": "passed", "args": {"user": 1}, "text": "user"}
     assert hand.document(document) == {
         "role": "user",
-        "status": "status",
+        "status": "passed",
         "args": {"[redacted:LOGIN]": 1},
         "text": "[redacted:LOGIN]",
     }
@@ -123,3 +123,11 @@ def test_the_type_of_a_field_says_what_is_a_word_of_a_list() -> None:
     hand = Redactor([("LOGIN", "user")])
     found = hand.value(Spoken("user", "user", "user"))
     assert found == Spoken("user", "[redacted:LOGIN]", "[redacted:LOGIN]")
+
+
+@pytest.mark.parametrize("field", ["kind", "status", "source", "type", "role"])
+def test_a_password_is_no_word_of_a_list_wherever_it_stands(field: str) -> None:
+    clean = Redactor([("DB_PASSWORD", "swordfish")])
+    assert clean.document({"case": {field: "swordfish"}}) == {
+        "case": {field: "[redacted:DB_PASSWORD]"}
+    }

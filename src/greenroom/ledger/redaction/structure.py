@@ -10,6 +10,7 @@ from types import EllipsisType, NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from greenroom.ledger.changes import BUILT_IN_SCOPES
+from greenroom.ledger.events import AnyEvent
 from greenroom.ledger.records import given_names
 
 DOCUMENTS: Final = frozenset(("case", "agent", "asked"))
@@ -21,6 +22,36 @@ _LISTED: Final = frozenset(
     )
 )
 """What a document has words of a list under."""
+_WORDS: Final = frozenset(
+    (
+        # who speaks, and what a message is
+        *(
+            "agent",
+            "user",
+            "assistant",
+            "system",
+            "tool",
+            "metric",
+            "user_agent",
+            "message",
+            "text",
+        ),
+        *("node", "conditional", "custom", "decision", "question", "answer", "model", "note"),
+        # who gave an answer
+        *("live", "mock", "replayed", "cached", "simulated", "middleware", "refused", "observed"),
+        # what happened to a value
+        *("set", "append", "delete", "replace"),
+        # how a trial ended and what came of it
+        *("passed", "failed", "error", "terminated", "skipped", "running", "waiting", "finished"),
+        *("completed", "state_matches", "max_turns", "max_seconds", "interrupted", "refused"),
+        *("working", "simulating", "measuring", "judging", "resting", "unfinished", "killed"),
+        # how results compare, and what a report is
+        *("better", "worse", "same", "flaky", "broken", "added", "removed", "unclear", "open"),
+        *("passes", "misses", "regression", "quality", "pass_rate", "errors", "cost", "report"),
+        *("object", "array", "string", "number", "integer", "boolean", "null"),
+    )
+)
+"""Those words, beside the kinds of events."""
 NAMED_BY_AUTHORS: Final = frozenset(
     ("models", "judge_models", "user_models", "metrics", "scores", "criteria", "mocks", "tools")
 )
@@ -48,7 +79,7 @@ def text_names(kind: type[Any]) -> tuple[str, ...]:
         NameError,
         TypeError,
         AttributeError,
-    ):  # a foreign class, whose types may not be at hand
+    ):  # the types of a foreign class may not be at hand
         types = {}
     return tuple([name for name in given_names(kind) if not _is_listed(types.get(name))])
 
@@ -64,8 +95,13 @@ def _is_listed(hint: Any) -> bool:
 
 
 def is_own_word(name: str, value: str) -> bool:
-    """Whether a document has a word of a list here."""
-    return name in _LISTED and _WORD.fullmatch(value) is not None
+    """Whether a document has a word of a list here; any other word may be somebody's password."""
+    return name in _LISTED and (value in _WORDS or value in _kinds_of_events())
+
+
+@lru_cache(maxsize=1)
+def _kinds_of_events() -> frozenset[str]:
+    return frozenset(str(kind.__struct_config__.tag) for kind in get_args(AnyEvent))
 
 
 def is_own_key(key: object) -> bool:
