@@ -278,6 +278,7 @@ def test_the_plugin_loads_no_room_until_there_is_something_to_rehearse() -> None
         "greenroom",
         "greenroom.apps",
         "greenroom.apps.pytest_plugin",
+        "greenroom.apps.pytest_plugin.attempts",
         "greenroom.apps.pytest_plugin.settings",
         "greenroom.apps.pytest_plugin.tally",
         "greenroom.lazy",

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from greenroom.results import Report
+from greenroom.results.report import CasePlace
 from pytest_plugin.conftest import AGENT, BAD, BROKEN, GOOD, Project, said
 
 CUT = """
@@ -406,6 +407,130 @@ def test_trials_auto_runs_each_case_until_its_pass_rate_is_clear(project: Projec
     assert "misses the minimum of 60" in said(result)
     trials = Report.load(project.path / "now.json").by_case()
     assert all(1 < len(results) < 20 for results in trials.values())
+
+
+def test_cases_that_leave_their_minimum_open_open_no_gate(project: Project) -> None:
+    project.write("agent.py", FAILS_ONCE.replace("== 1", "% 3 == 0"))
+    project.cases(ANSWERED)
+    words = ["--greenroom-trials=auto", "--greenroom-min-pass-rate=0.6"]
+    result = project.run(*words, "--greenroom-report=now.json")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED, said(result)
+    assert "gate: adaptive trials did not show that the minimum is reached" in said(result)
+    report = Report.load(project.path / "now.json")
+    assert report.adaptive
+    assert [list(part) for part in report.parts] == [["refund.eval.yaml::good"]]
+
+
+def test_the_report_says_where_cases_are_from_and_what_measured_them(project: Project) -> None:
+    project.settings("config = 'criteria.json'")
+    project.write("criteria.json", '{"criteria": {"response_match_score": 0.5}}')
+    project.cases(GOOD, name="evals/refund.eval.yaml", head="id: shop\n")
+    project.run("--greenroom-report=now.json")
+    report = Report.load(project.path / "now.json")
+    place = CasePlace("shop", "evals/refund.eval.yaml", 5)
+    assert report.sources == {"evals/refund.eval.yaml::good": place}
+    assert list(report.measures) == ["response_match_score"]
+    assert report.evalset_id == "shop"
+
+
+RERUNS = """
+import pytest
+from _pytest.runner import runtestprotocol
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    for attempt in range(3):
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        again = attempt < 2 and any(report.failed for report in reports)
+        for report in reports:
+            if again and report.failed:
+                report.outcome = "rerun"
+            item.ihook.pytest_runtest_logreport(report=report)
+            if again and report.outcome == "rerun":
+                break
+        if not again:
+            return True
+"""
+"""Runs a failed test again, as pytest-rerunfailures does."""
+
+
+def test_of_a_case_that_a_plug_in_runs_again_the_last_attempt_counts(project: Project) -> None:
+    project.write("conftest.py", RERUNS)
+    project.write("agent.py", FAILS_ONCE.replace("== 1", "< 3"))
+    project.cases(ANSWERED)
+    result = project.run("--greenroom-report=now.json", "--greenroom-min-pass-rate=1")
+    assert result.ret == pytest.ExitCode.OK, said(result)
+    report = Report.load(project.path / "now.json")
+    assert [one.status for one in report] == ["passed"]
+    [note] = [note for note in report.notes if "run again" in note]
+    assert note == (
+        "refund.eval.yaml::good was run again 2 times by a plug-in of pytest; only the last attempt counts"
+    )
+    assert "eval sets: 1 case: 1 passed" in said(result)
+
+
+def test_a_last_attempt_without_a_result_is_an_error_whatever_came_before(
+    project: Project,
+) -> None:
+    breaks = """
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    item.stash[SEEN] = item.stash.get(SEEN, 0) + 1
+    if item.stash[SEEN] == 3:
+        raise RuntimeError("the machine is tired")
+
+SEEN = pytest.StashKey()
+"""
+    project.write("conftest.py", RERUNS + breaks)
+    project.cases(BAD)
+    project.run("--greenroom-report=now.json")
+    assert [one.status for one in Report.load(project.path / "now.json")] == ["error"]
+
+
+def test_attempts_that_were_repeated_count_in_what_was_paid(project: Project) -> None:
+    project.write("conftest.py", RERUNS)
+    project.write("agent.py", JUDGED)
+    project.cases(SAID.replace("contains: money", "contains: goods"))
+    result = project.run("--greenroom-max-cost=1.2")
+    assert "with attempts that were repeated, the cost of $1.50" in said(result)
+
+
+SKIPS = """
+import pytest
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if hasattr(item, "case"):
+            item.add_marker(pytest.mark.skip)
+"""
+
+
+@pytest.mark.parametrize(
+    "conftest, cases, why",
+    [
+        ("", "a/b/refund.eval.yaml", "no agent is known for a/b/refund.eval.yaml"),
+        (
+            SKIPS,
+            "refund.eval.yaml",
+            "cases skipped: 1",
+        ),
+    ],
+)
+def test_a_gate_without_a_case_that_was_evaluated_does_not_open(
+    project: Project, conftest: str, cases: str, why: str
+) -> None:
+    project.write("conftest.py", conftest)
+    project.cases(GOOD, name=cases)
+    project.write("test_own.py", "def test_own(): pass")
+    words = ["--greenroom-min-pass-rate=0.5"]
+    result = project.run(*words)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert f"gate: no case of an eval set was evaluated: {why}" in said(result)
+    assert project.run().ret == pytest.ExitCode.OK
+    assert project.run("test_own.py", *words).ret == pytest.ExitCode.OK
+    assert project.run("-m", "not greenroom", *words).ret == pytest.ExitCode.OK
+    assert project.run("--collect-only", *words).ret == pytest.ExitCode.OK
 
 
 @pytest.mark.parametrize("words", [[], ["--greenroom-min-pass-rate=1"]])

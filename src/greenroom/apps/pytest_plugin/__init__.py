@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from greenroom.apps.pytest_plugin.attempts import count
 from greenroom.apps.pytest_plugin.settings import (
     BASELINE_INI,
     add_options,
@@ -17,7 +18,7 @@ from greenroom.apps.pytest_plugin.settings import (
     is_usual,
     read_settings,
 )
-from greenroom.apps.pytest_plugin.tally import Tally, count
+from greenroom.apps.pytest_plugin.tally import Tally
 from greenroom.lazy import lazy
 
 if TYPE_CHECKING:

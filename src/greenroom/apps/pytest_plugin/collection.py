@@ -10,8 +10,9 @@ from typing import Any, Self
 
 import pytest
 
+from greenroom.apps.pytest_plugin.attempts import remember
 from greenroom.apps.pytest_plugin.settings import KEY, is_usual, place_of_runs
-from greenroom.apps.pytest_plugin.tally import baseline_in, remember, tally_of
+from greenroom.apps.pytest_plugin.tally import baseline_in, tally_of
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.documents import parsed
@@ -24,7 +25,7 @@ from greenroom.ledger.safe_text import harmless, on_one_line
 from greenroom.reports.failure import failure_text
 from greenroom.reports.words import printable
 from greenroom.results.redaction import redacted
-from greenroom.results.report import Report
+from greenroom.results.report import CasePlace, Report
 from greenroom.results.text import reasons
 
 _ADK_CONFIG = "test_config.json"
@@ -204,12 +205,17 @@ class CaseItem(pytest.Item):
             config=self.parent.criteria,
             store=place_of_runs(self.config),
         )
+        report = replace(report, sources={self.case.id: self._place()})
         shown = redacted(report)
         remember(shown)
         self.user_properties += properties(shown)
         if all(result.status == "skipped" for result in report):
             pytest.skip(printable("; ".join(note for result in report for note in result.notes)))
         self._judge(report)
+
+    def _place(self) -> CasePlace:
+        where = os.path.relpath(self.path, self.config.rootpath)
+        return CasePlace(self.evalset.id, Path(where).as_posix(), self.line)
 
     def _judge(self, report: Report) -> None:
         settings = self.config.stash[KEY]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from greenroom.apps.pytest_plugin.attempts import remember
 from greenroom.apps.pytest_plugin.settings import KEY, place_of_runs
-from greenroom.apps.pytest_plugin.tally import remember
 from greenroom.errors import BadInput
 from greenroom.results.gate import Gate
 from greenroom.results.report import Report

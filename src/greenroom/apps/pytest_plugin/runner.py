@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from greenroom.apps.pytest_plugin.tally import remember
+from greenroom.apps.pytest_plugin.attempts import remember
 from greenroom.cases.case import Case, Expect, Stop
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.load import read_evalset

@@ -1,120 +1,37 @@
-"""What was rehearsed in a pytest run, counted: the summary, the gate and the report file.
-
-Results travel on pytest's own reports, so that xdist brings them back from its workers.
-"""
+"""What was rehearsed in a pytest run, counted: the summary, the gate and the report file."""
 
 import json
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import pytest
 
+from greenroom.apps.pytest_plugin.attempts import listening, sum_known
 from greenroom.apps.pytest_plugin.settings import KEY, Settings, is_listed, is_usual
 
 if TYPE_CHECKING:
     from greenroom.results.report import Report
-    from greenroom.results.result import CaseResult
-
-_rehearsed: list["Report"] = []
-_tallies: list["Tally"] = []
-_REHEARSED = pytest.StashKey[list["Report"]]()
-Asked = dict[str, list[list["CaseResult"]]]
-_ASKED = pytest.StashKey[Asked]()
 
 
-def remember(report: "Report") -> None:
-    """Remember a report without its secrets until the test in which it was made is reported."""
-    if _tallies:
-        from greenroom.results.redaction import redacted
+@dataclass(slots=True)
+class _Test:
+    """What the last attempt of a test has sent."""
 
-        _rehearsed.append(redacted(report))
+    in_file: bool
+    attempt: int = 1
+    sent: list[str] = field(default_factory=list[str])
+    is_lost: bool = False
+    """Whether it broke before it had a result."""
+    earlier: Sequence[float | None] = ()
 
-
-def count(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Put what was rehearsed on the report of its test, and below the traceback if the test failed."""
-    if _rehearsed:
-        item.stash.setdefault(_REHEARSED, []).extend(_rehearsed)
-        in_file = hasattr(item, "evalset")
-        from greenroom.ledger.redaction import without_secrets
-        from greenroom.results.data import report_data
-
-        nodeid = without_secrets(report.nodeid)
-        # As ASCII: half a surrogate pair from a model must not break the transfer from a worker.
-        asked = item.stash.setdefault(_ASKED, {})
-        named = [_addressed(one, nodeid, None if in_file else asked) for one in _rehearsed]
-        sent = [json.dumps(report_data(one)) for one in named]
-        vars(report)["greenroom"] = {"in_file": in_file, "reports": sent}
-        _rehearsed.clear()
-    rehearsed = item.stash.get(_REHEARSED, None)
-    if not rehearsed and _is_gated(item) and report.when == "call" and report.passed:
-        report.outcome = "failed"
-        report.longrepr = (
-            "nothing was rehearsed, so the gate of @pytest.mark.greenroom(...) decided nothing"
-        )
-    if rehearsed and report.failed and not hasattr(item, "evalset"):
-        _show(item, report, rehearsed)
-
-
-def _is_gated(item: pytest.Item) -> bool:
-    """Whether the test's own mark, not one of its class or module, says what has to pass."""
-    marks = (mark for mark in item.own_markers if mark.name == "greenroom")
-    return any(not mark.kwargs.keys().isdisjoint(("min_pass_rate", "baseline")) for mark in marks)
-
-
-def _addressed(report: "Report", nodeid: str, asked: Asked | None) -> "Report":
-    """The report with pytest's names for the cases, because several files may use the same ids.
-
-    A test may use an id again for something else, which is then named `id (2)`: `asked` has the first
-    results of everything an id meant in this test. None is for a case of a file, which has its test's name.
-    """
-
-    def name(case_id: str) -> str:
-        if asked is None:
-            return nodeid
-        number = _number(asked.setdefault(case_id, []), trials[case_id])
-        return f"{nodeid}::{case_id} ({number})" if number > 1 else f"{nodeid}::{case_id}"
-
-    trials = report.by_case()
-    names = {case_id: name(case_id) for case_id in trials}
-    results, confirmed = (
-        [replace(r, case_id=names[r.case_id]) for r in some]
-        for some in (report.results, report.confirmed)
-    )
-    return replace(report, results=results, confirmed=tuple(confirmed))
-
-
-def _number(known: "list[list[CaseResult]]", trials: "list[CaseResult]") -> int:
-    """The place of these trials among the things that their id has meant; a new one is added."""
-    if known:
-        now = _version(trials)
-        for number, earlier in enumerate(known, 1):
-            if _version(earlier) == now:
-                return number
-    known.append(trials)
-    return len(known)
-
-
-def _version(trials: "list[CaseResult]") -> str:
-    """What results are trials of: the case, the agent and what measures it, as far as they are known."""
-    from greenroom.ledger.plain import without_addresses
-    from greenroom.ledger.questions import started
-
-    first = next((one for one in trials if one.kept is not None), trials[0])
-    begun = None if first.kept is None else started(first.ledger)
-    agent = "" if begun is None else begun.digest
-    metrics = sorted({name for one in trials for name in one.scores})
-    data = json.dumps([first.case, agent, metrics], sort_keys=True, default=repr)
-    return without_addresses(data)
-
-
-def _show(item: pytest.Item, report: pytest.TestReport, rehearsed: list["Report"]) -> None:
-    from greenroom.apps.pytest_plugin.collection import failures_text
-
-    shown = [failures_text(one, item.config) for one in rehearsed if not one.passed]
-    add = getattr(report.longrepr, "addsection", None)
-    if shown and add is not None:
-        add("rehearsed", "\n".join(shown))
+    def take(self, sent: dict[str, Any]) -> None:
+        """Add what one phase of an attempt has sent."""
+        if sent["attempt"] > self.attempt:
+            self.attempt, self.earlier = sent["attempt"], sent["earlier"]
+            self.sent, self.is_lost = [], False
+        self.sent += sent["reports"]
 
 
 def tally_of(config: pytest.Config) -> "Tally":
@@ -130,8 +47,8 @@ class Tally:
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self._config = config
         self._settings = settings
-        self._sent: dict[bool, list[str]] = {True: [], False: []}
-        self._lost: list[str] = []
+        self._tests: dict[str, _Test] = {}
+        self._left_out: list[str] = []
         self._missed: list[str] = []
         self._failures = 0
         self._has_passed = False
@@ -139,17 +56,24 @@ class Tally:
 
     def pytest_sessionstart(self) -> None:
         """Remember reports from now on."""
-        _tallies.append(self)
+        listening.append(self)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count the results of a test; a case that failed without a result broke before it had one."""
         sent: dict[str, Any] | None = vars(report).get("greenroom")
-        if sent is not None:
-            self._sent[sent["in_file"]] += sent["reports"]
-        if report.failed and self._is_case(report):
+        is_case = (report.failed or report.skipped) and self._is_case(report)
+        test = self._tests.get(report.nodeid)
+        if test is None and (sent is not None or (is_case and report.failed)):
+            in_file = True if sent is None else sent["in_file"]
+            test = self._tests[report.nodeid] = _Test(in_file)
+        if test is not None and sent is not None:
+            test.take(sent)
+        if is_case and report.failed:
             self._failures += not hasattr(report, "wasxfail")
-            if sent is None:
-                self._lost.append(report.nodeid)
+            if test is not None and not (sent and sent["reports"]):
+                test.is_lost = True
+        elif is_case and test is None:
+            self._left_out.append(report.nodeid)
 
     def _is_case(self, report: pytest.TestReport) -> bool:
         """Whether a report is about a case of a file; that of a dead worker knows only its name."""
@@ -159,12 +83,21 @@ class Tally:
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Let the gate decide, if there is one and everything was run."""
-        _tallies.remove(self)
+        listening.remove(self)
         if (home := getattr(self._config, "workeroutput", None)) is not None:
             home["greenroom_without_agent"] = self.without_agent
             return
+        is_whole = (
+            exitstatus in (0, 1, pytest.ExitCode.NO_TESTS_COLLECTED)
+            and not session.shouldfail
+            and not session.shouldstop
+            and not self._config.option.collectonly
+        )
         report = self._report(in_file=True)
         if report is None:
+            if is_whole and self._settings.has_gate and (why := self._unasked()):
+                self._missed.append(f"no case of an eval set was evaluated: {why}")
+                session.exitstatus = exitstatus or pytest.ExitCode.TESTS_FAILED
             return
         from greenroom.errors import BadFile
         from greenroom.reports.words import printable
@@ -174,38 +107,66 @@ class Tally:
                 report.save(self._config.invocation_params.dir / self._settings.report)
         except BadFile as error:
             self._missed.append(printable(str(error)))
-        if exitstatus in (0, 1) and not session.shouldfail and not session.shouldstop:
+        if is_whole:
             self._judge(report, session)
 
+    def _unasked(self) -> str:
+        """Why no case of an eval set was run; empty if none was chosen, as by `-m "not greenroom"`."""
+        if self._left_out:
+            return f"cases skipped: {len(self._left_out)}"
+        option = self._config.option
+        if self.without_agent and not (option.markexpr or option.keyword):
+            return f"no agent is known for {', '.join(self.without_agent)}"
+        return ""
+
     def _judge(self, report: "Report", session: pytest.Session) -> None:
-        self._missed += missed(report, self._settings, self._config.rootpath)
+        earlier = [cost for test in self._tests.values() if test.in_file for cost in test.earlier]
+        self._missed += missed(report, self._settings, self._config.rootpath, earlier)
+        has_lost = any(test.is_lost for test in self._tests.values())
         if self._missed:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        elif self._settings.has_gate and not self._lost and session.testsfailed == self._failures:
+        elif self._settings.has_gate and not has_lost and session.testsfailed == self._failures:
             self._has_passed = True
             session.exitstatus = pytest.ExitCode.OK
 
     def _report(self, *, in_file: bool) -> "Report | None":
         """All results of eval-set files, or all of tests, as one report."""
-        lost = self._lost if in_file else []
-        if not self._sent[in_file] and not lost:
+        tests = {name: test for name, test in self._tests.items() if test.in_file == in_file}
+        if not tests:
             return None
-        from greenroom.results.data import report_from
-        from greenroom.results.report import Report, new_report_id
+        from greenroom.results.report import Report, new_report_id, shared_measures
         from greenroom.results.result import CaseResult, Problem
+        from greenroom.results.shards import parts_of
 
-        parts = [report_from(json.loads(one), "a test's report") for one in self._sent[in_file]]
+        parts = [_received(one) for test in tests.values() for one in test.sent]
         never = Problem("system", "the test that runs it broke before there was a result")
-        broken = [CaseResult(case_id=name, status="error", error=never) for name in lost]
+        broken = [
+            CaseResult(case_id=name, status="error", error=never)
+            for name, test in tests.items()
+            if test.is_lost and not test.sent
+        ]
+        notes = [note for part in parts for note in part.notes]
+        notes += [
+            f"{name} was run again {_times(test.attempt - 1)} by a plug-in of pytest; only the last attempt counts"
+            for name, test in tests.items()
+            if test.attempt > 1
+        ]
         return Report(
             [*(result for part in parts for result in part), *broken],
             "pytest",
             sum(part.seconds for part in parts),
-            list(dict.fromkeys(note for part in parts for note in part.notes)),
+            list(dict.fromkeys(notes)),
             id=new_report_id(),
+            evalset_id=", ".join(
+                dict.fromkeys(part.evalset_id for part in parts if part.evalset_id)
+            ),
             at=min((part.at for part in parts if part.at is not None), default=None),
+            adaptive=any(part.adaptive for part in parts),
+            parts=parts_of(parts),
             confirmed=tuple(result for part in parts for result in part.confirmed),
             against=next((part.against for part in parts if part.against is not None), None),
+            sources={case: place for part in parts for case, place in part.sources.items()},
+            measures=shared_measures(parts),
         )
 
     @pytest.hookimpl(optionalhook=True)
@@ -242,6 +203,16 @@ class Tally:
         ]
 
 
+def _received(text: str) -> "Report":
+    from greenroom.results.data import report_from
+
+    return report_from(json.loads(text), "a test's report")
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
 _BASELINE = pytest.StashKey["Report | None"]()
 
 
@@ -255,11 +226,17 @@ def baseline_in(config: pytest.Config) -> "Report | None":
     return config.stash[_BASELINE]
 
 
-def missed(report: "Report", settings: Settings, root: Path) -> list[str]:
-    """Why the cases of eval-set files together do not pass the gate; empty if they do."""
+def missed(
+    report: "Report", settings: Settings, root: Path, earlier: Sequence[float | None] = ()
+) -> list[str]:
+    """Why the cases of eval-set files together do not pass the gate; empty if they do.
+
+    `earlier` is what attempts have cost that were repeated: only that counts of them.
+    """
     from greenroom.errors import BadInput
     from greenroom.results.gate import Gate
     from greenroom.results.report import Report
+    from greenroom.results.words import dollars_apart
 
     try:
         baseline = Report.load(root / settings.baseline) if settings.baseline else None
@@ -273,4 +250,15 @@ def missed(report: "Report", settings: Settings, root: Path) -> list[str]:
     )
     # Without a gate, each case has to pass as a test, so only the cost is left to check.
     found = gate.decide(report, baseline).missed
-    return [one.why for one in found if settings.has_gate or one.kind == "cost"]
+    whys = [one.why for one in found if settings.has_gate or one.kind == "cost"]
+    if settings.max_cost is None or not earlier or any(one.kind == "cost" for one in found):
+        return whys
+    total = sum_known([report.spent, *earlier])
+    if total is None:
+        return [*whys, "the cost of attempts that were repeated is unknown"]
+    if total > settings.max_cost:
+        paid, most = dollars_apart(total, settings.max_cost)
+        whys.append(
+            f"with attempts that were repeated, the cost of {paid} is above a maximum of {most}"
+        )
+    return whys
