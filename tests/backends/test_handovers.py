@@ -16,9 +16,10 @@ from pydantic_ai import Agent as PydanticAgent
 
 from agents import Agent as OpenAIAgent
 from backends.keyed_agents import OwnChatModel, OwnLlm, OwnModel, OwnOpenAI
-from greenroom import Agent, Case, Scripted, call, rehearse, simulate
+from greenroom import Agent, Case, Scripted, Unmeasured, call, rehearse, simulate
 from greenroom.backends.http import http_agent
-from greenroom.errors import BadMetric
+from greenroom.cases import Criterion
+from greenroom.errors import BadCase, BadMetric
 from greenroom.ledger import handovers
 from greenroom.ledger.events import Decided
 from greenroom.metrics import handed_over
@@ -123,7 +124,7 @@ def test_what_was_not_handed_over_is_said_with_what_was(
         handed_over("billing", never=True),
         handed_over("billing", by="clerk"),
         handed_over("desk"),
-        handed_over("refunds", never=True, name="fine"),
+        handed_over("desk", never=True, name="fine"),
     ]
     scores = rehearse(agent, [asking(metrics, build)], model=model)["c"].scores
     found: dict[str, Any] = dict(scores)
@@ -166,6 +167,53 @@ async def test_each_output_function_of_a_chain_hands_over_and_an_agent_as_a_tool
     assert seen == [("desk", "billing"), ("billing", "refunds")]
     mocked = Case("c", "Hi", mocks={"ask_billing": "Later."})
     assert handovers(await simulate(mocked, desk, model=Scripted(script[2]))) == []
+
+
+KNOWN_BEFORE = [native, adk, openai_agents]
+
+
+@pytest.mark.parametrize("build", KNOWN_BEFORE)
+@pytest.mark.parametrize(
+    "metric",
+    [
+        handed_over("bliling", never=True),
+        handed_over("refunds", never=True),
+        handed_over("billing", by="dsek", never=True),
+        handed_over("bliling"),
+        Criterion("handed_over", options={"to": "bliling", "never": True}),
+    ],
+)
+def test_an_agent_that_the_team_does_not_have_is_refused_before_the_first_case(
+    build: Callable[[], tuple[Any, Scripted]], metric: Any
+) -> None:
+    agent, model = build()
+    for options in (
+        {"cases": asking([metric], build)},
+        {"cases": Case("c", "Hi"), "metrics": [metric]},
+    ):
+        with pytest.raises(BadCase, match=r"the agent has no agent or node of that name"):
+            rehearse(agent, model=model, store=False, **options)
+
+
+def test_a_metric_of_the_run_may_be_about_the_agents_of_some_cases() -> None:
+    agent, _ = native()
+    other = Agent("clerk", model=Scripted(then="Hi."))
+    cases = [Case("c", "Hi"), Case("d", "Hi", agent=other)]
+    metrics = [handed_over("billing", never=True, name="kept")]
+    report = rehearse(agent, cases, metrics=metrics, model=Scripted(then="Hello."), store=False)
+    assert report["c"].passed
+    assert "no agent or node 'billing'" in report["d"].scores["kept"].reason
+
+
+@pytest.mark.parametrize("build", [shop for shop in SHOPS if shop not in KNOWN_BEFORE])
+def test_a_misspelt_agent_is_never_said_to_have_been_left_out(
+    build: Callable[[], tuple[Any, Scripted]],
+) -> None:
+    agent, model = build()
+    case = asking([handed_over("bliling", never=True, name="kept")], build)
+    found = rehearse(agent, [case], model=model, store=False)["c"].scores["kept"]
+    assert isinstance(found, Unmeasured)
+    assert "did you mean 'billing'" in found.why
 
 
 async def test_how_the_frameworks_own_agent_goes_about_its_tools_is_no_decision() -> None:

@@ -62,6 +62,29 @@ def members_in(facts: Facts) -> Iterator[str]:
         yield from members_in(part)
 
 
+def names_in(facts: Facts) -> set[str]:
+    """The names of the agents and nodes that a snapshot describes."""
+    found = {str(facts.get("name", "")), str(facts.get("id", "")).rpartition("/")[2]}
+    found.update(texts_in(facts.get("handoffs")), texts_in(facts.get("subgraphs")))
+    match facts.get("nodes"):
+        case {**nodes}:
+            found.update(map(str, nodes))
+        case _:
+            pass
+    listed: Any = facts.get("agents")
+    parts = [*parts_of(facts).values(), *map(as_facts, listed if isinstance(listed, list) else ())]
+    return found.union(*map(names_in, parts)) - {"", "__start__"}
+
+
+def names_all(facts: Facts) -> bool:
+    """Whether a snapshot describes every agent and node that may have the conversation."""
+    if "framework" not in facts:
+        return "kind" in facts
+    if "nodes" in facts:
+        return not facts.get("subgraphs")
+    return "sub_agents" in facts or "agents" in facts
+
+
 def as_facts(value: object) -> Facts:
     """A part as facts; what is not a mapping is a name."""
     return cast("Facts", value) if isinstance(value, Mapping) else {"name": str(value)}

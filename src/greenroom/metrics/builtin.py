@@ -29,6 +29,10 @@ class BuiltIn(Struct, frozen=True, kw_only=True):
         """The tools that it names, each with the arguments that it looks at; no patterns."""
         return {}
 
+    def agents_named(self) -> dict[str, bool]:
+        """The agents and nodes that it names, each with whether it passes if there is no such one."""
+        return {}
+
     def idle_patterns(self, offered: Collection[str]) -> list[str]:
         """Its patterns of tools' names that fit none of the offered tools."""
         return []

@@ -8,17 +8,16 @@ from greenroom.backends.backend import Backend, ToolFacts
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.checks import scope_problems, turns_with_places
-from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import MetricLike
 from greenroom.cases.problems import Problem, at
 from greenroom.errors import BadCase, BadInput
 from greenroom.ledger.choices import near
 from greenroom.ledger.messages import ToolCall
-from greenroom.metrics.builtin import BuiltIn
-from greenroom.metrics.definition import as_metric
 from greenroom.simulation.mock_names import brings_agents, has_no_others, name_problems
 from greenroom.simulation.trial_context import target_of
+from greenroom.suite.checks.agent_names import agent_problems, run_problems
+from greenroom.suite.checks.built_in import built_in
 
 _ALIKE = 0.8
 _SHOWN = 20
@@ -42,10 +41,12 @@ def check_tool_names(
     found = [
         (case, problem)
         for case, runs in _with_agents(backend, cases)
-        for problem in tool_problems(case, runs, allowed, approved)
+        for problem in name_problems_of(case, runs, allowed, approved)
     ]
     lines = _lines(found) if found else []
     lines += [str(problem) for problem in _of_the_run(metrics, backend, cases, allowed)]
+    pairs = list(_with_agents(backend, cases)) if metrics else []
+    lines += [str(problem) for problem in run_problems(metrics, pairs, allowed)]
     if approved:
         lines += [str(one) for one in _approvals(approved, backend, cases, allowed)]
     if lines:
@@ -67,6 +68,17 @@ def _lines(found: Iterable[tuple[Case, Problem]]) -> list[str]:
         f"{file}: {problem}" if file else str(replace(problem, where=""))
         for file, problem in in_files(found)
     ]
+
+
+def name_problems_of(
+    case: Case,
+    runs: Backend,
+    allowed: Collection[object] = (),
+    approved: Collection[str] = (),
+) -> Iterator[Problem]:
+    """The problems of the tools and agents that a case names, each at its place in the case."""
+    yield from tool_problems(case, runs, allowed, approved)
+    yield from agent_problems(case, runs, allowed)
 
 
 def tool_problems(
@@ -131,18 +143,8 @@ def _misspelt_in(
 
 def _calls_in(metric: MetricLike) -> dict[str, list[str]]:
     """The tools that a metric names, but no patterns, each with the arguments that it looks at."""
-    found = _built_in(metric, _ABOUT_CALLS)
+    found = built_in(metric, _ABOUT_CALLS)
     return {} if found is None else found.tools_named()
-
-
-def _built_in(metric: MetricLike, names: Collection[str]) -> BuiltIn | None:
-    """The built-in metric that this is, wraps, or asks for by one of these names."""
-    if isinstance(metric, Criterion):
-        if metric.name not in names:
-            return None
-        metric = as_metric(metric)
-    found = getattr(metric, "inner", metric)
-    return found if isinstance(found, BuiltIn) else None
 
 
 def _of_the_run(
@@ -209,7 +211,7 @@ def _forbidden_in_vain(
     They are not refused, because a guard may be for tools that an agent gets later.
     """
     listed = [*metrics, *(one for case in cases for one in case.metrics)]
-    found = [_built_in(one, ("forbidden_calls",)) for one in listed]
+    found = [built_in(one, ("forbidden_calls",)) for one in listed]
     # Of no tools at all, only a metric with patterns has some that fit none.
     guards = {one.name: one for one in found if one is not None and one.idle_patterns(())}
     offered, is_all = _offered(backend, cases, allowed) if guards else ({}, False)

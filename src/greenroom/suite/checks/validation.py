@@ -14,7 +14,7 @@ from greenroom.cases.files.documents import opened, opened_text
 from greenroom.cases.files.load import chosen_shape, read_as
 from greenroom.cases.files.readable import ReadablePart
 from greenroom.errors import BadFile
-from greenroom.suite.checks.tool_names import tool_problems
+from greenroom.suite.checks.tool_names import name_problems_of
 from greenroom.suite.inputs.criteria import problem_with
 
 _CASE = re.compile(r"^cases\[(\d+)\]")
@@ -52,7 +52,7 @@ def _of_tools(evalset: EvalSet, agent: Backend | None) -> Iterator[Problem]:
     if agent is None:
         return
     for index, case in enumerate(evalset):
-        for problem in tool_problems(case, agent):
+        for problem in name_problems_of(case, agent):
             yield replace(problem, where=f"cases[{index}].{problem.where}")
 
 
