@@ -80,7 +80,7 @@ def test_every_field_of_a_result_is_written_or_named_here() -> None:
     assert "trace_id" not in whole["results"][1]
     elsewhere = {"kept", "asked", "steps", "blamed", "asks"}
     other_names = {"case", "trajectory", "blame", "responses"}
-    only_where_given = {"replaced", "recorded_at"}
+    only_where_given = {"replaced", "recorded_at", "earlier_costs"}
     fields = {field.name for field in dataclasses.fields(CaseResult)}
     assert data.keys() - other_names == fields - elsewhere - only_where_given
 
@@ -93,6 +93,16 @@ def test_what_hooks_replaced_is_written_and_read_where_there_is_something() -> N
     assert data["replaced"] == result.replaced
     assert verdict_from(data, "a store", None).replaced == result.replaced
     assert "replaced" not in verdict_data(desk().results[0])
+
+
+def test_what_attempts_that_ran_again_cost_is_written_read_and_counted() -> None:
+    result = replace(desk().results[0], cost=0.5, earlier_costs={"agent": 0.25, "judge": None})
+    data = verdict_data(result)
+    assert data["earlier_costs"] == result.earlier_costs
+    assert verdict_from(data, "a store", None).earlier_costs == result.earlier_costs
+    assert "earlier_costs" not in verdict_data(desk().results[0])
+    report = replace(desk(), results=[result], confirmed=())
+    assert (report.cost, report.judge_cost, report.spent, result.spent) == (0.75, None, None, None)
 
 
 def test_when_a_replay_was_recorded_is_written_and_read() -> None:

@@ -1,9 +1,11 @@
 """A run that goes on: what is finished stays, and what has changed is named."""
 
 import asyncio
+import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +16,22 @@ from greenroom import (
     Case,
     EvalSet,
     Expect,
-    Ledger,
     Report,
     Scripted,
+    Turn,
     call,
     evaluate,
     tool,
 )
 from greenroom.errors import BadInput, NotFound, StoreFailed
-from greenroom.metrics import contains, metric
+from greenroom.ledger import Event
+from greenroom.metrics import contains
 from greenroom.models import ModelReply, ModelRequest
 from greenroom.results import CaseResult
 from greenroom.store import Store
 from greenroom.store.journal import Journal
 from greenroom.suite.cancel import Cancel
+from greenroom.world import Middleware, retry
 from store.asked import Asked
 from store.errands import OK, PER_TRIAL, answer, case, cases, clerk, cut_run, ids, resumed, statuses
 from store.timeless import timeless
@@ -129,6 +133,100 @@ async def test_cases_that_a_resumed_run_leaves_out_are_noted(tmp_path: Path) -> 
     whole, _ = await resumed(tmp_path, cases(), resume=fewer.id)
     assert statuses(whole) == ["passed"] * 3
     assert not [note for note in whole.notes if "left out" in note]
+
+
+async def test_results_that_a_run_with_fewer_trials_leaves_out_are_noted(tmp_path: Path) -> None:
+    three = replace(cases("a", "b"), trials=3)
+    await cut_run(tmp_path, three, at=5 * PER_TRIAL + 1)
+    fewer, _ = await resumed(tmp_path, cases("a", "b"), trials=1)
+    assert len(fewer.results) == len(Store(tmp_path).report(fewer.id).results) == 2
+    [note] = [note for note in fewer.notes if "left out" in note]
+    assert note.startswith(
+        "begun with 3 trials of each case and resumed with 1: 3 results are left out."
+    )
+    assert note.endswith(f"resume run {fewer.id!r} with trials=3.")
+    whole, model = await resumed(tmp_path, three, resume=fewer.id)
+    assert (len(whole.results), model.count) == (6, PER_TRIAL)
+    assert not [note for note in whole.notes if "left out" in note]
+
+
+class Polite(Middleware):
+    """Adds a word to each reply."""
+
+    async def after_model(self, request: ModelRequest, reply: ModelReply) -> str:
+        """The reply, and a word more."""
+        return f"{reply.text} Please."
+
+
+class Polished(Polite):
+    """The same middleware, edited."""
+
+    name = "Polite"
+
+    async def after_model(self, request: ModelRequest, reply: ModelReply) -> str:
+        """The reply, and another word more."""
+        return f"{reply.text} Thanks."
+
+
+class Watching(Middleware):
+    """Only looks."""
+
+    async def on_event(self, event: Event) -> None:
+        """Nothing is changed."""
+
+
+class Lenient:
+    """A plug-in that may replace what a metric found."""
+
+    def on_metric_complete(self, case: Case, name: str, outcome: object) -> None:
+        """Nothing is replaced this time."""
+
+
+@pytest.mark.parametrize(
+    "then, now, what",
+    [
+        ({"middleware": [Polite()]}, {}, "middleware 'Polite' was removed"),
+        ({}, {"middleware": [Polite()]}, "middleware 'Polite' was added"),
+        (
+            {"middleware": [Polite()]},
+            {"middleware": [Polished()]},
+            "middleware 'Polite' has changed",
+        ),
+        (
+            {"middleware": [retry(times=2)]},
+            {"middleware": [retry(times=3)]},
+            "middleware 'retry' has changed",
+        ),
+        ({"plugins": [Lenient()]}, {}, "hook 'Lenient.on_metric_complete' was removed"),
+        ({}, {"on_metric_complete": lambda *_: None}, "hook '<lambda>' was added"),
+    ],
+)
+async def test_another_middleware_or_a_hook_that_may_replace_outcomes_is_named(
+    tmp_path: Path, then: Any, now: Any, what: str
+) -> None:
+    await cut_run(tmp_path, cases("a", "b"), at=PER_TRIAL + 1, **then)
+    with pytest.raises(BadInput, match=what):
+        await resumed(tmp_path, cases("a", "b"), **now)
+    report, _ = await resumed(tmp_path, cases("a", "b"), accept_changes=True, **now)
+    assert len(report.results) == 2
+
+
+async def test_what_only_looks_may_come_and_go(tmp_path: Path) -> None:
+    await cut_run(tmp_path, cases("a", "b"), at=PER_TRIAL + 1, middleware=[Watching()])
+    report, _ = await resumed(tmp_path, cases("a", "b"), on_case_complete=lambda _: None)
+    assert report.passed
+
+
+async def test_a_run_of_an_earlier_version_does_not_say_what_middleware_it_had(
+    tmp_path: Path,
+) -> None:
+    await cut_run(tmp_path, cases("a", "b"), at=PER_TRIAL + 1, middleware=[Polite()])
+    with Store(tmp_path).database.connected() as connection:
+        [(plan,)] = connection.execute("select plan from runs").fetchall()
+        old = {name: part for name, part in json.loads(plan).items() if name != "around"}
+        connection.execute("update runs set plan = ?", (json.dumps(old),))
+    report, _ = await resumed(tmp_path, cases("a", "b"))
+    assert len(report.results) == 2
 
 
 async def test_an_added_case_is_played_in_its_place(tmp_path: Path) -> None:
@@ -291,13 +389,15 @@ async def test_an_error_of_a_run_that_was_cut_is_retried_with_a_fresh_question(
 
 
 async def failed_run(place: Path, evalset: EvalSet, **options: Any) -> str:
-    """A run whose only trial was played to its end and could not be measured."""
+    """A run whose only trial broke at its last question."""
 
-    @metric(name="ok")
-    def broken(response: str) -> bool:
-        raise RuntimeError("the metric is out of order")
+    def breaks(request: ModelRequest) -> Any:
+        if model.count == PER_TRIAL:
+            raise RuntimeError("the provider is down")
+        return answer(request)
 
-    first, model = await resumed(place, evalset, resume=False, metrics=[broken], **options)
+    model = Asked(breaks)
+    first, _ = await resumed(place, evalset, resume=False, agent=clerk(model), **options)
     assert (statuses(first), model.count) == (["error"], PER_TRIAL)
     return first.id
 
@@ -354,8 +454,8 @@ async def test_a_real_tool_of_a_retry_that_was_cut_does_not_act_twice(tmp_path: 
     going_on: Any = {"store": tmp_path, "resume": first.id}
     await evaluate(agent, evalset, retry_errors=True, cancel=token, **going_on)
     assert acted == [3]
-    for retry in (False, True):
-        report = await evaluate(agent, evalset, retry_errors=retry, **going_on)
+    for again in (False, True):
+        report = await evaluate(agent, evalset, retry_errors=again, **going_on)
         assert report.results[0].error is not None
         assert report.results[0].error.type == "InDoubt"
     assert acted == [3]
@@ -392,19 +492,84 @@ def dear(text: str, cost: float) -> Scripted:
 
 
 async def test_what_was_spent_on_trials_that_are_played_again_counts(tmp_path: Path) -> None:
-    def broken(ledger: Ledger) -> float:
-        raise RuntimeError("cannot be measured")
-
-    evalset = EvalSet("dear", [Case("a", says="Hi.", metrics=[broken])])
-    agent = Agent("desk", model=dear("Hello.", 0.4))
-    going_on: Any = {"store": tmp_path, "budget": 1.0}
+    evalset = EvalSet("dear", [Case("a", turns=[Turn("Hi."), Turn("And?")])])
+    going_on: Any = {"store": tmp_path, "budget": 1.0, "metrics": [OK]}
+    agent = Agent("desk", model=dear("Hello.", 0.4))  # its script has no second answer
     first = await evaluate(agent, evalset, **going_on)
     second = await evaluate(agent, evalset, resume=first.id, retry_errors=True, **going_on)
     assert statuses(second) == ["error"]
     assert Store(tmp_path).spent(first.id) == pytest.approx((0.8, 0.4))
+    assert (second.cost, second.spent) == pytest.approx((0.8, 0.8))
+    [result] = Store(tmp_path).report(first.id)
+    assert (result.cost, result.spent) == pytest.approx((0.4, 0.8))
+    assert Store(tmp_path).run(first.id).cost == pytest.approx(0.8)
     third = await evaluate(agent, evalset, resume=first.id, retry_errors=True, **going_on)
     assert statuses(third) == ["skipped"]
     assert "$0.8 is spent" in third.results[0].notes[0]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+async def test_if_only_a_metric_broke_only_that_metric_is_repeated(
+    tmp_path: Path, workers: int
+) -> None:
+    """The conversation is not held again, no other metric measures again, and all that was paid counts."""
+    (tmp_path / "desk.py").write_text(DESK)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(tmp_path)
+        patched.syspath_prepend(tmp_path)
+        given: Any = {"store": tmp_path, "workers": workers or None}
+        first = await evaluate("desk.py:agent", "desk.py:cases", **given)
+        assert statuses(first) == ["error"]
+        (tmp_path / "repaired").touch()
+        again = await evaluate(
+            "desk.py:agent", "desk.py:cases", resume=first.id, retry_errors=True, **given
+        )
+    assert statuses(again) == ["passed"]
+    said = {name: (tmp_path / name).read_text() for name in ("agent", "length", "mood", "broken")}
+    assert said == {"agent": "x", "length": "x", "mood": "x", "broken": "xx"}
+    assert (again.cost, again.judge_cost) == pytest.approx((0.4, 0.75))
+    assert Store(tmp_path).run(first.id).cost == pytest.approx(1.15)
+    assert Store(tmp_path).spent(first.id)[0] == pytest.approx(1.15)
+    assert Store(tmp_path).report(first.id).spent == pytest.approx(1.15)
+
+
+DESK = """
+from pathlib import Path
+from greenroom import Agent, Case, Scripted
+from greenroom.metrics import judge, metric
+from greenroom.models import ModelReply
+
+HERE = Path(__file__).parent
+
+def note(name):
+    with (HERE / name).open("a") as file:
+        file.write("x")
+
+def answer(request):
+    note("agent")
+    return ModelReply("Hello.", cost=0.4, prices="a test")
+
+def graded(name, answer):
+    def grade(request):
+        note(name)
+        return ModelReply(answer(), cost=0.25, prices="a test")
+    return Scripted(then=grade)
+
+GOOD = '{"reasoning": "It is.", "verdict": true}'
+mood = judge("mood", "Is it kind?", model=graded("mood", lambda: GOOD), retries=0)
+repaired = HERE / "repaired"
+broken = judge(
+    "broken", "Is it?", model=graded("broken", lambda: GOOD if repaired.exists() else "?"), retries=0
+)
+agent = Agent("desk", model=Scripted(then=answer))
+
+@metric
+def length(response):
+    note("length")
+    return True
+
+cases = [Case("a", says="Hi.", metrics=[length, mood, broken])]
+"""
 
 
 async def test_a_bar_that_cannot_be_leaves_no_run_behind(tmp_path: Path) -> None:

@@ -307,12 +307,13 @@ def _result(found: VerdictData, where: object, **others: Any) -> CaseResult:
     if not isinstance(found.nodes, UnsetType):
         others["nodes"] = {node: _read(spent) for node, spent in found.nodes.items()}
     others["scores"] = {
-        name: _outcome(data, f"{where}.scores.{name}") for name, data in found.scores.items()
+        name: outcome_from(data, f"{where}.scores.{name}") for name, data in found.scores.items()
     }
     return CaseResult(**others)
 
 
-def _outcome(data: Json, where: str) -> Outcome:
+def outcome_from(data: Json, where: str) -> Outcome:
+    """The outcome in a JSON value."""
     try:
         return _read(_declared(data, where))
     except BadMetric as error:

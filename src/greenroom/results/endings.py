@@ -82,6 +82,8 @@ class Ended(Protocol):
     def user_cost(self) -> float | None: ...
     @property
     def judge_cost(self) -> float | None: ...
+    @property
+    def earlier_costs(self) -> Mapping[str, float | None]: ...
 
 
 class Ending:
@@ -109,8 +111,15 @@ class Ending:
 
     @property
     def spent(self: Ended) -> float | None:
-        """What agent, user and judges cost in USD; None when the case ran and a price is unknown."""
+        """What agent, user and judges cost in USD; None when the case ran and a price is unknown.
+
+        Attempts that broke and ran again were paid for too.
+        """
         total = 0.0
+        for price in self.earlier_costs.values():
+            if price is None:
+                return None
+            total += price
         for price in (self.cost, self.user_cost, self.judge_cost):
             if price is not None:
                 total += price

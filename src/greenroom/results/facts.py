@@ -58,6 +58,7 @@ class TrialFacts(Ending, Struct, kw_only=True, rename={"asked": "case"}):
     fixed: bool = False
     replaced: dict[str, str] = {}
     recorded_at: float | None = None
+    earlier_costs: dict[str, float | None] = {}
     asked: dict[str, Json] | None = None
     asks: str = ""
     kept: Any = None

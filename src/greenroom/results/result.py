@@ -84,6 +84,8 @@ class CaseResult(Ending):
     """The metrics whose outcomes a hook replaced, each with the hook and the original outcome."""
     recorded_at: float | None = None
     """For a replay: when the answers of its models were recorded, in seconds since the epoch."""
+    earlier_costs: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
+    """What attempts at this trial that broke, and ran again, cost in USD: of `agent`, `user` and `judge`."""
     kept: Ledger | LedgerSource | None = field(default=None, compare=False, repr=False)
     """The ledger of the trial, or where it is."""
     asked: Case | Mapping[str, Json] | None = field(default=None, compare=False, repr=False)

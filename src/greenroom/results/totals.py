@@ -31,15 +31,19 @@ class Spent(Struct):
 
     def add(self, cost: float | None, usage: Usage | None) -> None:
         """Add the usage and cost of one trial that ran."""
-        if cost is None:
-            self.cost = None
-        elif cost and self.cost is not None:
-            self.cost += cost
+        self.add_cost(cost)
         if usage is None:
             self.tokens = None
         elif self.tokens is not None and (usage.input or usage.output):
             read, written = self.tokens
             self.tokens = read + usage.input, written + usage.output
+
+    def add_cost(self, cost: float | None) -> None:
+        """Add a cost, such as that of an attempt that ran again."""
+        if cost is None:
+            self.cost = None
+        elif cost and self.cost is not None:
+            self.cost += cost
 
     def count(self, models: Mapping[str, int]) -> None:
         """Add the models that answered in one trial."""
@@ -79,6 +83,10 @@ class Paid(Struct):
         for trial in trials:
             if trial.recorded_at is not None and not again:
                 self.replayed += 1
+            if earlier := trial.earlier_costs:
+                self.agent = _plus(self.agent, earlier.get("agent", 0.0))
+                self.user = _plus(self.user, earlier.get("user", 0.0))
+                self.judge = _plus(self.judge, earlier.get("judge", 0.0))
             if trial.ended is not None:
                 self.agent = _plus(self.agent, trial.cost)
                 self.user = _plus(self.user, trial.user_cost)
@@ -233,6 +241,10 @@ class Totals(Counted):
             self.user.count(trial.user_models)
         if trial.judge_models:
             self.judge.count(trial.judge_models)
+        if earlier := trial.earlier_costs:
+            self.agent.add_cost(earlier.get("agent", 0.0))
+            self.user.add_cost(earlier.get("user", 0.0))
+            self.judge.add_cost(earlier.get("judge", 0.0))
         if trial.ended is None:
             return
         self.agent.add(trial.cost, trial.usage)

@@ -166,14 +166,18 @@ class VerdictData(Wire):
     trace_link: str | UnsetType = UNSET
     recorded_at: Amount | UnsetType = UNSET
     """For a replay: when its answers were recorded."""
+    earlier_costs: dict[str, Amount | None] | UnsetType = UNSET
+    """What attempts at the trial that broke, and ran again, cost."""
 
     @classmethod
     def of(cls, source: Any, **others: Any) -> Self:
-        """A result; what does not apply to it is left out: nodes, a trace, hooks that replaced, a replay."""
+        """A result; what does not apply to it is left out: nodes, a trace, hooks that replaced, a replay,
+        attempts that ran again."""
         for name in ("nodes", "recorded_at"):
             if getattr(source, name) is None:
                 others[name] = UNSET
         others["replaced"] = dict(source.replaced) or UNSET
+        others["earlier_costs"] = dict(source.earlier_costs) or UNSET
         others |= {n: UNSET for n in ("trace_id", "trace_link") if not getattr(source, n)}
         return super().of(source, **others)
 

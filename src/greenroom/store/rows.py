@@ -89,9 +89,14 @@ def put_trials(
 
 
 def put_spending(run_id: str, rows: Iterable[Row], connection: Connection) -> None:
-    """Add the cost of these attempts at trials; one that is already there is not counted again."""
+    """Add the cost of these attempts at trials.
+
+    One that is already there is not counted again; it may have cost more since, if only its metrics
+    were repeated.
+    """
     connection.executemany(
-        "insert into spending values (?, ?, ?, ?, ?) on conflict do nothing",
+        "insert into spending values (?, ?, ?, ?, ?) on conflict (run_id, case_id, trial, began) "
+        "do update set usd = excluded.usd where excluded.usd > spending.usd",
         [
             (run_id, to_column(row.key.case_id), row.key.trial, row.began, row.spent)
             for row in rows

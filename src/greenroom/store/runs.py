@@ -62,6 +62,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """The name by which the run is begun or resumed: `--resume-or-new nightly`."""
     shards: int = 0
     """How many processes share the run, each with a part of the cases; 0 if it is not shared."""
+    around: Mapping[str, str] | None = None
+    """The digest of all middleware and hooks that may change results; None if an earlier version began it."""
     by: str = ""
     """Who began it."""
     commit: str = ""
@@ -82,6 +84,11 @@ class Plan(Struct, frozen=True, kw_only=True):
                 found.append(f"metric {name!r} has changed")
         found += [f"metric {name!r} was added" for name in metrics if name not in then]
         found += [f"metric {name!r} was removed" for name in then if name not in metrics]
+        if self.around is not None and now.around is not None:
+            then, around = self.around, now.around
+            found += [f"{n} has changed" for n in then if around.get(n, then[n]) != then[n]]
+            found += [f"{name} was added" for name in around if name not in then]
+            found += [f"{name} was removed" for name in then if name not in around]
         return found
 
 

@@ -80,6 +80,12 @@ class Hooks(Struct, kw_only=True):
         for plugin in self.plugins:
             self._add_plugin(plugin)
 
+    @property
+    def replacing(self) -> list[tuple[str, object]]:
+        """The names and functions of the hooks that may replace what a metric found."""
+        listening = self.listeners.get("on_metric_complete", ())
+        return [(listener.name, listener.hook) for listener in listening]
+
     def run_started(self, plan: Plan) -> None:
         """A run begins, or is resumed."""
         self._call_all("on_run_start", plan)

@@ -1,6 +1,6 @@
 """A finished trial, measured: inside the fence, in time, and with what the judges asked recorded."""
 
-from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
@@ -27,6 +27,7 @@ from greenroom.metrics.scores import (
     Limit,
     Measure,
     is_awaitable,
+    is_critical,
     measure_trial,
     metrics_for,
 )
@@ -106,10 +107,12 @@ class Measurement(Struct, frozen=True, kw_only=True):
         on_event: OnEvent | None = None,
         trial: int = 1,
         recorded: Callable[[World], World] | None = None,
+        known: Mapping[str, Outcome] | None = None,
     ) -> dict[str, Outcome]:
         """Every metric's outcome; what models were asked for it goes into `judging`.
 
-        Answers that `judging` holds from before an interruption are not asked for again. With `recorded`,
+        Answers that `judging` holds from before an interruption are not asked for again, and metrics whose
+        outcomes are `known` from an earlier attempt do not measure again. With `recorded`,
         the recording answers before the world is asked. Metrics may look, and ask models, but not act. Each
         that needs a guard has its own fence: the others still measure, whatever one of them tried.
         """
@@ -134,7 +137,10 @@ class Measurement(Struct, frozen=True, kw_only=True):
                 return Unmeasured(str(error))
 
         with only_looking(case.id):
-            metrics = metrics_for(case, self.metrics)
+            every = metrics_for(case, self.metrics)
+            # Whether others are left out is for a critical metric to say, so then all measure.
+            kept = {} if any(map(is_critical, every.values())) else dict(known or {})
+            metrics = {name: metric for name, metric in every.items() if name not in kept}
             world.deadline = monotonic() + self.seconds_for(len(metrics))
             found = await measure_trial(
                 ledger,
@@ -150,7 +156,7 @@ class Measurement(Struct, frozen=True, kw_only=True):
         for name, refused in looks.items():
             if not isinstance(found[name], Unmeasured) and (error := refused()) is not None:
                 found[name] = Unmeasured(str(error))
-        return found
+        return {name: found[name] if name in found else kept[name] for name in every}
 
 
 async def in_time(work: Callable[[], Awaitable[T]], seconds: float, name: str) -> T:

@@ -34,7 +34,7 @@ from greenroom.suite.measurement import Measurement, reset_breakers
 from greenroom.suite.options import Options, Values, complete
 from greenroom.suite.run import ActiveRun
 from greenroom.suite.settings import Settings
-from greenroom.suite.storage.identity import identity_of, plan_of
+from greenroom.suite.storage.identity import around_digests, identity_of, plan_of
 from greenroom.suite.storage.recorder import open_recorder
 from greenroom.suite.watch import fence_gaps
 
@@ -139,6 +139,7 @@ async def _assembled(agent: object, cases: Cases, options: Options) -> Prepared:
         plan=structs.replace(
             plan_of(evalset, agent, backend, settings.measuring.metrics),
             model=given["model"] if isinstance(given["model"], str) else "",
+            around=around_digests(settings),
             adaptive=adaptive is not None,
             confirm=0 if suspects is None else suspects.most,
             against=None if baseline is None else baseline.id,

@@ -71,7 +71,9 @@ async def _measured(
         on_event = observer(state.on_judging, state, settings)
         judges = None if state.recorded is None else state.recorded.judges
         number = state.trial.number
-        scores = await measuring.outcomes(case, ledger, state.judging, on_event, number, judges)
+        scores = await measuring.outcomes(
+            case, ledger, state.judging, on_event, number, judges, state.scores
+        )
     except (Refusal, MetricsHung, BadInput) as error:
         names = measuring.names(case)
         return unmeasured(case, ledger, error, names, judging=state.judging, keep_ledger=keeps)

@@ -1,6 +1,6 @@
 """A trial in progress: which one it is, and what an earlier process left of it."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from math import inf
 from typing import TYPE_CHECKING, Protocol
 
@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 from greenroom.backends.backend import DRIFTED, Backend
 from greenroom.cases.case import Case
+from greenroom.cases.scores import Outcome
 from greenroom.ledger.events import Event, Noted, RunResumed
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import is_object
@@ -67,6 +68,10 @@ class TrialState(Struct, eq=False):
     """The run of the store that it belongs to, if there is one."""
     now: float | None = None
     """The time on its clock, if the trial is recorded or replayed."""
+    scores: Mapping[str, Outcome] = field(default_factory=dict[str, Outcome])
+    """What metrics found in an earlier attempt, of which only others broke: these do not measure again."""
+    earlier_costs: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
+    """What attempts that broke, and run again, have cost, by role."""
 
     def resume(
         self, cut: PartialTrial, backend: Backend | None, not_begun: Collection[str] = ()

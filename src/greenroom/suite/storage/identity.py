@@ -1,9 +1,10 @@
 """Digests by which a resumed run, or a worker process, notices that something is different."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from greenroom.backends.backend import Backend
 from greenroom.cases.case import Case
@@ -12,9 +13,11 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import Metric
 from greenroom.errors import BadInput
 from greenroom.ledger.codec import json_of
+from greenroom.ledger.identity import code_identity
 from greenroom.ledger.plain import Json, without_addresses
 from greenroom.results.result import UNKNOWN_CODE
 from greenroom.store.runs import Plan
+from greenroom.suite.settings import Settings
 
 GIVEN_AS: Final = ContextVar[str]("greenroom_agent_given_as", default="")
 """The reference by which an agent was found, if it is passed as an object."""
@@ -65,6 +68,50 @@ def metric_digest(metric: Metric) -> str:
 def metric_digests(metrics: Iterable[Metric]) -> dict[str, str]:
     """The digest of each metric of a run, by its name."""
     return {metric.name: metric_digest(metric) for metric in metrics}
+
+
+def around_digests(settings: Settings) -> dict[str, str]:
+    """The digest of all that may change what happens or what is found: middleware, plug-ins and hooks.
+
+    What only looks, such as a writer of spans, is not among them.
+    """
+    parts = [("hook", name, part) for name, part in settings.hooks.replacing]
+    if settings.middleware is not None:
+        from greenroom.world.middleware.names import name_of  # most runs have none
+        from greenroom.world.middleware.protocol import ACTING, hook_of
+
+        for one in settings.middleware.members:
+            if any(hook_of(one, hook) for hook in ACTING):
+                parts.append(("middleware", name_of(one), one))
+    found: dict[str, str] = {}
+    for kind, name, part in parts:
+        shown = f"{kind} {name!r}"
+        while shown in found:
+            shown = f"{shown}'"
+        found[shown] = data_digest(_part_data(part))
+    return found
+
+
+def _part_data(part: object) -> Json:
+    """The code of a part, and its options where they cannot change while it works."""
+    own = type(part).__module__.startswith("greenroom.")
+    frozen = getattr(getattr(type(part), "__dataclass_params__", None), "frozen", False)
+    given = vars(part).items() if own or frozen else ()
+    options = {name: _option(value) for name, value in given}
+    return {"code": code_identity(part), "options": options}
+
+
+def _option(value: object) -> Json:
+    """An option as text; None if it may be something that the part remembers."""
+    if isinstance(value, str | int | float | bool | tuple | re.Pattern):
+        return repr(cast("object", value))
+    if isinstance(value, frozenset):
+        return [*sorted(map(repr, cast("frozenset[object]", value)))]
+    if isinstance(value, Mapping):
+        inner = cast("Mapping[object, object]", value)
+        rules = all(isinstance(rule, str | re.Pattern) for rule in inner.values())
+        return repr(dict(inner)) if rules and inner else None
+    return code_identity(value) if callable(value) else None
 
 
 def data_digest(data: object) -> str:

@@ -8,12 +8,14 @@ from msgspec.structs import replace
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import BadInput
 from greenroom.ledger.redaction import Redactor, clean_ids, redactor
+from greenroom.results.words import number_of
 from greenroom.store.failpoints import failpoint
 from greenroom.store.redaction import Cleaner
 from greenroom.store.runs import Key, Plan, Run
 from greenroom.store.store import Store
 from greenroom.store.writer import Writer
 from greenroom.suite.options import Values
+from greenroom.suite.storage.attempts import EarlierAttempts
 from greenroom.suite.storage.origin import commit, who
 from greenroom.suite.storage.resume import (
     changed_cases,
@@ -101,9 +103,13 @@ async def resume_run(
         run = await writer.do(lambda connection: store.resume(before, plan, places, connection))
         failpoint("resume.read")
         notes = [*changed_cases(done.items(), cases.digests), *_left_out(before, plan)]
+        notes += _left_out_trials(before, plan, done, cases.digests)
         notes += _other_shards(store, before)
         allowed: Collection[object] = options["allow_tools"]
-        return StoredRun(store, writer, run, journal, cases, known, cut, notes, allowed)
+        again = {key: digest for key, digest in done.items() if key not in known}
+        remade = [n for n in plan.metrics if plan.metrics[n] != before.plan.metrics.get(n)]
+        attempts = EarlierAttempts(store, run.id, again, remade) if again else None
+        return StoredRun(store, writer, run, journal, cases, known, cut, notes, allowed, attempts)
     except BaseException:
         if journal is not None:
             journal.close(remove=False)
@@ -142,6 +148,23 @@ def _left_out(run: Run, plan: Plan) -> list[str]:
     note = (
         f"begun with {run.plan.cases} cases and resumed with {plan.cases}: {others} left out. To run "
         f"all of them, resume run {run.id!r} by its id, with all its cases."
+    )
+    return [note]
+
+
+def _left_out_trials(
+    run: Run, plan: Plan, done: Mapping[Key, str], digests: Mapping[str, str]
+) -> list[str]:
+    """A note that a run is resumed with fewer trials of each case than it has finished."""
+    most = plan.trials + plan.confirm
+    beyond = [k for k, d in done.items() if k.trial > most and digests.get(k.case_id) == d]
+    if not beyond:
+        return []
+    results = "the result of 1 trial is" if len(beyond) == 1 else f"{len(beyond)} results are"
+    note = (
+        f"begun with {number_of(run.plan.trials, 'trial')} of each case and resumed with {plan.trials}: "
+        f"{results} left out. To have all of them in the report, resume run {run.id!r} with "
+        f"trials={max(key.trial for key in beyond)}."
     )
     return [note]
 
@@ -212,4 +235,5 @@ def _without_secrets(plan: Plan, redactor: Redactor) -> Plan:
         model=redactor.value(plan.model),
         called=redactor.value(plan.called),
         metrics={clean[name]: digest for name, digest in plan.metrics.items()},
+        around={redactor.text(name): digest for name, digest in (plan.around or {}).items()},
     )

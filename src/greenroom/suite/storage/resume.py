@@ -107,13 +107,14 @@ def cut_trials(
 
 
 def is_retry(cut: "CutTrial", store: "Store", run: Run) -> bool:
-    """Whether this is another attempt at a trial than the one that is in the store."""
+    """Whether this is another attempt at a trial than the one that is in the store, or measures it again."""
     now = cut.ledger.first
     try:
         kept = store.ledger(run.id, cut.key).first
+        asked = len(store.ledger(run.id, cut.key, "judging"))
     except (BadLedger, NotFound):
-        kept = None
-    return now is not None and (kept is None or kept.at != now.at)
+        kept, asked = None, 0
+    return now is not None and (kept is None or kept.at != now.at or len(cut.judging) > asked)
 
 
 # One trial

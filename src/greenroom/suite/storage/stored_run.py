@@ -20,6 +20,7 @@ from greenroom.store.ledgers import RunLedgers, StoredLedger, row_of
 from greenroom.store.runs import Key, Run
 from greenroom.store.store import Store
 from greenroom.store.writer import Writer
+from greenroom.suite.storage.attempts import EarlierAttempts
 from greenroom.suite.storage.recorder import Done, Recorder
 from greenroom.suite.storage.resume import (
     may_act,
@@ -49,6 +50,7 @@ class StoredRun(Recorder):
         cut: dict[Key, CutTrial],
         notes: Sequence[str] = (),
         allowed: Collection[object] = (),
+        attempts: EarlierAttempts | None = None,
     ) -> None:
         self.run_id = run.id
         self.failure = ""
@@ -64,6 +66,7 @@ class StoredRun(Recorder):
         self._cut = cut
         self._damaged: dict[int, CutTrial] = {}
         self._allowed = allowed
+        self._attempts = attempts
         self._entries: dict[int, tuple[TrialEntry, Key, str]] = {}
         self._notes = list(notes)
         self._waiting = 0
@@ -95,6 +98,8 @@ class StoredRun(Recorder):
         digest = self._cases.digests[key.case_id]
         cut = self._cut.pop(key, None)
         state = self._state(trial, cut, backend, digest)
+        if self._attempts is not None and not state.doubt:
+            self._attempts.carry(key, digest, state)
         state.run_id = self.run_id
         try:
             entry = self._journal.entry()
@@ -158,6 +163,8 @@ class StoredRun(Recorder):
     async def keep(self, state: TrialState, result: CaseResult, done: Done) -> None:
         """Pass a result to the writer; wait only when it is far behind."""
         failpoint("trial.measured")
+        if state.earlier_costs:
+            result = replace(result, earlier_costs=state.earlier_costs)
         position = state.trial.position
         entry, key, digest = self._entries.pop(position)
         ledger, judging = entry.ledger, entry.judging
@@ -215,6 +222,8 @@ class StoredRun(Recorder):
             return 0.0, 0.0
         spent, highest = self._store.spent(self.run_id)
         under_way = sum(_cost(cut.ledger, cut.judging) for cut in self._cut.values())
+        if self._attempts is not None:
+            under_way -= sum(self._attempts.counted(k, c.ledger) for k, c in self._cut.items())
         return spent + under_way, highest
 
     def earlier(self) -> Iterable[tuple[Key, CaseResult]]:

@@ -14,7 +14,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import ended, seconds
 from greenroom.ledger.trajectory import trajectory
-from greenroom.results.data import verdict_from
+from greenroom.results.data import outcome_data, verdict_from
 from greenroom.results.result import CaseResult
 from greenroom.results.trial_verdict import broken, unmeasured
 from greenroom.suite.settings import Settings
@@ -109,6 +109,7 @@ class WorkerTrial:
             "judging": self.judging.dumps(),
             "is_recorded": self.state.before_live is not None,
             "now": self.state.now,
+            "scores": {name: outcome_data(one) for name, one in self.state.scores.items()},
             "replays": None if replayed is None else replayed.dumps(),
         }
 

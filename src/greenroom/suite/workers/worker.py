@@ -26,7 +26,7 @@ from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.redaction import given_secrets
 from greenroom.models.model import Model
-from greenroom.results.data import verdict_data
+from greenroom.results.data import outcome_from, verdict_data
 from greenroom.results.result import CaseResult
 from greenroom.results.trial_verdict import broken
 from greenroom.simulation.fence import (
@@ -200,6 +200,10 @@ class WorkerSetup:
         )
         state = TrialState(trial, ledger, judging, *senders, on_restart=_leave_to_parent)
         state.run_id, state.now, replays = order["run_id"], order["now"], order["replays"]
+        state.scores = {
+            name: outcome_from(one, f"the outcome of {name!r}")
+            for name, one in order["scores"].items()
+        }
         if replays is not None:
             from greenroom.suite.recordings import RecordedTrial  # loaded where it is used
 

@@ -107,6 +107,12 @@ class Middleware:
 
 HOOKS: Final = tuple(name for name, hook in vars(Middleware).items() if isfunction(hook))
 """Every hook, by its name."""
+ACTING: Final = tuple(
+    name
+    for name in HOOKS
+    if name not in ("around_run", "around_turn", "around_call", "after_run", "on_event", "close")
+)
+"""The hooks that may change what happens; the others only look."""
 
 
 def hook_of(middleware: object, hook: str) -> Any:
