@@ -54,7 +54,7 @@ class Seam(Struct, frozen=True):
 
 
 # Modules whose names any project might choose, with the package that is meant.
-_COMMON_NAMES: Final = {"agents": "openai-agents"}
+_COMMON_NAMES: Final = {"agents": "openai-agents", "mcp": "mcp"}
 
 SEAMS: Final[list[Seam]] = [
     Seam(
@@ -73,6 +73,7 @@ SEAMS: Final[list[Seam]] = [
     Seam("greenroom.backends.langgraph.seam", ("langgraph.prebuilt",)),
     Seam("greenroom.backends.openai_agents.seam", ("agents",)),
     Seam("greenroom.backends.openai_agents.servers", ("agents.mcp.server",)),
+    Seam("greenroom.backends.mcp", ("mcp",)),
     *(
         Seam("greenroom.simulation.fence.requests", (client,))
         for client in ("http.client", "httpx", "httpx2", "aiohttp")

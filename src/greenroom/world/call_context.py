@@ -66,6 +66,25 @@ def is_asked() -> bool:
     return _ASKED.get() == _PLACE.get()
 
 
+# What was decided
+
+_DECIDED: ContextVar[str | None] = ContextVar("greenroom_decided", default=None)
+"""The tool whose real body runs here."""
+
+
+def is_decided(tool: str) -> bool:
+    """Whether the body of this tool runs here, because the gate has let it: no call of it needs to be decided again."""
+    return _DECIDED.get() == tool
+
+
+def decided(tool: str | None) -> "ContextSetting[str | None]":
+    """Count what runs in this context as the body of `tool`; None: of no tool.
+
+    A framework states it again for its own body, under the name by which the server of the tool knows it.
+    """
+    return ContextSetting(_DECIDED, tool)
+
+
 # What answers agents that run inside something else
 
 

@@ -29,7 +29,7 @@ from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import JSON_TYPES, Json
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.models.replies import checked_reply
-from greenroom.world.call_context import asking, check_direct_call, placed
+from greenroom.world.call_context import asking, check_direct_call, decided, placed
 from greenroom.world.captures import captured
 from greenroom.world.choices import chosen
 from greenroom.world.pacer import ask_in_turn
@@ -305,7 +305,11 @@ async def answer_tool(
         await settle(request)
     begun = perf_counter()
     try:
-        with placed(f"{request.path}/call:{request.id}"):
+        is_body = source == "live" and not request.delegates
+        with (
+            placed(f"{request.path}/call:{request.id}"),
+            decided(request.tool if is_body else None),
+        ):
             value = opened(body, world)(context)
             if type(value) not in JSON_TYPES and inspect.isawaitable(value):
                 value = await value

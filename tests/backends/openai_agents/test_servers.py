@@ -91,8 +91,7 @@ async def test_a_mock_may_answer_as_a_server_would_and_fail(desk: Desk):
     mocks = {"weather": in_turn(whole, fault("no signal"))}
     result = await result_of(asking(Server(desk), times=2), mocks=mocks)
     assert (result.status, desk.marks) == ("passed", []), result.error
-    assert (q.response(result.ledger) or "").startswith("warm swallowed")
-    assert "no signal" in str(q.response(result.ledger))
+    assert q.response(result.ledger) == "warm no signal"
 
 
 @pytest.mark.parametrize("kind", SERVERS)

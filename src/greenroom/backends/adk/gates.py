@@ -1,10 +1,11 @@
 """The gates around the framework's innermost calls: instead of a model or a tool, the World is asked."""
 
 import copy
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
@@ -33,7 +34,7 @@ from greenroom.errors import KeyRefused, ToolRefused
 from greenroom.ledger.plain import as_object
 from greenroom.ledger.redaction import keep_keys
 from greenroom.models.model import ModelReply, ModelRequest, send_piece
-from greenroom.world.call_context import ContextSetting
+from greenroom.world.call_context import ContextSetting, decided
 from greenroom.world.world import Pending, ToolRequest
 
 Tool = TypeVar("Tool", bound=BaseTool)
@@ -213,7 +214,8 @@ class ToolGate:
             context.function_call_id = request.id
 
         async def run() -> Any:
-            return await run_passed(tool, context, lambda: self._run(tool, args, context))
+            with decided(_name_at_server(tool) or name):
+                return await run_passed(tool, context, lambda: self._run(tool, args, context))
 
         caller.watch_state(context)
         outcome, kept = await caller.ask_tool(request, run, result_as_json)
@@ -244,6 +246,14 @@ def checks_arguments(tool: Any) -> bool:
         return False
     kind: Any = type(tool)
     return all(real_of(getattr(kind, name)) is method for name, method in _CHECKING.items())
+
+
+def _name_at_server(tool: object) -> str:
+    """The name by which an MCP server knows a tool, without a toolset's prefix; "" for any other tool."""
+    module: Any = sys.modules.get("google.adk.tools.mcp_tool.mcp_tool")
+    if module is None or not isinstance(tool, module.McpTool):
+        return ""
+    return cast(Any, tool)._mcp_tool.name
 
 
 def name_of_tool(tool: Any) -> str:

@@ -46,7 +46,7 @@ from greenroom.errors import AgentFailed, GreenroomError, ToolRefused
 from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import keep_keys
 from greenroom.models.model import ModelRequest, send_piece
-from greenroom.world.call_context import ContextSetting
+from greenroom.world.call_context import ContextSetting, decided
 from greenroom.world.records import ToolError
 from greenroom.world.world import CallPaused, ToolRequest
 
@@ -65,10 +65,10 @@ _ORDER = (
 )
 # The functions inside the framework's own `as_tool`, which run an agent that is used as a tool.
 _DELEGATING = tuple(part for part in Agent.as_tool.__code__.co_consts if isinstance(part, CodeType))
-_passed: ContextVar[tuple[object, str, object]] = ContextVar(
-    "greenroom_openai_agents_passed", default=(None, "", None)
+_passed: ContextVar[tuple[object, str]] = ContextVar(
+    "greenroom_openai_agents_passed", default=(None, "")
 )
-"""The context of the call that the World allowed here, the name of its tool, and its body."""
+"""The context of the call that the World allowed here, and the name of its tool."""
 _asking: ContextVar[Ask | None] = ContextVar("greenroom_openai_agents_asking", default=None)
 _checkers: "WeakKeyDictionary[Any, Check]" = WeakKeyDictionary()
 
@@ -243,7 +243,8 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
             with (
                 ContextSetting(RUN, None),
                 ContextSetting(LEVEL, None),
-                ContextSetting(_passed, (ctx, request.tool, body)),
+                ContextSetting(_passed, (ctx, request.tool)),
+                decided(_server_tool(body) or request.tool),
             ):
                 return await body(ctx, input)
 
@@ -306,13 +307,12 @@ def is_passed(ctx: object, name: str) -> bool:
 
     A body may hand its own context on: to the tool that it wraps, which has its name, or to another one.
     """
-    of, tool, _ = _passed.get()
+    of, tool = _passed.get()
     return of is ctx and tool == name
 
 
-def passed_server_tool() -> str:
-    """The tool of an MCP server that runs here, as the server calls it; "" if none does."""
-    body = _passed.get()[2]
+def _server_tool(body: object) -> str:
+    """The tool of an MCP server that a body calls, under the server's name for it; "" if it does not."""
     if isinstance(body, functools.partial) and body.func == MCPUtil.invoke_mcp_tool:
         return body.args[1].name
     return ""

@@ -49,7 +49,7 @@ from greenroom.backends.seams import (
 )
 from greenroom.errors import FenceNotHeld
 from greenroom.ledger.plain import Json
-from greenroom.world.call_context import ContextSetting, model_host
+from greenroom.world.call_context import ContextSetting, decided, model_host
 from greenroom.world.world import Pending, Returned, ToolRequest
 
 _HANDING_ON: Final[set[object]] = set()
@@ -308,14 +308,15 @@ def _origin(toolset: FunctionToolset[Any], tool: Any) -> Origin | None:
 async def _ask(call: _Call, run: Run) -> Any:
     """The World's answer, or the real tool's outside of rehearsals."""
     if call.has_passed():
-        return await run()
+        with decided(call.name):  # a wrapper may know the tool by another name
+            return await run()
     caller = tool_caller(call.origin, call.name)
     if caller is None:
         return await run()
     passing = call.passing()
 
     async def body() -> Any:
-        with ContextSetting(RUN, None), ContextSetting(_PASSED, passing):
+        with ContextSetting(RUN, None), ContextSetting(_PASSED, passing), decided(call.name):
             return await run()
 
     request = caller.place_tool(call.request(caller.agent))
