@@ -8,8 +8,12 @@ checks, retries, streams, error policies) happens as usual, with the copy.
 # pyright: reportUnknownMemberType=false, reportPrivateUsage=false
 
 import copy
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+import inspect
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial, wraps
+from types import FunctionType
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -39,7 +43,7 @@ from greenroom.ledger.attachments import text_and_attachments
 from greenroom.ledger.events import ToolReturned
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelRequest, send_piece
-from greenroom.world.call_context import ContextSetting
+from greenroom.world.call_context import ContextSetting, decided
 from greenroom.world.records import ToolError
 from greenroom.world.world import CallPaused, ToolRequest
 
@@ -244,7 +248,7 @@ class ToolGate:
         """The World's answer to a call whose arguments the framework has checked."""
 
         async def act() -> Any:
-            with ContextSetting(ACTING, self._tool):
+            with self._acting():
                 return await self._tool._arun(*args, **checked)
 
         return await self._ask(args, checked, act)
@@ -253,10 +257,16 @@ class ToolGate:
         """The World's answer, for a caller who cannot await."""
 
         def act() -> Any:
-            with ContextSetting(ACTING, self._tool):
+            with self._acting():
                 return self._tool._run(*args, **checked)
 
         return self._caller.blocking(lambda here: self._ask(args, checked, partial(here, act)))
+
+    @contextmanager
+    def _acting(self) -> Generator[None]:
+        tool = self._tool
+        with ContextSetting(ACTING, tool), decided(_name_at_server(tool) or tool.name):
+            yield
 
     async def _ask(
         self, args: tuple[Any, ...], checked: dict[str, Any], body: Callable[[], Awaitable[Any]]
@@ -318,6 +328,18 @@ class ToolGate:
         text, attached = text_and_attachments(value) if value is not None else ("", ())
         given = content_of(text, attached) if attached else value
         return (given, None) if two else given
+
+
+def _name_at_server(tool: BaseTool) -> str:
+    """The name by which an MCP server knows a tool that LangChain's adapters made; "" for any other tool."""
+    adapters: Any = sys.modules.get("langchain_mcp_adapters.tools")
+    body: Any = getattr(tool, "coroutine", None)
+    if adapters is None or not isinstance(body, FunctionType):
+        return ""
+    # Compared by code object: the adapters make a function for each tool.
+    made = adapters.convert_mcp_tool_to_langchain_tool.__code__.co_consts
+    is_theirs = any(body.__code__ is code for code in made)
+    return inspect.getclosurevars(body).nonlocals["tool"].name if is_theirs else ""
 
 
 def _streams(model: BaseChatModel) -> bool:
