@@ -64,6 +64,60 @@ def test_a_set_of_which_a_part_is_missing_is_not_judged(shop, greenroom):
     assert Report.load("all.json").notes == Report.load("shard-1.json").notes[:-1]
 
 
+def test_a_part_is_missing_from_its_own_set_whatever_others_are_whole(shop, greenroom):
+    words = ["eval", "run", "agent.py", "-q", "--no-store", "--shard"]
+    for ids in ("cd", "ef"):
+        two = "".join(f"- {{id: {i}, says: Hi, expect: {{contains: Hello}}}}\n" for i in ids)
+        Path(ids).mkdir()
+        Path(ids, "evals.yaml").write_text(f"version: 1\nid: {ids}\ncases:\n{two}")
+        for n in (1, 2):
+            run = (*words, f"{n}/2", f"{ids}/evals.yaml", "-o", f"{ids}-{n}.json")
+            assert greenroom(*run).exit_code == 0
+    merged = greenroom("eval", "merge", "cd-1.json", "cd-2.json", "ef-1.json")
+    assert merged.exit_code == 3
+    assert "the set 'ef' was run in 2 parts, and the report of part 2 is missing" in merged.stderr
+    for n in (1, 2):  # even if both sets have the same name
+        data = json.loads(Path(f"ef-{n}.json").read_text())
+        Path(f"ef-{n}.json").write_text(json.dumps({**data, "evalset_id": "cd"}))
+    assert greenroom("eval", "merge", "cd-1.json", "cd-2.json", "ef-1.json").exit_code == 3
+    every = ("cd-1.json", "cd-2.json", "ef-1.json", "ef-2.json")
+    assert greenroom("eval", "merge", *every).exit_code == 0
+
+
+def test_a_run_in_the_store_knows_that_it_is_a_part(shop, greenroom):
+    run = ["eval", "run", "agent.py", "evals", "-q", "--store", "kept", "--shard"]
+    for n in (1, 2):
+        greenroom(*run, f"{n}/2")
+    ids = [one["id"] for one in json.loads(greenroom(*LIST).stdout)]
+    alone = greenroom("eval", "merge", "--store", "kept", ids[0])
+    assert alone.exit_code == 3
+    assert "the report of part 1 is missing" in alone.stderr
+    merged = greenroom("eval", "merge", "--store", "kept", *ids, "--min-pass-rate", "0.5")
+    assert merged.exit_code == 0, merged.output
+
+
+LIST = ("runs", "list", "--json", "--store", "kept")
+
+
+@pytest.mark.parametrize("kind", ["file", "id"])
+def test_a_part_that_was_not_finished_is_not_judged(shop, greenroom, kind):
+    Path("agent.py").write_text(
+        "from greenroom import Agent, Scripted\n"
+        "from greenroom.models import ModelReply\n"
+        "said = ModelReply('Hello', cost=0.5, prices='test')\n"
+        "agent = Agent('clerk', model=Scripted(then=said))\n"
+    )
+    budget = ("--budget", "1", "--max-concurrency", "1", "--store", "kept", "-o", "cut.json")
+    greenroom("eval", "run", "agent.py", "evals", "-q", *budget)
+    [run] = json.loads(greenroom(*LIST).stdout)
+    given = "cut.json" if kind == "file" else run["id"]
+    merged = greenroom("eval", "merge", given, "--store", "kept", "--min-pass-rate", "0")
+    assert merged.exit_code == 3
+    assert f"{given!r} is not the report of a whole part" in merged.stderr
+    counts = "1 of 3 trials did not run: c" if kind == "file" else "2 of 3 trials are done"
+    assert counts in merged.stderr
+
+
 def test_a_trial_that_is_in_two_reports_is_refused(shop, greenroom):
     greenroom("eval", "run", "agent.py", "evals", "-q", "--no-store", "-o", "one.json")
     greenroom("eval", "run", "agent.py", "evals", "-q", "--no-store", "-o", "two.json")

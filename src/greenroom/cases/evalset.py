@@ -23,7 +23,7 @@ class EvalSet:
     `metrics` measure every case, in addition to its own; `trials` is how often each is run.
     `shape` says what kind of file it was read from, `extra` keeps anything else that it said.
     `usual` is how such files are judged without a config; if it is None, cases are
-    judged by what they expect.
+    judged by what they expect. `part` says which part of a larger set this is, such as `2 of 4`.
     """
 
     id: str
@@ -37,6 +37,7 @@ class EvalSet:
     extra: Mapping[str, Any] | None = None
     shape: str = field(default="", compare=False)
     usual: Sequence[Criterion] | None = field(default=None, compare=False)
+    part: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cases", tuple(self.cases))

@@ -1,12 +1,14 @@
 """The reports of a set that was run in parts, put together into one."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from greenroom.errors import BadInput
 from greenroom.results.report import PART, Report, new_report_id, shared_measures
 from greenroom.results.result import CaseResult
+from greenroom.results.words import listed, number_of
 
 _PART = re.compile(rf"{PART}\d{{1,6}} of \d{{1,6}}", re.ASCII)
 
@@ -30,15 +32,16 @@ def together(reports: Sequence[Report], names: Sequence[str]) -> Report:
                 )
             seen[key] = name
     _check_whole(reports)
+    _check_finished(reports, names)
     first = reports[0]
-    names = list(dict.fromkeys(report.name for report in reports if report.name))
+    titles = list(dict.fromkeys(report.name for report in reports if report.name))
     sets = list(dict.fromkeys(report.evalset_id for report in reports if report.evalset_id))
     begun = [report.at for report in reports if report.at is not None]
     against = {report.against for report in reports}
     return replace(
         first,
         results=_all(report.results for report in reports),
-        name=", ".join(names),
+        name=", ".join(titles),
         # The parts ran in parallel, so the longest one is the time it took.
         seconds=max(report.seconds for report in reports),
         notes=tuple(
@@ -67,20 +70,37 @@ def parts_of(reports: Iterable[Report]) -> list[Sequence[str]]:
     return found
 
 
-def part_note(part: int, parts: int) -> str:
-    """The note that marks a report as one of several parts."""
-    return f"{PART}{part} of {parts}"
+def _check_finished(reports: Sequence[Report], names: Sequence[str]) -> None:
+    """Refuse a part of which some trials did not run, as after Ctrl-C or at the end of a budget."""
+    for name, report in zip(names, reports, strict=True):
+        left = [r for r in report.results if r.status == "skipped" and r.error is None]
+        why = report.unfinished
+        if left:
+            why = f"{len(left)} of {number_of(len(report), 'trial')} did not run: {listed([r.label for r in left])}"
+        if why:
+            raise BadInput(
+                f"{name!r} is not the report of a whole part: {why}. Resume that run (--resume), and give its "
+                f"report then."
+            )
 
 
 def _check_whole(reports: Sequence[Report]) -> None:
     """Refuse to judge a set of which a part is missing: what did not run did not pass."""
-    noted = {note for report in reports for note in report.notes if _PART.fullmatch(note)}
-    for parts in sorted(int(note.rpartition(" ")[2]) for note in noted):
-        missing = [n for n in range(1, parts + 1) if part_note(n, parts) not in noted]
+    found: dict[tuple[str, int], Counter[int]] = {}
+    for report in reports:
+        for note in report.notes:
+            if _PART.fullmatch(note):
+                part, _, parts = note.removeprefix(PART).split()
+                of_set = found.setdefault((report.evalset_id or report.name, int(parts)), Counter())
+                of_set[int(part)] += 1
+    for (name, parts), given in sorted(found.items()):
+        # Sets of several agents may have the same name; then each part is there as often as any other.
+        often = max(given.values())
+        missing = [n for n in range(1, parts + 1) if given[n] < often]
         if missing:
             raise BadInput(
-                f"the set was run in {parts} parts, and the report of part {missing[0]} is missing. Give "
-                f"all of them, or run that part again: --shard {missing[0]}/{parts}."
+                f"the set {name!r} was run in {parts} parts, and the report of part {missing[0]} is missing. "
+                f"Give all of them, or run that part again: --shard {missing[0]}/{parts}."
             )
 
 

@@ -14,7 +14,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import BadInput
 from greenroom.models.model import Model
-from greenroom.results.report import MAX_TRIALS
+from greenroom.results.report import MAX_TRIALS, PART
 from greenroom.simulation.fence import opening_for
 from greenroom.simulation.outside_trials import check_apart, outside_trials
 from greenroom.simulation.trial_context import check_fence, check_opaque, make_sample
@@ -126,6 +126,8 @@ async def _assembled(agent: object, cases: Cases, options: Options) -> Prepared:
     backend = await load_backend(agent, settings.allow_opaque, settings.model)
     executor = _executor(agent, cases, found, evalset, backend, settings, given)
     notes = [*_fence_notes(executor, given), *_doubts(backend, evalset, settings, given)]
+    if evalset.part:
+        notes.append(f"{PART}{evalset.part}")
     adaptive = None
     if trials == "auto":
         from greenroom.suite.adaptive import Adaptive  # loaded where it is used

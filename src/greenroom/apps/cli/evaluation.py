@@ -29,7 +29,6 @@ from greenroom.results import Report
 from greenroom.results.comparisons.changes import sides
 from greenroom.results.comparisons.comparison import FEWEST_IN_TAG
 from greenroom.results.report import MAX_TRIALS
-from greenroom.results.shards import part_note
 from greenroom.results.words import number_of
 from greenroom.store import Run
 from greenroom.store.web_address import served_at
@@ -227,10 +226,6 @@ class _Rehearsal:
         """Show an agent's report."""
         if self._plan or self._order.as_json:
             report = replace(report, sources=self._cases.places())
-        shard = self._order.shard
-        if shard and not self._order.is_shared:
-            note = part_note(*map(int, shard.split("/")))
-            report = replace(report, notes=(*report.notes, note))
         self.reports[agent] = report
         store = self._order.keeping
         with suppress(NotFound, StoreFailed):  # the report says so

@@ -353,5 +353,5 @@ def _fewer(evalset: EvalSet, order: Order, say: Say) -> EvalSet:
             )
         say(f"shard {part} of {parts}: {len(kept)}/{len(evalset)}")
         if not order.is_shared:
-            evalset = replace(evalset, cases=kept)
+            evalset = replace(evalset, cases=kept, part=f"{part} of {parts}")
     return evalset
