@@ -66,15 +66,16 @@ def run(author, greenroom, monkeypatch, tmp_path):
 
 
 def test_the_shrunk_case_is_written_and_still_fails(greenroom, run, tmp_path):
-    result = greenroom("runs", "shrink", run, "forgets", "--agent", "shop.py", "-o", "small.yaml")
+    file = "small case.yaml"
+    result = greenroom("runs", "shrink", run, "forgets", "--agent", "shop.py", "-o", file)
     assert result.exit_code == 0, result.output
     assert "still fails with 2 messages and 1 mock" in result.stderr
-    assert "greenroom eval run shop.py small.yaml" in result.stderr
-    (case,) = read_evalset(tmp_path / "small.yaml")
+    assert "greenroom eval run shop.py 'small case.yaml'" in result.stderr
+    (case,) = read_evalset(tmp_path / file)
     assert [turn.says for turn in case.turns] == ["Look it up", "Who am I?"]
     assert dict(case.mocks) == {"look": "found"}
     assert case.metadata["shrunk_from"] == f"{run} forgets#1"
-    assert greenroom("eval", "run", "shop.py", "small.yaml").exit_code == 1
+    assert greenroom("eval", "run", "shop.py", file).exit_code == 1
 
 
 @pytest.mark.parametrize("cases", [[], ["--cases", "cases.json"]], ids=["recorded", "given"])

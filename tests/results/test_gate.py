@@ -9,6 +9,7 @@ from greenroom import Report, Score
 from greenroom.errors import BadInput
 from greenroom.results import CaseResult, Gate, Status
 from greenroom.results.data import report_data, report_from
+from greenroom.results.endings import Problem
 from greenroom.results.shards import together
 
 
@@ -77,9 +78,9 @@ def test_errors_come_first_and_prove_nothing():
     decision = Gate(min_pass_rate=1).decide(report(passed=1, failed=3, errors=2))
     assert [missed.kind for missed in decision.missed] == ["errors"]
     assert decision.broke
-    assert str(decision) == "2 cases ended in an error"
+    assert str(decision) == "2 cases ended in an error: without a reason"
     allowed = Gate(min_pass_rate=0.2, max_errors=1).decide(report(passed=1, errors=2))
-    assert str(allowed) == "2 cases ended in an error, 1 allowed"
+    assert str(allowed) == "2 cases ended in an error, 1 allowed: without a reason"
     assert Gate(max_errors=2).decide(report(passed=1, errors=2)).passed
 
 
@@ -340,3 +341,15 @@ def test_runs_that_each_show_it_show_it_together():
             code,
             code,
         ]
+
+
+def test_too_many_errors_come_with_their_reasons():
+    reasons = ["the model is away"] * 3 + ["tool 'refund' has no mock\nPaste one"] + ["a", "b"]
+    results = [
+        CaseResult(case_id=f"c{n}", status="error", error=Problem("agent", why))
+        for n, why in enumerate(reasons)
+    ]
+    assert str(Gate(max_errors=2).decide(Report(results))) == (
+        "6 cases ended in an error, 2 allowed: 3 x agent: the model is away; "
+        "1 x agent: tool 'refund' has no mock; 1 x agent: a; and 1 other reason"
+    )

@@ -3,12 +3,14 @@
 The command line, the pytest plug-in and scripts use the same gate.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Literal, get_args
 
 from greenroom.errors import BadInput
+from greenroom.ledger.safe_text import on_one_line
 from greenroom.results.comparisons.comparison import (
     FEWEST_CASES,
     FEWEST_IN_TAG,
@@ -20,6 +22,7 @@ from greenroom.results.comparisons.comparison import (
 )
 from greenroom.results.report import Report
 from greenroom.results.statistics.intervals import percent
+from greenroom.results.totals import cases_of
 from greenroom.results.words import dollars, dollars_apart, listed, number_of
 
 FailOn = Literal["regression", "unclear", "removed", "skipped"]
@@ -27,6 +30,10 @@ FailOn = Literal["regression", "unclear", "removed", "skipped"]
 _AGAINST: tuple[FailOn, ...] = ("unclear", "removed")
 """What a report can only fail on against a baseline, and does not unless it is asked for."""
 
+_REASONS = 3
+"""How many different errors a gate names."""
+_LONGEST = 200
+_NO_REASON = "without a reason"
 _ROUNDING = 1e-12
 """The rounding error that a mean of rates may have."""
 
@@ -270,4 +277,23 @@ def _errors(report: Report, allowed: int, *, all_count: bool) -> str:
     counts = [number_of(errors, "trial" if is_repeated else "case")] if errors else []
     counts += [f"{number_of(again, 'trial')} of cases run again"] if again else []
     limit = f", {allowed} allowed" if allowed else ""
-    return f"{' and '.join(counts)} ended in an error{limit}"
+    return f"{' and '.join(counts)} ended in an error{limit}: {_reasons(report)}"
+
+
+def _reasons(report: Report) -> str:
+    """What broke, the most frequent first, and how often."""
+    broke = [one for trials in cases_of(report) for one in trials if one.status == "error"]
+    found = Counter(
+        _NO_REASON if one.error is None else f"{one.error.phase}: {_shortened(one.error.headline)}"
+        for one in (*broke, *(one for one in report.confirmed if one.error is not None))
+    )
+    most = [
+        f"{count} x {why}" if len(found) > 1 else why for why, count in found.most_common(_REASONS)
+    ]
+    more = len(found) - _REASONS
+    return "; ".join([*most, f"and {number_of(more, 'other reason')}"] if more > 0 else most)
+
+
+def _shortened(text: str) -> str:
+    words = on_one_line(text)
+    return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1].rstrip()}…"

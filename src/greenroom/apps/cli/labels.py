@@ -1,5 +1,6 @@
 """`greenroom labels`: draw trials, grade them in the terminal, say how far people agree."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -39,10 +40,9 @@ def draw(
     trials = _trials(open_store(store), runs, metric)
     found = draw_labels(output, trials, question=question, metric=metric, count=count, seed=seed)
     put_out(f"{number_of(len(found.items), 'trial')} in {found.folder}")
-    aside(
-        f"grade them: greenroom labels grade {found.folder} --rater NAME, or on the page of "
-        f"greenroom web --labels {found.folder.parent}"
-    )
+    grade = shlex.join(["greenroom", "labels", "grade", str(found.folder), "--rater", "NAME"])
+    page = shlex.join(["greenroom", "web", "--labels", str(found.folder.parent)])
+    aside(f"grade them: {grade}, or on the page of {page}")
 
 
 def _trials(store: Store, runs: Sequence[str], metric: str) -> Iterator[Drawn]:

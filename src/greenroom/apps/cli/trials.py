@@ -4,6 +4,7 @@
 """
 
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -127,7 +128,8 @@ def shrink_trial(
     found = to_the_end(shrunk)
     left_out = live_parts(found.case)
     write_evalset(EvalSet(target.name.partition(".")[0], [found.case]), target, lossy=True)
-    command = f"greenroom eval run {agent} {target}{f' --model {model}' * bool(model)}"
+    answering = ["--model", model] if model else []
+    command = shlex.join(["greenroom", "eval", "run", agent, str(target), *answering])
     _show(found, target, left_out, command, as_json)
     return PASSED if found.is_minimal else GATE_MISSED
 

@@ -9,6 +9,7 @@ import pytest
 from greenroom.apps.pytest_plugin.attempts import remember
 from greenroom.apps.pytest_plugin.settings import KEY, place_of_runs
 from greenroom.errors import BadInput
+from greenroom.reports.words import printable
 from greenroom.results.gate import Gate
 from greenroom.results.report import Report
 from greenroom.suite import evaluation
@@ -84,7 +85,7 @@ class Rehearsal:
             return report
         decision = Gate(min_pass_rate=minimum).decide(report, baseline)
         if not decision.passed:
-            pytest.fail(str(decision), pytrace=False)
+            pytest.fail(printable(str(decision)), pytrace=False)
         return report
 
 

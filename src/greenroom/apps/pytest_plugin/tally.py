@@ -234,6 +234,7 @@ def missed(
     `earlier` is what attempts have cost that were repeated: only that counts of them.
     """
     from greenroom.errors import BadInput
+    from greenroom.reports.words import printable
     from greenroom.results.gate import Gate
     from greenroom.results.report import Report
     from greenroom.results.words import dollars_apart
@@ -250,7 +251,7 @@ def missed(
     )
     # Without a gate, each case has to pass as a test, so only the cost is left to check.
     found = gate.decide(report, baseline).missed
-    whys = [one.why for one in found if settings.has_gate or one.kind == "cost"]
+    whys = [printable(one.why) for one in found if settings.has_gate or one.kind == "cost"]
     if settings.max_cost is None or not earlier or any(one.kind == "cost" for one in found):
         return whys
     total = sum_known([report.spent, *earlier])

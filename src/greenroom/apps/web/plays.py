@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import secrets
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -95,7 +96,7 @@ class Plays:
         if reference not in self._agents:
             raise BadInput(
                 f"this trial is of {reference or 'an agent without a name'!r}, which this server was not "
-                f"started with: greenroom web {reference or 'AGENT'}."
+                f"started with: greenroom web {shlex.quote(reference or 'AGENT')}."
             )
         check_model(model)
         settings = settings_of(recorded) | ({"model": model} if model else {})

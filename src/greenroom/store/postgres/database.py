@@ -1,5 +1,6 @@
 """A schema of a Postgres server as the store's database."""
 
+import shlex
 from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
@@ -160,7 +161,7 @@ class PostgresDatabase:
         except errors.UndefinedTable:
             raise StoreFailed(
                 f"there is no store in {self.address} yet. Ask someone who may create tables there to run: "
-                f"greenroom store init --store '{self.address}'"
+                f"greenroom store init --store {shlex.quote(self.address)}"
             ) from None
         if version > VERSION:
             raise StoreFailed(
@@ -170,7 +171,7 @@ class PostgresDatabase:
         if version < VERSION:
             raise StoreFailed(
                 f"{self.address} has format {version}, and this Greenroom needs {VERSION}. Ask someone who "
-                f"may change its tables to run: greenroom store migrate --store '{self.address}'"
+                f"may change its tables to run: greenroom store migrate --store {shlex.quote(self.address)}"
             )
         self._blobs = blob_place(blobs)
 

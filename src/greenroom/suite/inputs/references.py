@@ -4,6 +4,7 @@ import ast
 import asyncio
 import importlib
 import inspect
+import shlex
 import sys
 import traceback
 from collections.abc import Generator, Iterable, Iterator
@@ -163,7 +164,10 @@ def _from_file(path: Path) -> ModuleType:
     if path.suffix != ".py":
         why = f"{path.name} is not a Python file, which agents and other code are read from."
         if path.suffix in SUFFIXES:
-            why += f" If it holds cases, name their agent first: greenroom eval run agent.py {path.name}"
+            why += (
+                f" If it holds cases, name their agent first: greenroom eval run agent.py "
+                f"{shlex.quote(path.name)}"
+            )
         raise BadFile(why)
     folder, parts = path.parent, [path.stem]
     if is_in_package := (folder / "__init__.py").is_file():
