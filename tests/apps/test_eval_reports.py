@@ -293,6 +293,23 @@ def test_a_tag_of_too_few_cases_is_refused_before_anything_is_played(author, gre
     assert "failed" not in result.stdout
 
 
+@pytest.mark.parametrize("words", [("-f", "json=-"), ("-f", "json", "-o", "-"), ("-o", "-")])
+def test_a_dash_is_no_file(shop, greenroom, words):
+    result = greenroom("eval", "run", "shop.py", *words)
+    assert result.exit_code == 3
+    assert "or print JSON alone: --json" in result.stderr.replace("`", "")
+    assert not Path("-").exists()
+    assert "failed" not in result.stdout
+
+
+def test_a_wrong_price_is_found_before_the_first_case(shop, greenroom):
+    Path("pyproject.toml").write_text("[tool.greenroom.prices]\nhouse = 3\n")
+    result = greenroom("eval", "run", "shop.py")
+    assert result.exit_code == 3
+    assert "the price of 'house' is 3; write" in result.stderr
+    assert "failed" not in result.stdout
+
+
 TAGGED = """
 from pathlib import Path
 

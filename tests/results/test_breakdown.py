@@ -3,6 +3,7 @@
 import pytest
 
 from greenroom import Report
+from greenroom.errors import BadInput
 from greenroom.results import CaseResult, Status
 
 
@@ -94,3 +95,11 @@ def test_over_all_cases_each_counts_once_and_one_without_enough_trials_leaves_it
 def test_one_trial_is_never_flaky():
     report = Report([result("a", "failed")])
     assert not report.per_case["a"].flaky
+
+
+@pytest.mark.parametrize("k", [1.0, True, "1", None])
+def test_what_is_no_number_of_trials_is_refused(k):
+    report = Report([result("a", "passed"), result("a", "failed", trial=2)])
+    for measure in (report.any_of, report.all_of):
+        with pytest.raises(BadInput, match="is not a number of trials; give a whole number"):
+            measure(k)

@@ -459,6 +459,8 @@ SMALL = Report(
         ("", "is empty: it has no report"),
         ("[]", "is not a report: it has no `kind`"),
         ('{"kind": "ledger"}', "is not a report: its `kind` is 'ledger'"),
+        ('{"kind": "report", "version": true}', "a report of version True, which is not supported"),
+        ('{"kind": "report", "version": 1.0}', "a report of version 1.0, which is not supported"),
         ('{"kind": "report", "version": 9}', "version 9, which is not supported; use version 1"),
         ('{"kind": "report", "version": 1}', "missing required field `id`"),
         ('{"version": 1, "version": 1}', "'version' is given twice"),

@@ -220,7 +220,8 @@ OWN_FIELDS = (
 
 def _read_own(data: Json) -> EvalConfig:
     fields = Fields(data, "", OWN_FIELDS, camel=False)
-    if (version := fields.take("version")) != VERSION:
+    version = fields.take("version")
+    if type(version) is not int or version != VERSION:  # true and 1.0 are equal to 1
         raise wrong("version", f"version {shown(version)} is not supported; use {VERSION}")
     given: dict[str, Any] = {
         "criteria": fields.read("metrics", metrics_from, []),

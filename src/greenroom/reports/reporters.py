@@ -95,6 +95,11 @@ def _pairs(formats: Formats) -> Iterator[tuple[str, str | Path | None]]:
         name, given, path = spec.partition("=")
         if given and not path:
             raise BadInput(f"{spec!r} names no file; write {name}=PATH, or {name} alone.")
+        if path == "-":
+            raise BadInput(
+                f"{spec!r} would write a file named '-': standard output has the console's report. Name a file, "
+                f"or print JSON alone: `--json`, or report.to_json()."
+            )
         yield name, path or None
 
 

@@ -7,6 +7,7 @@ from math import comb, fsum
 
 from msgspec import Struct
 
+from greenroom.errors import BadInput
 from greenroom.results.facts import Facts
 from greenroom.results.report import Report
 from greenroom.results.statistics.intervals import Interval, Tally, mean_rate, of_cases, of_trials
@@ -73,6 +74,7 @@ class CaseSummary(Struct, frozen=True):
 
         None when fewer than `k` trials were evaluated.
         """
+        _check_count(k)
         fell_short, evaluated = self.counts.evaluated - self.counts.passed, self.counts.evaluated
         return 1 - comb(fell_short, k) / comb(evaluated, k) if 0 < k <= evaluated else None
 
@@ -81,8 +83,14 @@ class CaseSummary(Struct, frozen=True):
 
         None when fewer than `k` trials were evaluated.
         """
+        _check_count(k)
         evaluated = self.counts.evaluated
         return comb(self.counts.passed, k) / comb(evaluated, k) if 0 < k <= evaluated else None
+
+
+def _check_count(k: object) -> None:
+    if type(k) is not int:
+        raise BadInput(f"k={k!r} is not a number of trials; give a whole number, as in 3.")
 
 
 def per_tag(report: Report) -> dict[str, TagSummary]:

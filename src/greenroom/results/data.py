@@ -168,7 +168,7 @@ def report_from(data: Json, where: str) -> Report:
             f"{where} is not a report: {found}, but a report has {KIND!r}. Reports are written by "
             f"`greenroom eval run -f json -o FILE` and report.save(...)."
         )
-    if version != VERSION:
+    if type(version) is not int or version != VERSION:  # true and 1.0 are equal to 1
         raise BadFile(
             f"{where} is a report of version {short_repr(version)}, which is not supported; use version {VERSION}."
         )

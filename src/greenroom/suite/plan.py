@@ -14,6 +14,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import BadInput
 from greenroom.models.model import Model
+from greenroom.models.prices import own_prices
 from greenroom.results.report import MAX_TRIALS, PART
 from greenroom.simulation.fence import opening_for
 from greenroom.simulation.outside_trials import check_apart, outside_trials
@@ -105,6 +106,7 @@ async def _assembled(agent: object, cases: Cases, options: Options) -> Prepared:
         # Metrics may ask whether the run should stop, so the token is made before them.
         given = {**with_config(given, config), "cancel": given["cancel"] or Cancel()}
         evalset = equipped(found, given["mocks"], config)
+        own_prices()  # a wrong price in the project's file is an error now, not of every trial
         if (trials := given["trials"]) is not None:
             evalset = replace(evalset, trials=MAX_TRIALS if trials == "auto" else trials)
         check_metrics(given["metrics"], evalset)

@@ -242,7 +242,18 @@ trace_reader = click.option(
 def output(required: bool = False, help: str = "Write it to this file.") -> Decorator[Any]:
     """Where to write."""
     need: dict[str, Any] = {"required": True} if required else {"default": ""}
-    return click.option("-o", "--output", type=FILE, metavar="PATH", help=help, **need)
+    return click.option(
+        "-o", "--output", type=FILE, metavar="PATH", help=help, callback=_named_file, **need
+    )
+
+
+def _named_file(_: click.Context, __: click.Parameter, given: str) -> str:
+    """Refuse `-`, which would be the name of a file: standard output has what people read."""
+    if given == "-":
+        raise click.UsageError(
+            "--output -: standard output has what is printed for people. Name a file, or print JSON alone: --json."
+        )
+    return given
 
 
 formats = together(

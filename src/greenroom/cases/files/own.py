@@ -34,7 +34,7 @@ def _read(data: Json, stem: str) -> EvalSet:
     fields = Fields(data, "", ("version", *_READER.names, "cases", "$schema"), camel=False)
     fields.take("$schema")  # for editors only
     version = fields.take("version")
-    if version != VERSION:
+    if type(version) is not int or version != VERSION:  # true and 1.0 are equal to 1
         given = f"version {shown(version)}" if version is not None else "it has no `version`"
         why = f"{given}; use version {VERSION}"
         refusal = wrong(fields.at("version"), why, "Write", example={"version": VERSION})
