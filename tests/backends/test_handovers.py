@@ -187,12 +187,11 @@ def test_an_agent_that_the_team_does_not_have_is_refused_before_the_first_case(
     build: Callable[[], tuple[Any, Scripted]], metric: Any
 ) -> None:
     agent, model = build()
-    for options in (
-        {"cases": asking([metric], build)},
-        {"cases": Case("c", "Hi"), "metrics": [metric]},
-    ):
-        with pytest.raises(BadCase, match=r"the agent has no agent or node of that name"):
-            rehearse(agent, model=model, store=False, **options)
+    of_no_agent = pytest.raises(BadCase, match=r"the agent has no agent or node of that name")
+    with of_no_agent:
+        rehearse(agent, asking([metric], build), model=model, store=False)
+    with of_no_agent:
+        rehearse(agent, Case("c", "Hi"), metrics=[metric], model=model, store=False)
 
 
 def test_a_metric_of_the_run_may_be_about_the_agents_of_some_cases() -> None:

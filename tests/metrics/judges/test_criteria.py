@@ -1,6 +1,7 @@
 """The named criteria, with plain options as a file would give them."""
 
 import inspect
+from typing import Any
 
 import pytest
 
@@ -213,7 +214,8 @@ async def test_a_comparison_swaps_the_places_on_odd_samples():
     )
     found = await measured(metric)
     # A judge that always prefers the first place prefers nobody.
-    assert (found.value, found.details["votes"]) == (0.5, ["ours", "theirs"])
+    assert isinstance(found, Unmeasured)
+    assert "it preferred the first one, whichever it was" in found.why
     shown = [(evidence_in(r)["A"], evidence_in(r)["B"]) for r in model.requests]
     assert shown == [("It is in Lyon.", "No idea."), ("No idea.", "It is in Lyon.")]
 
@@ -222,11 +224,56 @@ async def test_a_comparison_swaps_the_places_on_odd_samples():
     "baseline, against", [(None, "It is in Lyon."), ("X", "X"), ({"order": "Y"}, "Y")]
 )
 async def test_a_comparison_is_with_the_baseline_or_else_the_reference(baseline, against):
-    model = Asked({"reasoning": "", "better": "tie"})
+    model = Asked(then={"reasoning": "", "better": "tie"})
     metric = judge("better", "?", form="pairwise", baseline=baseline, model=model)
     found = await measured(metric, order("Lyon, I think."))
     assert (found.value, found.passed) == (0.5, True)
     assert evidence_in(model.requests[0])["B"] == against
+
+
+def comparison(*preferred: str, **options: Any) -> Any:
+    answers = [{"reasoning": f"{one}.", "better": one} for one in preferred]
+    options = {"baseline": "No.", "samples": len(preferred), **options}
+    return judge("better", "?", form="pairwise", model=Scripted(*answers), **options)
+
+
+@pytest.mark.parametrize(
+    "preferred, value, passed, reason",
+    [
+        ("A B", 1.0, True, "2 better, 0 as good, 0 worse: A."),
+        ("B A", 0.0, False, "0 better, 0 as good, 2 worse: B."),
+        ("tie tie", 0.5, True, "0 better, 2 as good, 0 worse: tie."),
+        ("A A A B", 0.75, True, "3 better, 0 as good, 1 worse: A."),
+        ("A A B A", 0.25, False, "1 better, 0 as good, 3 worse: A."),
+    ],
+)
+async def test_a_comparison_counts_the_verdicts_of_both_orders(
+    preferred: str, value: float, passed: bool, reason: str
+) -> None:
+    found = await measured(comparison(*preferred.split()))
+    assert (found.value, found.passed) == (value, passed)
+    assert found.reason.startswith(reason.partition(":")[0])
+
+
+async def test_both_orders_are_asked_by_default_and_an_odd_number_is_refused() -> None:
+    model = Asked(then={"reasoning": "", "better": "tie"})
+    found = await measured(judge("better", "?", form="pairwise", model=model))
+    assert (model.calls, found.details["contradicted"]) == (2, 0)
+    with pytest.raises(BadMetric, match=r"asked in both orders; give an even number"):
+        comparison("A", "B", "A")
+
+
+@pytest.mark.parametrize(
+    "preferred, value", [("tie tie", 0.5), ("A B tie tie", 0.5), ("A B A B", 1.0), ("B A A A", 0.0)]
+)
+async def test_a_majority_of_ties_is_a_tie(preferred: str, value: float) -> None:
+    found = await measured(comparison(*preferred.split(), aggregate="majority"))
+    assert found.value == value
+
+
+@pytest.mark.parametrize("preferred", ["A A", "B B", "A A B B"])
+async def test_a_judge_that_only_prefers_a_place_gives_no_verdict(preferred: str) -> None:
+    assert isinstance(await measured(comparison(*preferred.split())), Unmeasured)
 
 
 EARLY = Case("talk", turns=[Turn("Where?", Expect(reference="In Lyon.")), Turn("Thanks")])

@@ -55,7 +55,7 @@ async def test_a_jury_may_hold_judges_that_give_labels():
         "?",
         form="pairwise",
         baseline={"order": "x"},
-        model=juror({"reasoning": "", "better": "A"}, "n"),
+        model=Scripted(*({"reasoning": "", "better": place} for place in "AB"), name="n"),
     )
     found = await measured(jury([label, pair]))
     assert (found.value, found.passed) == (0.5, False)

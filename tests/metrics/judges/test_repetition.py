@@ -66,7 +66,7 @@ JUDGES: dict[str, tuple[Any, Any]] = {
     ),
     "pairwise": (
         lambda model: judge("t", "?", form="pairwise", baseline="No.", model=model),
-        {"reasoning": WHY, "better": "A"},
+        {"reasoning": WHY, "better": "tie"},
     ),
     "rubric": (lambda model: judge("t", "?", form="rubric", rubrics=["A"], model=model), PASSES),
     "sheet": (

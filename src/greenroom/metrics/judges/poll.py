@@ -24,6 +24,8 @@ class Item(Struct, frozen=True):
     evidence: Mapping[str, Json] = field(default_factory=dict[str, Json])
     bar: float = 0.5
     """The value at which a single vote is a yes."""
+    ties: bool = False
+    """Whether a vote of 0.5 is for neither side, so that a majority of them is worth 0.5."""
 
 
 AskOne = Callable[[Item, int], Question[Verdict]]
@@ -133,7 +135,11 @@ class Votes:
             # Summed exactly: the order of the votes must not change the last digit.
             return (fsum(v.value for v in self.by_item[item.id]) + extra) / total
         # Further votes are 0 or 1, so their sum is the number of yes votes among them.
-        return float(2 * (self.yes(item) + extra) > total)
+        if not item.ties:
+            return float(2 * (self.yes(item) + extra) > total)
+        cast = [vote.value for vote in self.by_item[item.id]]
+        against = cast.count(0.0) + total - len(cast) - extra
+        return (1 + (2 * (cast.count(1.0) + extra) > total) - (2 * against > total)) / 2
 
     def yes(self, item: Item) -> int:
         """How many of the votes on this item reach its bar."""

@@ -1,6 +1,7 @@
 """Judges with your own prompt: a question about the trial, answered in one of five forms."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, Unpack, cast
 
 from msgspec import Struct
@@ -10,7 +11,7 @@ from greenroom.cases.scores import NotApplicable, Outcome, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import is_blank
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, as_object
 from greenroom.metrics.builtin import checked_name, written
 from greenroom.metrics.facts import Missing, last_pair, spoken
 from greenroom.metrics.judges.bench import Bench, Hearing, Question
@@ -29,7 +30,7 @@ from greenroom.metrics.judges.options import (
     checked_threshold,
     takes_options,
 )
-from greenroom.metrics.judges.poll import Item, Poll, reaches
+from greenroom.metrics.judges.poll import Item, Poll, Votes, reaches
 from greenroom.metrics.judges.rubrics import TEMPLATE as RUBRIC_TEMPLATE
 from greenroom.metrics.judges.rubrics import RubricJudge, RubricLike, checked_rubrics
 from greenroom.models.model import model_name
@@ -82,7 +83,8 @@ class Judge(Judged, frozen=True, kw_only=True):
 class Comparison(Judged, frozen=True, kw_only=True):
     """Compares the last response with another one.
 
-    Judges favour a position. So the agent's response is A in even samples and B in odd ones.
+    Judges favour a position. So the agent's response is A in even samples and B in odd ones. Two verdicts that
+    contradict each other when the places are swapped are worth a tie; if all do, the judge only favours a place.
     """
 
     words: str
@@ -90,7 +92,10 @@ class Comparison(Judged, frozen=True, kw_only=True):
     baseline: str | Mapping[str, str] | None
 
     async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
-        """1 for better, 0 for worse, 0.5 for a tie; the mean or majority of the samples."""
+        """1 for better, 0 for worse, 0.5 for a tie; the mean or majority of the samples.
+
+        Unmeasured if every verdict is the opposite when the places are swapped.
+        """
         pair = self._pair(case, ledger)
         if isinstance(pair, Missing):
             return pair
@@ -98,7 +103,7 @@ class Comparison(Judged, frozen=True, kw_only=True):
         fields = gathered(self.evidence, case, shown_ledger)
         if isinstance(fields, NotApplicable | Unmeasured):
             return fields
-        item = Item("better", bar=self.threshold)
+        item = Item("better", bar=self.threshold, ties=True)
 
         def question(_: Item, sample: int) -> Question[Verdict]:
             first, second = (theirs, ours) if sample % 2 else (ours, theirs)
@@ -113,7 +118,32 @@ class Comparison(Judged, frozen=True, kw_only=True):
             stride=2,
         )
         votes = await poll.held(hearing)
-        return verdict_score(self, item, votes, hearing)
+        return self._concluded(item, votes, hearing)
+
+    def _concluded(self, item: Item, votes: Votes, hearing: Hearing) -> Outcome:
+        """The score of the votes, unless all of them are for a place."""
+        given = [verdict.given for verdict in votes.by_item[item.id]]
+        swapped = list(zip(given[::2], given[1::2], strict=True))
+        opposite = [pair for pair in swapped if set(pair) == {"ours", "theirs"}]
+        if len(opposite) == len(swapped):
+            places = {"first" if pair[0] == "ours" else "second" for pair in opposite}
+            return Unmeasured(
+                f"the judge gave the opposite verdict each time the two responses changed places: it "
+                f"preferred the {' or the '.join(sorted(places))} one, whichever it was"
+            )
+        score = verdict_score(self, item, votes, hearing)
+        counts = [given.count(meant) for meant in ("ours", "tie", "theirs")]
+        reasoning = as_object(score.details)["reasoning"]
+        return replace(
+            score,
+            reason="{} better, {} as good, {} worse: {}".format(*counts, reasoning),
+            details={
+                **as_object(score.details),
+                "agreement": max(counts) / len(given),
+                "contradicted": len(opposite),
+            },
+            measured=counts[0],
+        )
 
     def _pair(self, case: Case, ledger: Ledger) -> tuple[str, str, Ledger] | Missing:
         """The agent's response, the other one, and what happened up to there."""
@@ -190,7 +220,7 @@ def judge(
         name=checked_name(name, "judge"),
         text=checked_text(prompt, "prompt", where),
         where=where,
-        bench=bench_from(options, where),
+        bench=bench_from(options, where, samples=2 if chosen == "pairwise" else 1),
         threshold=threshold,
         template=template,
         evidence=None if evidence is None else checked_fields(evidence, where),
@@ -241,6 +271,11 @@ def _made(asked: Prompt, form: FormName, own: Mapping[str, object]) -> Judged:
                 **asked.shown(form=form, threshold=threshold),
             )
         case "pairwise":
+            if asked.bench.samples % 2:
+                raise BadMetric(
+                    f"{where} has samples={asked.bench.samples}, but a comparison is asked in both orders; "
+                    f"give an even number."
+                )
             return Comparison(
                 words=asked.words(_PAIRWISE, "prompt").format(prompt=asked.text),
                 evidence=asked.evidence or ("user_messages",),
