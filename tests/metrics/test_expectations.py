@@ -229,11 +229,12 @@ async def test_contained_texts_count_by_their_share():
     assert found.reason == "turn 1: missing 'c', 'd'"
 
 
-@pytest.mark.parametrize("said", [[], agent(""), agent("  ")])
+@pytest.mark.parametrize("said", [[], agent(""), agent("  "), agent("\u200b\u2060")])
 async def test_an_empty_response_is_unmeasured(said):
-    case = Case("c", says="Hi", expect=Expect(response="x", contains="y"))
+    case = Case("c", says="Hi", expect=Expect(response="x", contains="y", reference="z"))
     found = await score(run(user("Hi"), said), case=case)
-    assert set(found.values()) == {Unmeasured("the agent's response is empty in turn 1")}
+    assert all(isinstance(one, Unmeasured) for one in found.values())
+    assert found["expected_response"] == Unmeasured("the agent's response is empty in turn 1")
 
 
 async def test_the_state_is_that_at_the_end_of_the_turn():

@@ -28,7 +28,7 @@ from greenroom.ledger.events import (
     UserSaid,
 )
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.messages import ToolCall
+from greenroom.ledger.messages import ToolCall, is_blank
 from greenroom.ledger.plain import Json, as_object, is_array, plain, same
 from greenroom.ledger.questions import ended, started, unseen
 from greenroom.ledger.redaction import is_redacted
@@ -86,7 +86,7 @@ def harvest_scenario(
     before you trust it: what a user wanted is more than what they said.
     """
     _check(ledger, id, expect=False)
-    said = [text for _, messages in _spoken(ledger) for text, _ in messages if text.strip()]
+    said = [text for _, messages in _spoken(ledger) for text, _ in messages if not is_blank(text)]
     if not said:
         raise BadCase(f"case {id!r} cannot be harvested: the user says nothing in {ledger!r}.")
     person = SimulatedUser(
@@ -246,7 +246,7 @@ def _happened(ledger: Ledger, begin: int, end: int) -> Expect:
     calls = [call for call in index.issued if begin <= call.seq < end]
     # How far a stopped part got, such as one that lost a race, is an accident of timing.
     is_sure = not any(index.is_closed(call.path) for call in calls)
-    words = [e.text for e in ledger.of(AgentSaid) if begin <= e.seq < end and e.text.strip()]
+    words = [e.text for e in ledger.of(AgentSaid) if begin <= e.seq < end and not is_blank(e.text)]
     return Expect(
         tools=[ToolCall(call.tool, literal(call.args)) for call in calls] if is_sure else None,
         reference=words[-1] if words else None,

@@ -35,7 +35,7 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.messages import Message, Usage, Voice
+from greenroom.ledger.messages import Message, Usage, Voice, is_blank
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, as_object, is_array, is_object, plain
 
@@ -149,7 +149,7 @@ def messages(
 
 
 def _is_beside_a_call(event: Event) -> TypeGuard[ModelReplied]:
-    return isinstance(event, ModelReplied) and bool(event.calls and event.text.strip())
+    return isinstance(event, ModelReplied) and bool(event.calls and not is_blank(event.text))
 
 
 def _answer(value: Json) -> Message:

@@ -14,7 +14,7 @@ from greenroom.cases.parts import Metric
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger.events import STOPPED, Noted
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.messages import call_text
+from greenroom.ledger.messages import call_text, is_blank
 from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.query import matches_state
 from greenroom.ledger.questions import state_after
@@ -151,7 +151,7 @@ class ExpectedResponse(Expectation):
     def met(self, turn: ScriptedTurn) -> Met | None:
         """1 if the two are equal; None without a response to compare."""
         wanted, said = turn.expect.response or "", turn.response
-        if not said.strip():
+        if is_blank(said):
             return None
         if equal_texts(said, wanted):
             return 1.0, (), (said,), _NOTHING
@@ -170,7 +170,7 @@ class ExpectedContains(Expectation):
     def met(self, turn: ScriptedTurn) -> Met | None:
         """The share found; None without a response to look in."""
         wanted, said = texts_of(turn.expect.contains or ()), turn.response
-        if not said.strip():
+        if is_blank(said):
             return None
         missing = missing_texts(said, wanted)
         if not missing:

@@ -7,6 +7,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Unmeasured
 from greenroom.ledger.events import AgentSaid, ModelReplied
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import is_blank
 from greenroom.ledger.plain import Json
 from greenroom.metrics.builtin import BuiltIn, checked_switch, checked_threshold, written
 from greenroom.metrics.facts import spoken
@@ -104,7 +105,7 @@ def said_on_the_way(turn: ScriptedTurn) -> list[str]:
         if not isinstance(event, AgentSaid | ModelReplied) or event.voice != "agent":
             continue
         # A model's reply often goes to the user unchanged: one message, two events.
-        if event.text.strip() and texts[-1:] != [event.text]:
+        if not is_blank(event.text) and texts[-1:] != [event.text]:
             texts.append(event.text)
     return texts[:-1] if texts[-1:] == [turn.response] else texts
 

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal, get_args
 from greenroom.cases.case import Case, Expect
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured, told_apart
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import is_blank
 from greenroom.metrics.builtin import (
     BuiltIn,
     checked_choice,
@@ -76,7 +77,7 @@ class ResponseMatch(BuiltIn, frozen=True, kw_only=True):
 
     def _measured(self, turn: ScriptedTurn, wanted: str) -> MeasuredTurn | Unmeasured:
         said = turn.response
-        if not said.strip():
+        if is_blank(said):
             return Unmeasured(f"the agent's response is empty in turn {turn.number}")
         figures = rouge(wanted, said, self.kind, self.stem)
         if not figures.f1 and (blind := unreadable(wanted, self.kind)):

@@ -27,6 +27,7 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import is_blank
 from greenroom.ledger.plain import Json, as_object, is_object
 from greenroom.ledger.query import MISSING
 from greenroom.ledger.questions import ended, started
@@ -187,7 +188,7 @@ class Turn(Struct, eq=False):
                 raise BadInput(f"`attachments` holds {one!r}; write attach({one!r}).")
         if self.attachments:
             self.message = self.message or ""
-        elif self.message is not None and not self.message.strip():
+        elif self.message is not None and is_blank(self.message):
             raise BadInput(
                 "the message is empty; leave it out to let the agent continue without one."
             )

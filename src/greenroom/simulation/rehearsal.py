@@ -18,6 +18,7 @@ from greenroom.ledger.changes import State
 from greenroom.ledger.events import EndReason, Event, Forked, RunEnded, ToolBlocked, ToolCalled
 from greenroom.ledger.functions import Anything
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import is_blank
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import ended, started
 from greenroom.simulation.conversation import advance, answer, last_outcome, say
@@ -92,7 +93,7 @@ class Rehearsal:
 
     async def say(self, message: str) -> Rest:
         """Say something to the agent."""
-        if not message.strip():
+        if is_blank(message):
             raise BadInput("the message is empty; say something.")
 
         async def move(trial: TrialContext, outcome: Advance | None) -> bool:

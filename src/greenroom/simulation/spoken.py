@@ -14,6 +14,7 @@ from greenroom.ledger.events import (
     NodeFailed,
     Noted,
 )
+from greenroom.ledger.messages import is_blank
 from greenroom.models.model import OnDelta
 from greenroom.world.pacer import RETRIED
 from greenroom.world.pieces import Taken
@@ -98,7 +99,7 @@ class Spoken:
     def _settle(self, said: str) -> None:
         """Send what was said, unless it was sent already."""
         words = "".join(self._words)
-        if said.strip() and (self._is_void or not words.rstrip().endswith(said.strip())):
+        if not is_blank(said) and (self._is_void or not words.rstrip().endswith(said.strip())):
             self._void()
             self._late.append(Taken(*self._give(said)))
 

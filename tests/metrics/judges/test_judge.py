@@ -287,3 +287,8 @@ def test_a_judge_shows_itself_as_it_was_written():
     graded = judge("tone", "Polite?", model=Scripted(YES), scale="0-10")
     assert repr(polite) == "judge('tone', 'Polite?', model='scripted')"
     assert repr(graded) == "judge('tone', 'Polite?', model='scripted', form='0-10', threshold=7)"
+
+
+async def test_words_that_show_nothing_are_nothing_to_judge():
+    found = await judged(YES, ledger=run(user("Hi"), agent("\u200b\u2060")))
+    assert found == Unmeasured("the agent neither spoke nor called a tool: nothing to judge")

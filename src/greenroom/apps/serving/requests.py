@@ -9,6 +9,7 @@ from msgspec import Struct
 from greenroom.errors import GreenroomError
 from greenroom.ledger.attachments import Attachment
 from greenroom.ledger.blobs import attach
+from greenroom.ledger.messages import is_blank
 from greenroom.ledger.plain import Json, as_text, is_array, is_object, plain
 
 INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS, INTERNAL = -32600, -32601, -32602, -32603
@@ -85,7 +86,7 @@ def read_message(params: Mapping[str, Json]) -> Incoming:
     said, answers, files = list[str](), dict[str, Json](), list[Attachment]()
     for part in parts:
         _take(part, said, answers, files)
-    if not "".join(said).strip() and not answers and not files:
+    if is_blank("".join(said)) and not answers and not files:
         raise RpcError(INVALID_PARAMS, "the message says nothing.")
     options = params.get("configuration")
     options = options if is_object(options) else {}

@@ -12,6 +12,7 @@ from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger import questions
 from greenroom.ledger.events import StateChanged
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import is_blank
 from greenroom.ledger.plain import Json, is_object
 from greenroom.metrics.builtin import BuiltIn, checked_name, written
 from greenroom.metrics.facts import Missing, seen_calls
@@ -115,7 +116,7 @@ class Judged(BuiltIn, frozen=True, kw_only=True):
 def nothing_done(ledger: Ledger) -> Unmeasured | None:
     """Why there is nothing to judge; None if the agent said or did something."""
     said = (m for m in questions.messages(ledger) if m.role == "assistant")
-    if any(message.text.strip() or message.attachments for message in said):
+    if any(not is_blank(message.text) or message.attachments for message in said):
         return None
     calls = seen_calls(ledger)
     if isinstance(calls, Unmeasured):

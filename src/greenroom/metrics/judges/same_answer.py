@@ -7,6 +7,7 @@ from typing import ClassVar, Unpack
 from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import is_blank
 from greenroom.ledger.plain import Json, as_object
 from greenroom.ledger.questions import messages
 from greenroom.metrics.facts import reference, reference_of
@@ -52,7 +53,7 @@ class Matching(Judged, frozen=True, kw_only=True):
             return none if isinstance(none, NotApplicable) else NotApplicable("no reference given")
         reached = [turn for turn in turns if turn.reached]
         for turn in reached:
-            if not every and not turn.response.strip():
+            if not every and is_blank(turn.response):
                 return Unmeasured(f"the agent's response is empty in turn {turn.number}")
         if not reached:
             return Unmeasured("the run reached none of the turns that have a reference")

@@ -9,6 +9,7 @@ from typing import Any
 from greenroom.backends.backend import Yield
 from greenroom.errors import BadCase, UserAgentFailed
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import is_blank
 from greenroom.ledger.plain import Json
 from greenroom.ledger.view import LedgerView
 
@@ -45,7 +46,7 @@ class Bridge:
         if self.format_prompt is None:
             return default_prompt(LedgerView(ledger), wait)
         prompt = await _settled(self.format_prompt(LedgerView(ledger), wait))
-        if not isinstance(prompt, str) or not prompt.strip():
+        if not isinstance(prompt, str) or is_blank(prompt):
             raise UserAgentFailed(
                 f"the bridge's format_prompt returned {prompt!r}; return the text that the user agent "
                 f"should see."

@@ -27,6 +27,7 @@ from greenroom.ledger.events import (
     UserSaid,
 )
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import is_blank
 from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.paths import within
 from greenroom.ledger.plain import Json, as_text, plain
@@ -310,7 +311,7 @@ class UserSide:
         )
 
     def _message(self, reply: Reply) -> Json:
-        if isinstance(reply.value, str) and reply.value.strip():
+        if isinstance(reply.value, str) and not is_blank(reply.value):
             return reply.value
         if not isinstance(reply.value, str) and attachments_in(reply.value):
             return reply.value

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from greenroom.ledger.events import Source
+from greenroom.ledger.messages import is_blank
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.world.answers import AnswerCache, key_of
 from greenroom.world.middleware.protocol import Middleware
@@ -39,7 +40,7 @@ class Cache(Middleware):
         self, request: ModelRequest, reply: ModelReply
     ) -> ModelReply | str | None:
         """Keep the reply, unless it belongs to this run alone."""
-        if not reply.calls and reply.text and not reply.partial:
+        if not reply.calls and not is_blank(reply.text) and not reply.partial:
             self._answers.put(_key(request), reply)
 
 

@@ -18,7 +18,7 @@ from greenroom.errors import (
 from greenroom.ledger.changes import WithStateChange, unwrapped
 from greenroom.ledger.events import Event, Noted, Source
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.messages import Usage
+from greenroom.ledger.messages import Usage, is_blank
 from greenroom.ledger.plain import Json, plain, same
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta, send_piece
 from greenroom.models.replies import checked_reply
@@ -362,7 +362,7 @@ class RunMiddleware:
         if found is None:
             return text
         member, answer = found
-        if not isinstance(answer, str) or not answer.strip():
+        if not isinstance(answer, str) or is_blank(answer):
             raise MiddlewareFailed(
                 f"middleware {name_of(member)!r} answered {answer!r} in on_user_message; give the "
                 f"string that the agent should get, or None."
