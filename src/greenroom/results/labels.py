@@ -197,7 +197,7 @@ class LabelSet:
         }
 
     def alpha(self) -> float | None:
-        """Krippendorff's alpha of all people together; None if it is undefined."""
+        """Krippendorff's alpha of all people together; None if it is undefined, or too few items are graded."""
         units: dict[str, list[str]] = defaultdict(list)
         for answers in self.said().values():
             for item, answer in answers.items():

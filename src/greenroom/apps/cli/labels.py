@@ -20,6 +20,7 @@ from greenroom.results.labels import (
     draw_labels,
     rater_name,
 )
+from greenroom.results.statistics.agreement import FEWEST
 from greenroom.results.statistics.calibration import Calibration, judged_tallies
 from greenroom.results.statistics.intervals import of_cases
 from greenroom.results.words import number_of
@@ -96,8 +97,11 @@ def show_agreement(folder: str, as_json: bool) -> None:
         return
     for (one, other), agreed in found.items():
         put_out(f"{one} and {other} {agreed}")
-    if len(labels.said()) > 2 and alpha is not None:
-        put_out(f"all people together: Krippendorff's alpha {alpha:.2f}")
+    if len(labels.said()) > 2:
+        why = f"unknown: it takes {FEWEST} items with two answers, and answers that differ"
+        put_out(
+            f"all people together: Krippendorff's alpha {why if alpha is None else f'{alpha:.2f}'}"
+        )
     if not found:
         aside("no one has graded yet")
 
@@ -144,9 +148,9 @@ def _data(labels: LabelSet) -> Json:
             "items": found.items,
             "agreed": found.agreed,
             "by_luck": found.luck,
-            "kappa": found.kappa if found.is_enough else None,
-            "low": found.low if found.is_enough else None,
-            "high": found.high if found.is_enough else None,
+            "kappa": found.kappa,
+            "low": found.low,
+            "high": found.high,
         }
         for (one, other), found in labels.agreements().items()
     ]

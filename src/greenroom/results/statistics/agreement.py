@@ -14,7 +14,7 @@ from random import Random
 from greenroom.results.statistics.intervals import percent
 
 FEWEST = 20
-"""With fewer items in common, only their number is reported."""
+"""With fewer items in common, only their number is reported: two that agree say nothing."""
 _DRAWS = 2_000
 _SEED = 20_260_101
 
@@ -24,8 +24,8 @@ class Agreement:
     """How far two graders agree. `str(agreement)` says it in a sentence.
 
     `luck` is the share of items on which they would agree by chance alone, if each gave their answers as often
-    as they do. `kappa` is None where that is all of them: both always give the same answer. `low` and
-    `high` bound its 95 % interval.
+    as they do. `kappa` is None where that is all of them, because both always give the same answer, and where
+    there are fewer than twenty items. `low` and `high` bound its 95 % interval.
     """
 
     items: int
@@ -65,7 +65,7 @@ def agreement_between(one: Mapping[str, str], other: Mapping[str, str]) -> Agree
     cells = [table[pair] for pair in product(words, words)]
     agreed = sum(cells[:: len(words) + 1])
     luck = _luck(cells, len(words))
-    if len(words) == 1:
+    if len(words) == 1 or items < FEWEST:
         return Agreement(items, agreed, luck)
     low, high = _interval(cells, len(words))
     kappa = (agreed / items - luck) / (1 - luck)
@@ -100,8 +100,12 @@ def _interval(cells: Sequence[int], words: int) -> tuple[float, float]:
 def alpha(units: Iterable[Sequence[str]]) -> float | None:
     """Krippendorff's alpha: how far any number of graders agree; a missing answer is not a disagreement.
 
-    Each unit holds its graders' answers. None if no two answers can differ.
+    Each unit holds its graders' answers. None if no two answers can differ, or if fewer than twenty units have
+    two answers.
     """
+    units = [unit for unit in units if len(unit) > 1]
+    if len(units) < FEWEST:
+        return None
     weights: dict[tuple[str, str], float] = {}
     for unit in units:
         counts = Counter(unit)
