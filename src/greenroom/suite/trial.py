@@ -78,9 +78,7 @@ async def _measured(
         names = measuring.names(case)
         return unmeasured(case, ledger, error, names, judging=state.judging, keep_ledger=keeps)
     result = concluded(case, ledger, scores, judging=state.judging, keep_ledger=keeps)
-    is_fixed = result.status == "failed" and would_fail_again(
-        result, agent, case, ledger, measuring.metrics
-    )
+    is_fixed = result.status == "failed" and would_fail_again(result, agent, case, ledger, settings)
     return replace(result, fixed=True) if is_fixed else result
 
 
