@@ -23,6 +23,7 @@ GreenroomError
 │   ├── ReplayDrifted           an agent that, in a replay, asks for something that was not recorded
 │   ├── FenceBreach             a connection, DNS lookup or process (the fence)
 │   └── FenceNotHeld            the fence cannot be set up here, and running without it was not allowed
+├── RunFaulted                  a stream of results is over, and what a rehearsal refuses was tried in no open case
 ├── StoreFailed                 the store of runs cannot be read or written
 │   └── StoreRefused            it is a link, or of another user or program
 └── RunBroke                    the trial could not continue
@@ -270,6 +271,21 @@ class FenceNotHeld(Refusal):
     Often another event loop is the reason: use asyncio's own. `allow_unfenced=True` continues with the
     tool gate alone, and the report says so.
     """
+
+
+class RunFaulted(GreenroomError):
+    """Code of no open case tried what a rehearsal refuses, so the run cannot count as passed.
+
+    A `stream` raises it after its last result; a report has the same in `report.faults`. `faults` has each.
+    Find the code that the message names: wait for it inside its case, or keep it out of the process.
+    """
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(self.faults))
+
+    def __reduce__(self) -> tuple[type["RunFaulted"], tuple[Any, ...]]:
+        return type(self), (self.faults,)
 
 
 class StoreFailed(GreenroomError):

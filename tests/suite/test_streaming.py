@@ -1,7 +1,11 @@
 """Results come one by one, and nobody plays far ahead of whoever takes them."""
 
 import asyncio
+import contextlib
 import gc
+import pickle
+import socket
+import threading
 import tracemalloc
 from contextlib import aclosing
 from pathlib import Path
@@ -9,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from greenroom import Agent, Case, Expect, Scripted, evaluate
-from greenroom.errors import BadInput
+from greenroom.errors import BadInput, RunFaulted
 from greenroom.results import CaseResult
 from greenroom.store import Store
 from greenroom.suite import Cancel, stream
@@ -56,6 +60,55 @@ async def test_a_resumed_run_streams_what_was_finished_too(tmp_path: Path) -> No
     [run] = Store(tmp_path).runs()
     seen = [r.case_id async for r in stream(HELLO, cases(5), store=tmp_path, resume=run.id)]
     assert sorted(seen) == [f"case-{n}" for n in range(5)]
+
+
+def stray() -> None:
+    with contextlib.suppress(OSError):
+        socket.create_connection(("127.0.0.1", 9), 1)
+
+
+async def test_a_stream_ends_with_the_faults_that_a_report_would_have(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    go, gone = threading.Event(), threading.Event()
+
+    def older() -> None:
+        go.wait(5)
+        stray()
+        gone.set()
+
+    threading.Thread(target=older).start()
+
+    async def patient(message: str) -> str:
+        go.set()
+        while not gone.is_set():  # noqa: ASYNC110 - a thread sets it
+            await asyncio.sleep(0.005)
+        return "Hello."
+
+    seen: list[str] = []
+
+    async def read() -> None:
+        async for result in stream(patient, cases(1), store=False):
+            seen.append(result.status)
+
+    with pytest.raises(RunFaulted, match="work of no case tried") as ended:
+        await read()
+    assert seen == ["error"]
+    assert len(ended.value.faults) == 1
+    assert ended.value.faults[0] in caplog.text
+    assert pickle.loads(pickle.dumps(ended.value)).faults == ended.value.faults
+
+
+async def test_trials_that_confirm_come_once_and_after_all_others() -> None:
+    baseline = await evaluate(HELLO, cases(3), store=False)
+    worse = Agent("hello", model=Scripted(then=lambda _: "Go away."))
+    seen = [
+        (result.case_id, result.trial)
+        async for result in stream(worse, cases(3), baseline=baseline, store=False)
+    ]
+    assert len(set(seen)) == len(seen) > 3
+    assert sorted(seen[:3]) == [("case-0", 1), ("case-1", 1), ("case-2", 1)]
+    assert all(trial > 1 for _, trial in seen[3:])
 
 
 async def test_what_is_wrong_is_said_before_the_first_result() -> None:

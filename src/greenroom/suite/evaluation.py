@@ -82,7 +82,9 @@ async def stream(
     """Yield the results of an evaluation as trials finish; takes the options of `evaluate`.
 
     No result is kept after it was yielded, and the run does not get far ahead of the caller.
-    Leaving the loop ends the run; one that is recorded can be resumed.
+    Leaving the loop ends the run; one that is recorded can be resumed. A run with faults, which `evaluate` would
+    have in its report, ends in RunFaulted after its last result. Trials that confirm against a `baseline` come
+    after all others, with numbers above `trials`, and belong in no rate.
     """
     check_loop()
     results = (await prepare(agent, cases, options)).stream()

@@ -1,6 +1,7 @@
 """The run of many: which trials are due, how they run side by side, and what ends them early."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, nullcontext
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from greenroom.cases.evalset import EvalSet
-from greenroom.errors import StoreFailed
+from greenroom.errors import RunFaulted, StoreFailed
 from greenroom.metrics.definition import as_metric
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from greenroom.suite.adaptive import Adaptive
     from greenroom.suite.suspects import Suspects
 
+_LOG = logging.getLogger("greenroom")
 _MOST_KEPT = 10_000
 """Results of a run with more trials stay in its store, if it has one: each takes about 2 kB."""
 
@@ -56,12 +58,22 @@ class ActiveRun(Struct):
     """Which part of the cases is run here, such as `2/4`; empty for all of them."""
 
     async def stream(self) -> AsyncGenerator[CaseResult]:
-        """The results as they are done; they are not kept here."""
+        """The results as they are done; they are not kept here.
+
+        RunFaulted at their end if the run has faults: there is no report that could show them. Other notes
+        are logged.
+        """
         self.results.queue = queue = ResultQueue()
-        results = queue.results(asyncio.ensure_future(self.report()))
+        whole = asyncio.ensure_future(self.report())
+        results = queue.results(whole)
         async with aclosing(results):
             async for result in results:
                 yield result
+        report = whole.result()
+        for note in report.notes:
+            _LOG.warning(note)
+        if report.faults:
+            raise RunFaulted(report.faults)
 
     async def report(self) -> Report:
         """Run all trials that are due, and return the report with its notes."""
