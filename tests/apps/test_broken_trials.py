@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from apps.terminals import started
+from greenroom import Agent, Case, Expect, Scripted, rehearse
 
 AGENTS = """
 from greenroom import step
@@ -89,6 +90,25 @@ def test_the_list_of_runs_counts_errors(play, greenroom):
     head, _, row = greenroom("runs", "list").stdout.splitlines()[:3]
     assert " errors " in head
     assert re.search(r" 3/3 +2 ", row)
+
+
+def test_the_list_of_runs_has_the_rate_of_their_reports(greenroom, tmp_path):
+    asked = []
+
+    def answers(request):
+        asked.append(request.last)
+        if asked.count("first") > 2:
+            raise RuntimeError("the provider is down")
+        return "yes" if request.last == "first" else "no"
+
+    cases = [Case(said, said, expect=Expect(contains="yes")) for said in ("second", "first")]
+    desk = Agent("desk", model=Scripted(then=answers))
+    report = rehearse(desk, cases, trials=3, store=tmp_path, concurrency=1)
+    assert (report.pass_rate, report.summary.pass_rate) == (0.5, 0.4)
+    words = ["runs", "list", "--store", str(tmp_path)]
+    [listed] = json.loads(greenroom(*words, "--json").stdout)
+    assert (listed["pass_rate"], listed["errors"]) == (0.5, 1)
+    assert " 50.0 % " in greenroom(*words).stdout
 
 
 def test_a_run_of_broken_trials_only_is_not_rescored_into_anything(play, greenroom):

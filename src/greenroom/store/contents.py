@@ -14,7 +14,8 @@ from greenroom.results.endings import EVALUATED
 from greenroom.results.facts import Facts
 from greenroom.results.report import UNFINISHED, Report
 from greenroom.results.result import CaseResult
-from greenroom.results.statistics.intervals import Tally
+from greenroom.results.statistics.intervals import Tally, mean_rate
+from greenroom.results.summary import Summary
 from greenroom.results.words import listed
 from greenroom.store.columns import from_column, to_column
 from greenroom.store.cut_trials import CutTrial
@@ -230,6 +231,13 @@ class StoreReader:
         with self.database.connected() as connection:
             rows = connection.execute(query, (run.id, run.plan.trials, _LAST)).fetchall()
         return [(passed, count) for passed, count, cases in rows for _ in range(cases)]
+
+    def pass_rate(self, run: Run) -> float | None:
+        """The pass rate of a run, as its report has it: each case counts once; None if nothing was evaluated."""
+        counts = Summary.of(run.done, run.counts)
+        if run.plan.trials == 1 or counts.pass_rate is None:  # the sums of the run are enough
+            return counts.pass_rate
+        return mean_rate(self.tallies(run))
 
     def costs(self, run_id: str) -> list[tuple[Key, float | None]]:
         """What each trial of a run cost in USD; None if a price is unknown."""

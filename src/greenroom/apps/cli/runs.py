@@ -45,18 +45,18 @@ def list_runs(limit: int | None, every: bool, store: str, as_json: bool) -> None
     found = place.runs(limit=shown and shown + 1)
     more, found = len(found) > len(found[:shown]), found[:shown]
     if as_json:
-        data = [_data(run) for run in found]
+        data = [_data(run, place.pass_rate(run)) for run in found]
         put_out_data(data)
     elif found:
         terminal = Terminal()
-        terminal.print(_table(found, terminal))
+        terminal.print(_table([(run, place.pass_rate(run)) for run in found], terminal))
         if more and not limit:
             aside(f"these are the latest {shown}; --all lists every run")
     else:
         aside(f"no runs in {place.address}")
 
 
-def _data(run: Run) -> dict[str, Json]:
+def _data(run: Run, pass_rate: float | None) -> dict[str, Json]:
     return {
         "id": run.id,
         "begun": run.begun,
@@ -69,7 +69,7 @@ def _data(run: Run) -> dict[str, Json]:
         "total": run.total,
         "counts": dict(run.counts),
         "errors": _counts(run).errors,
-        "pass_rate": _counts(run).pass_rate,
+        "pass_rate": pass_rate,
         "cost": run.cost,
         "replayed": _is_replayed(run),
         "by": run.plan.by,
@@ -84,10 +84,10 @@ def _is_replayed(run: Run) -> bool:
     return any(note.startswith(REPLAYED) for note in run.notes)
 
 
-def _table(found: Sequence[Run], terminal: Terminal) -> Table:
-    """A row for each run, without the columns that there is no room for; its id is never shortened."""
+def _table(rated: Sequence[tuple[Run, float | None]], terminal: Terminal) -> Table:
+    """A row for each run and its pass rate, without the columns that there is no room for; its id is never shortened."""
     columns: list[str] = [*_COLUMNS]
-    rows = [_row(run) for run in found]
+    rows, found = [_row(run, rate) for run, rate in rated], [run for run, _ in rated]
     if len({run.plan.by for run in found}) < 2:
         columns.remove("by")
     for name, values in (("commit", "commit"), ("baseline", "against")):
@@ -133,9 +133,8 @@ _SELDOM_NEEDED = ("began", "baseline", "commit", "by", "agent", "cost", "status"
 """Columns that a narrow terminal leaves out, in this order; the id already begins with date and time."""
 
 
-def _row(run: Run) -> dict[str, str | Text]:
-    counts = _counts(run)
-    rate, errors = counts.pass_rate, counts.errors
+def _row(run: Run, rate: float | None) -> dict[str, str | Text]:
+    errors = _counts(run).errors
     names = redactor().value([run.plan.name, run.plan.agent])
     evalset, agent = (styled(str(word) or "–", "") for word in names)
     return {

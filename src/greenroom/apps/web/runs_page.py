@@ -1,7 +1,6 @@
 """The list of runs and the trend of a set, as data."""
 
 from collections.abc import Sequence
-from math import fsum
 
 from greenroom.reports.page.head import rate_data
 from greenroom.reports.page.shapes import Rate, RunLine, Runs, TrendPoint
@@ -30,14 +29,13 @@ class Rates:
         return rate
 
     def _rate(self, run: Run) -> Rate | None:
-        counts = Summary.of(run.done, run.counts)
-        if counts.pass_rate is None:
+        share = self._store.pass_rate(run)
+        if share is None:
             return None
-        if run.plan.trials == 1:  # the sums are enough: each case counts once
-            return rate_data(counts.pass_rate, of_trials(counts.passed, counts.evaluated))
-        tallies = self._store.tallies(run)
-        share = fsum(passed / count for passed, count in tallies) / len(tallies)
-        return rate_data(share, of_cases(tallies))
+        if run.plan.trials == 1:
+            counts = Summary.of(run.done, run.counts)
+            return rate_data(share, of_trials(counts.passed, counts.evaluated))
+        return rate_data(share, of_cases(self._store.tallies(run)))
 
 
 def list_runs(
