@@ -175,6 +175,24 @@ def test_failures_of_a_table_are_saved_as_a_table(author, greenroom, ending):
     assert not Path(f"none.{ending}").exists()
 
 
+def test_failures_of_every_agent_are_saved_and_say_whose_they_are(author, greenroom):
+    author("good, bad = clerk('Your money is here.'), clerk('No.')")
+    text = "{id: %s, says: Hi, expect: {contains: %s}}"
+    asked = [text % pair for pair in (("a", "money"), ("b", "never"), ("c", "here"))]
+    Path("q.yaml").write_text("version: 1\ncases:\n" + "".join(f"  - {one}\n" for one in asked))
+    words = ["eval", "run", "shop.py:good", "q.yaml", "--agent", "shop.py:bad"]
+    assert greenroom(*words, "--save-failures", "f.yaml").exit_code == 1
+    saved = EvalSet.load("f.yaml")
+    assert saved.ids == ["a", "b", "c"]
+    assert saved.metadata["failed_with"] == {"shop.py:good": ["b"], "shop.py:bad": ["a", "b", "c"]}
+    again = greenroom("eval", "run", "shop.py:good", "f.yaml", "--json")
+    assert [r["status"] for r in json.loads(again.stdout)["results"]] == [
+        "passed",
+        "failed",
+        "passed",
+    ]
+
+
 def test_saved_failures_are_judged_as_they_were(author, greenroom):
     author("agent = clerk('Something else entirely.')")
     turn = {"user_content": {"parts": [{"text": "Hi"}]}}

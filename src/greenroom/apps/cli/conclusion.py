@@ -63,13 +63,29 @@ def check_failures_fit(order: Order, cases: Chosen) -> None:
 
 def _save_failures(order: Order, cases: Chosen, reports: Reports) -> None:
     target = Path(order.save_failures)
-    failures = failed_cases(reports[order.agent], cases.evalset)
+    failures = _failures(reports, cases.evalset)
     if target.suffix in TABLES and not failures.cases:
         order.aside(f"every case passed; {target} is not written, since a table needs a row")
         return
     _without_origin(failures, target).save(target)
     count = number_of(len(failures), "case")
     order.aside(f"saved {count} that did not pass to {target}")
+
+
+def _failures(reports: Reports, evalset: EvalSet) -> EvalSet:
+    """The cases that did not pass with one of the agents, each once; of several agents, which failed where."""
+    found = {agent: failed_cases(report, evalset) for agent, report in reports.items()}
+    first = next(iter(found.values()))
+    if len(found) == 1:
+        return first
+    cases = {case.id: case for failures in found.values() for case in failures}
+    metadata: dict[str, Json] = {
+        **first.metadata,
+        "created_from_report": [report.id for report in reports.values()],
+        "failed_with": {agent: list(failures.ids) for agent, failures in found.items()},
+    }
+    in_order = [cases[case.id] for case in evalset if case.id in cases]
+    return replace(first, cases=in_order, metadata=metadata)
 
 
 def _without_origin(evalset: EvalSet, target: Path) -> EvalSet:

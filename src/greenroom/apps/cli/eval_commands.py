@@ -101,7 +101,7 @@ _kept_where = options.together(
     type=FILE,
     default="",
     metavar="FILE",
-    help="Write the cases that did not pass to this eval-set file.",
+    help="Write the cases that did not pass, with any of the agents, to this eval-set file.",
 )
 @click.option(
     "--suggest-mocks",
