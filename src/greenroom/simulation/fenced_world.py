@@ -11,7 +11,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.simulation.fence import Opening, opening_for, without_opening
 from greenroom.simulation.refusals import Refusals
-from greenroom.world.call_context import ContextSetting
+from greenroom.world.call_context import ContextSetting, carried
 from greenroom.world.live import LiveWorld, WorldOptions
 from greenroom.world.records import answer_model, answer_tool
 from greenroom.world.world import FixedClock, Pending, Returned, ToolBody, ToolRequest
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from greenroom.world.known_answers import KnownAnswers
     from greenroom.world.replayed import Recording
 
-OWN_TOOL: Final = ContextVar[object]("greenroom_own_tool", default=None)
+OWN_TOOL: Final = carried(ContextVar[object]("greenroom_own_tool", default=None))
 """The tool of a user agent whose body runs here."""
 
 

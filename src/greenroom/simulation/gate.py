@@ -32,6 +32,7 @@ from greenroom.simulation.mock_answers import is_simulated, mocked
 from greenroom.simulation.refusals import Refusals, why_refused, why_refused_directly
 from greenroom.simulation.simulated_tools import SimulatedTools
 from greenroom.simulation.tool_identity import ABSENT, is_origin, is_the_tool, names_tool
+from greenroom.world.call_context import carried
 from greenroom.world.live import WorldOptions, cannot_wait
 from greenroom.world.records import answer_constant, answer_tool, begin_call
 from greenroom.world.threads import expected
@@ -44,7 +45,7 @@ Takes the id of the call, and a function to call, in any thread, with None once 
 the reason why it is not. So whatever happens to the process, it is known which tools may have acted.
 """
 
-_ACTING: Final = ContextVar["Ledger | None"]("greenroom_acting", default=None)
+_ACTING: Final = carried(ContextVar["Ledger | None"]("greenroom_acting", default=None))
 """The ledger that has the call, around a body that its author named."""
 CALLED_DIRECTLY: Final = "called_directly"
 """The note that code of the case called a named tool itself, bypassing the gate."""
@@ -226,9 +227,14 @@ class RehearsalWorld(FencedWorld):
         mock = self._case.mocks.get(name, ABSENT)
         is_named = isinstance(mock, Live) and names_tool(mock, name, origin)
         never_runs = isinstance(origin, Tool) and origin.yields
-        if never_runs or not (
+        is_violation = never_runs or not (
             is_named or is_the_tool(mock, origin) or self._is_allowed(name, origin)
-        ):
+        )
+        if self.refusals.left_behind:
+            if is_violation:
+                note_late_call(name, self._case.id)
+            self.refusals.check()
+        if is_violation:
             raise self.refusals.set(self._refused_directly(name))
         if _ACTING.get() is not self.ledger:
             # A tool that a named body calls is part of that call; this one is a call by itself.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -53,6 +53,7 @@ from greenroom.simulation.refusals import Refusals
 from greenroom.simulation.remedies import PERFORM, REHEARSAL, mend_breach
 from greenroom.simulation.user.user_side import UserSide
 from greenroom.simulation.user.users import user_of
+from greenroom.world.call_context import carried
 from greenroom.world.resources import Resources
 from greenroom.world.visits import Visits
 from greenroom.world.world import FixedClock
@@ -60,7 +61,7 @@ from greenroom.world.world import FixedClock
 if TYPE_CHECKING:
     from greenroom.world.middleware.stack import MiddlewareStack
 
-_SIDE: ContextVar[Voice] = ContextVar("greenroom_side", default="agent")
+_SIDE: Final = carried(ContextVar[Voice]("greenroom_side", default="agent"))
 
 
 class Visitors:

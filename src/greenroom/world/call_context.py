@@ -7,7 +7,7 @@ Lower rooms only ask for the host; the fence provides the function that finds it
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from greenroom.errors import GreenroomError
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
@@ -36,10 +36,22 @@ class ContextSetting(Generic[T]):
             return
 
 
+# What goes with the work of a case into threads
+
+CARRIED: Final[list[ContextVar[Any]]] = []
+"""The variables that work of a case keeps in a thread, where Python leaves the context behind."""
+
+
+def carried(variable: ContextVar[T]) -> ContextVar[T]:
+    """Have work of a case keep this variable in threads."""
+    CARRIED.append(variable)
+    return variable
+
+
 # Where
 
-_PLACE: ContextVar[str] = ContextVar("greenroom_place", default="")
-_ASKED: ContextVar[str | None] = ContextVar("greenroom_asked", default=None)
+_PLACE: Final = carried(ContextVar[str]("greenroom_place", default=""))
+_ASKED: Final = carried(ContextVar[str | None]("greenroom_asked", default=None))
 """The path whose model is being asked."""
 
 
@@ -168,7 +180,7 @@ Route = Callable[[Any, tuple[Any, ...], dict[str, Any]], object]
 
 _route: ContextVar[Route | None] = ContextVar("greenroom_body_route", default=None)
 
-_guard: ContextVar[Guard | None] = ContextVar("greenroom_body_guard", default=None)
+_guard: Final = carried(ContextVar[Guard | None]("greenroom_body_guard", default=None))
 _everywhere: list[Guard] = []
 
 
@@ -210,7 +222,7 @@ def watch_everywhere(guard: Guard) -> None:
 
 # Of which run
 
-_STORED: ContextVar[str] = ContextVar("greenroom_stored_run", default="")
+_STORED: Final = carried(ContextVar[str]("greenroom_stored_run", default=""))
 
 
 def stored_run() -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, Self
 from msgspec import Struct
 from msgspec.structs import replace
 
-from greenroom.world.call_context import Host
+from greenroom.world.call_context import Host, carried
 
 # A helper thread that retries for hours must not fill the memory with its refusals.
 _STRAYS_KEPT: Final = 10_000
@@ -197,7 +197,7 @@ class LastingOpening(LimitedOpening):
 AnyScope = FencedScope | Opening | None
 
 scope_var: Final[ContextVar[AnyScope]] = ContextVar("greenroom_fence", default=None)
-mocking_var: Final[ContextVar[tuple[str, ...]]] = ContextVar("greenroom_mocking", default=())
+mocking_var: Final = carried(ContextVar[tuple[str, ...]]("greenroom_mocking", default=()))
 """The tools whose mocks are running here, outermost first."""
 threads: Final = local()
 """Holds the `scope` of a thread that was born in a case, or works for one."""
@@ -247,7 +247,7 @@ def answerable() -> FencedScope | None:
 def is_of_closed_case(context: Context) -> bool:
     """Whether the work in this context belongs to a case that is over."""
     scope = _fenced_scope(context.get(scope_var))
-    return scope is not None and scope.around == "case" and scope not in open_scopes
+    return is_of_case(scope) and scope not in open_scopes
 
 
 def importing_here() -> str:
@@ -284,6 +284,12 @@ def plain_host(host: object) -> str:
     """A host as it is compared: text, lower case, without the final dot."""
     text = host.decode("latin-1") if isinstance(host, bytes | bytearray) else str(host)
     return text.lower().rstrip(".")
+
+
+def is_of_case(scope: AnyScope) -> bool:
+    """Whether work in this scope is part of a case, open or over."""
+    enclosing = _fenced_scope(scope)
+    return enclosing is not None and enclosing.around == "case"
 
 
 def _places(hosts: Iterable[str]) -> tuple[tuple[str, int], ...]:

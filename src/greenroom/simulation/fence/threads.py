@@ -1,16 +1,16 @@
 """Threads, executor jobs, callbacks of futures and exit callbacks belong to the scope of the work that made them.
 
-Python starts a thread with an empty context. Only our own variables are carried over, the scope and
-the running mock: whatever else a program keeps in its context is its own affair.
+Python starts a thread with an empty context. Only our own variables are carried over, the scope and what
+else says whose work of a case it is: whatever a program keeps in its context is its own affair.
 """
 
 import asyncio
 import os
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from functools import partial, wraps
 from inspect import signature
 from queue import SimpleQueue
@@ -18,17 +18,25 @@ from threading import Lock, Thread
 from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
 
 from greenroom.simulation.fence.routes import Call
-from greenroom.simulation.fence.scope import AnyScope, mocking_var, scope_var, threads
+from greenroom.simulation.fence.scope import AnyScope, is_of_case, scope_var, threads
+from greenroom.world.call_context import CARRIED
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-Owner = tuple[AnyScope, tuple[str, ...]]
-"""Which scope work belongs to, and which mocks it is part of."""
+Owner = tuple[AnyScope, Sequence[object]]
+"""Which scope work belongs to, and, if it is work of a case, which part of it: the variables `CARRIED`."""
 
 
 def _owner() -> Owner:
-    return scope_var.get(), mocking_var.get()
+    scope = scope_var.get()
+    # The rest of a run keeps to itself what it is doing: its threads may outlive it, and are free then.
+    values = _carried() if is_of_case(scope) else Context().run(_carried)
+    return scope, values
+
+
+def _carried() -> Sequence[object]:
+    return [variable.get() for variable in CARRIED]
 
 
 def carrying_start(real: Call) -> Call:
@@ -149,26 +157,25 @@ class _ExitCallback:
 
 
 def _run_in(owner: Owner, run: Callable[..., object], /, *args: object, **kw: object) -> None:
-    scope, mocks = owner
+    scope, values = owner
     scope_var.set(scope)
-    mocking_var.set(mocks)
+    for variable, value in zip(CARRIED, values, strict=False):
+        variable.set(value)
     threads.scope = scope
     run(*args, **kw)
 
 
 def _call_in(owner: Owner, job: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:
-    scope, mocks = owner
-    token, mocking, before = (
-        scope_var.set(scope),
-        mocking_var.set(mocks),
-        getattr(threads, "scope", None),
-    )
+    scope, values = owner
+    token, before = scope_var.set(scope), getattr(threads, "scope", None)
+    tokens = [(it, it.set(value)) for it, value in zip(CARRIED, values, strict=False)]
     threads.scope = scope
     try:
         return job(*args, **kwargs)
     finally:
         threads.scope = before
-        mocking_var.reset(mocking)
+        for variable, carried_token in tokens:
+            variable.reset(carried_token)
         scope_var.reset(token)
 
 
