@@ -23,6 +23,7 @@ from greenroom.simulation.fence import (
     strays,
 )
 from greenroom.simulation.hangs.deadlines import context_of
+from greenroom.simulation.hangs.generators import ending_generators
 from greenroom.simulation.hangs.stalls import Stall
 from greenroom.simulation.hangs.watchdog import keep_watching, sweep_cut_work
 from greenroom.simulation.outside_trials import CalledApart
@@ -48,7 +49,8 @@ async def watched(note: Note, owner: object = None) -> AsyncGenerator[None]:
     blockers = Blockers(note)
     with RareCollection(), keep_watching(owner, blockers.add), lent_executor():
         try:
-            yield
+            async with ending_generators():
+                yield
         finally:
             await sweep_cut_work()
 

@@ -4,7 +4,8 @@ Connecting, looking up names, sending, and starting processes are refused by def
 audit hooks and, where Python raises no event, at a handful of patched functions. Both are put up
 by the first rehearsal, never by importing this, and let everything pass while none is open.
 
-Four ideas, a file for each: `patches` (what is patched; `threads` carries the scope into threads),
+Four ideas, a file for each: `patches` (what is patched; `threads` carries the scope into threads, `generators` to the
+end of async generators),
 `scope` (where it is open), `refusal` and `routes` (what is refused), `requests` (what is read of
 requests: the keys in them). `kernel` closes a whole process in. `clusters` is about work that is given to
 processes that are already running.
@@ -45,6 +46,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
+from greenroom.simulation.fence.generators import forget_ended
 from greenroom.simulation.fence.patches import blind_spots, not_held, put_up
 from greenroom.simulation.fence.refusal import is_authors, line_of, note_late_call
 from greenroom.simulation.fence.routes import proxied_place
@@ -76,6 +78,7 @@ __all__ = [
     "blind_spots",
     "enclose",
     "fenced",
+    "forget_ended",
     "is_authors",
     "is_of_closed_case",
     "lead_through",

@@ -13,6 +13,11 @@ from typing import Final
 
 from greenroom.backends.seams import hold, missing_seams, refuse_second_copies_by, stand
 from greenroom.simulation.fence import clusters, loops
+from greenroom.simulation.fence.generators import (
+    carrying_hooks,
+    carrying_shutdown,
+    hold_generators,
+)
 from greenroom.simulation.fence.refusal import check_second_copy, check_tool, host_here
 from greenroom.simulation.fence.routes import (
     GUARDS,
@@ -45,6 +50,8 @@ _PATCHES: Final[tuple[tuple[str, str, Wrap], ...]] = (
     ("concurrent.futures.thread:ThreadPoolExecutor", "submit", carrying_submit),
     ("concurrent.futures._base:Future", "add_done_callback", carrying_callback),
     ("atexit", "register", carrying_register),
+    ("sys", "set_asyncgen_hooks", carrying_hooks),
+    ("asyncio.base_events:BaseEventLoop", "shutdown_asyncgens", carrying_shutdown),
     ("_posixsubprocess", "fork_exec", guarded_fork_exec),
     ("subprocess", "_fork_exec", guarded_fork_exec),
     ("socket", "getaddrinfo", remembering_lookups),
@@ -159,6 +166,7 @@ def put_up() -> None:
     """
     if not _installation.up:
         _installation.put_up()
+    hold_generators()
 
 
 def not_held(loop: asyncio.AbstractEventLoop) -> tuple[str, ...]:

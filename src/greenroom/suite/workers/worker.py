@@ -37,6 +37,7 @@ from greenroom.simulation.fence import (
     strays,
 )
 from greenroom.simulation.fence.kernel import confine
+from greenroom.simulation.hangs.generators import ending_generators
 from greenroom.simulation.hangs.stalls import Stall
 from greenroom.simulation.hangs.watchdog import keep_watching
 from greenroom.simulation.outside_trials import check_apart, outside_trials
@@ -108,13 +109,16 @@ async def _serve(inbox: int, outbox: Outbox, scope: FencedScope) -> None:
     orders = _orders(inbox, outbox)
     setup = await _start(await orders.get(), outbox, scope)
     under_way: set[asyncio.Task[None]] = set()
-    with RareCollection(), keep_watching(on_stall=partial(_send_stall, outbox)):
-        while setup is not None and (order := await orders.get()) is not None:
-            task = asyncio.create_task(setup.run(order, outbox))
-            under_way.add(task)
-            task.add_done_callback(under_way.discard)
-    if setup is not None and setup.settings.middleware is not None:
-        notes = await closed(setup.settings.middleware)
+    watching = keep_watching(on_stall=partial(_send_stall, outbox))
+    async with ending_generators():
+        with RareCollection(), watching:
+            while setup is not None and (order := await orders.get()) is not None:
+                task = asyncio.create_task(setup.run(order, outbox))
+                under_way.add(task)
+                task.add_done_callback(under_way.discard)
+    if setup is not None:
+        middleware = setup.settings.middleware
+        notes = [] if middleware is None else await closed(middleware)
         outbox.tell(wire.NOTES, None, [*notes, *setup.notes()])
 
 
