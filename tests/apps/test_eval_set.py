@@ -169,6 +169,47 @@ def test_remove_takes_a_case_out_and_an_unknown_id_changes_nothing(greenroom):
     assert EvalSet.load("shop.yaml").ids == ["two"]
 
 
+COMMENTED = """\
+# Who may refund
+version: 1
+cases:
+  # the usual way
+  - id: one
+    says: Hi  # politely
+    expect: {contains: Hello}
+
+  # in anger
+  - id: two
+    says: >
+      Hi!
+
+      Hello?
+    expect: {contains: Hello}
+  # the last word
+  - {id: three, says: Bye, expect: {contains: Bye}}
+# the end
+"""
+
+
+def test_comments_stay_when_a_case_is_removed(greenroom):
+    Path("talk.yaml").write_text(COMMENTED)
+    assert greenroom("eval-set", "remove", "talk.yaml", "two", "three").exit_code == 0
+    assert EvalSet.load("talk.yaml").ids == ["one"]
+    left = Path("talk.yaml").read_text()
+    begin, end = COMMENTED.index("  - id: two"), COMMENTED.index("  # the last word")
+    assert left == COMMENTED[:begin] + "  # the last word\n# the end\n"
+    assert COMMENTED[begin:end] not in left
+
+
+def test_comments_that_would_be_lost_keep_a_case_from_being_removed(greenroom):
+    text = "version: 1  # ours\ncases: [{id: one, says: Hi}, {id: two, says: Bye}]\n"
+    Path("talk.yaml").write_text(text)
+    result = greenroom("eval-set", "remove", "talk.yaml", "two")
+    assert result.exit_code == 3
+    assert "has comments that would be lost if 'two' were removed here" in result.stderr
+    assert Path("talk.yaml").read_text() == text
+
+
 def test_a_file_keeps_its_shape_when_a_case_is_removed(greenroom):
     words = ["eval-set", "convert", "shop.yaml", "shop.evalset.json", "--to", "adk", "--lossy"]
     assert greenroom(*words).exit_code == 0

@@ -24,6 +24,7 @@ from greenroom.cases.files import read_evalset, write_evalset
 from greenroom.cases.files.additions import add_cases
 from greenroom.cases.files.changes import changing
 from greenroom.cases.files.documents import stem_of
+from greenroom.cases.files.removals import remove_cases
 from greenroom.cases.files.save import evalset_text, save_text
 from greenroom.cases.names import free_id, id_trouble
 from greenroom.cases.suffixes import SUFFIXES
@@ -189,9 +190,7 @@ def _json(question: str, default: str, kind: type = object) -> Any:
 def remove(file: str, ids: tuple[str, ...]) -> None:
     """Remove cases from a file; an unknown id is an error, and changes nothing."""
     _opened(file)  # before its folder is locked: there may be none
-    with changing(Path(file)):
-        evalset = _opened(file).without(*ids)
-        write_evalset(evalset, file, shape=evalset.shape or None)
+    evalset = remove_cases(Path(file), *ids)
     put_out(
         f"removed {', '.join(map(repr, ids))} from {file}, which now has {number_of(len(evalset), 'case')}"
     )

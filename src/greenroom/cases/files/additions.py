@@ -40,13 +40,13 @@ def add_cases(source: Path, *cases: Case) -> None:
 
 
 def _with_cases(source: Path, text: str, cases: Sequence[Case]) -> str:
-    before = _read(source, text)
+    before = set_in(source, text)
     wanted = before.with_cases(*cases)
     is_own_yaml = source.suffix in YAML and before.shape == OWN
     entries = yaml_text([written_data(case) for case in cases])
     if is_own_yaml:
         longer = _appended(text, entries)
-        if _is(longer, source, wanted):
+        if is_read_as(longer, source, wanted):
             return longer
     if source.suffix in YAML and has_comments(text):
         by_hand = f"Put this at the end of its cases:\n{entries}"
@@ -57,13 +57,14 @@ def _with_cases(source: Path, text: str, cases: Sequence[Case]) -> str:
     return evalset_text(wanted, source, shape=before.shape)
 
 
-def _read(source: Path, text: str) -> EvalSet:
+def set_in(source: Path, text: str) -> EvalSet:
+    """The eval set that a file with this text would hold."""
     document = parsed_text(source, text)
     shape, _ = chosen_shape(document)
     found = read_as(document, shape)
     if isinstance(found, EvalSet):
         return replace(judged_as(found, shape), shape=shape.name)
-    raise BadFile(f"{source} has a problem, so nothing is added to it: {found[0]}", found)
+    raise BadFile(f"{source} has a problem, so it is left as it is: {found[0]}", found)
 
 
 def _appended(text: str, more: str) -> str:
@@ -75,10 +76,10 @@ def _appended(text: str, more: str) -> str:
     return "\n".join([text.rstrip("\n"), *lines, ""])
 
 
-def _is(text: str, source: Path, wanted: EvalSet) -> bool:
+def is_read_as(text: str, source: Path, wanted: EvalSet) -> bool:
     """Whether the text is read as the wanted set."""
     try:
-        found = _read(source, text)
+        found = set_in(source, text)
         same = evalset_text(found, source, shape=None) == evalset_text(wanted, source, shape=None)
     except BadFile:
         return False
