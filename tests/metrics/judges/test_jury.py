@@ -120,6 +120,17 @@ async def test_a_seat_that_breaks_does_not_sit_out():
     assert "j0: the judge 'm0' did not answer: ConnectionError: down" in found.why
 
 
+async def test_what_a_judge_without_a_verdict_took_is_paid_too():
+    usage = Usage(10, 5)
+    vague = Scripted(*["Hm."] * 3, name="vague", usage=usage)
+    clear = Scripted(yes(), name="clear", usage=usage)
+    found = await measured(jury([clear, vague], prompt="?", quorum=1))
+    assert found.passed
+    assert found.details["attempts"] == 4
+    assert found.details["usage"] == {"input": 40, "output": 20}
+    assert found.details["model"] == "clear, vague"
+
+
 async def test_one_model_twice_is_two_judges():
     model = Scripted(yes(), name="m")
     found = await measured(jury([model, model], prompt="?"), order())

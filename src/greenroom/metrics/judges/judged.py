@@ -72,15 +72,21 @@ class Judged(BuiltIn, frozen=True, kw_only=True):
 
     async def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """The model's conclusion about this trial."""
+        return (await self.measure_and_spend(case, ledger, world))[0]
+
+    async def measure_and_spend(
+        self, case: Case, ledger: Ledger, world: World
+    ) -> tuple[Outcome, dict[str, Json]]:
+        """The model's conclusion, and what asking took, whether it came to one or not."""
+        hearing = self.bench.open(world, self.name, questions.attachments(ledger))
         if nothing := nothing_done(ledger):
-            return nothing
+            return nothing, hearing.spent()
+        hear = self.hear_turns if self.bench.every_turn else self.hear
         try:
-            hearing = self.bench.open(world, self.name, questions.attachments(ledger))
-            if self.bench.every_turn:
-                return await self.hear_turns(case, ledger, hearing)
-            return await self.hear(case, ledger, hearing)
+            outcome = await hear(case, ledger, hearing)
         except NoVerdict as none:
-            return Unmeasured(str(none))
+            outcome = Unmeasured(str(none))
+        return outcome, hearing.spent()
 
     async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """Ask the questions, and conclude from the answers."""

@@ -8,7 +8,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json, as_object
+from greenroom.ledger.plain import Json
 from greenroom.metrics.builtin import BuiltIn, checked_name, written
 from greenroom.metrics.judges.bench import Aggregate, together
 from greenroom.metrics.judges.judged import Judged
@@ -46,7 +46,10 @@ class Jury(BuiltIn, frozen=True, kw_only=True):
         A judge that does not apply to the case is not counted; if none applies, neither does the
         jury.
         """
-        outcomes = await together(*(judge.measure(case, ledger, world) for judge in self.judges))
+        heard = await together(
+            *(judge.measure_and_spend(case, ledger, world) for judge in self.judges)
+        )
+        outcomes = [outcome for outcome, _ in heard]
         found = dict(zip((judge.name for judge in self.judges), outcomes, strict=True))
         scores = [outcome for outcome in outcomes if isinstance(outcome, Score)]
         applying = sum(not isinstance(outcome, NotApplicable) for outcome in outcomes)
@@ -59,9 +62,14 @@ class Jury(BuiltIn, frozen=True, kw_only=True):
             return Unmeasured(
                 f"{len(scores)} of {len(found)} judges came to a verdict, {quorum} must: {whys}"
             )
-        return self._score(scores, found)
+        return self._score(scores, found, [spent for _, spent in heard])
 
-    def _score(self, scores: Sequence[Score], found: Mapping[str, Outcome]) -> Score:
+    def _score(
+        self,
+        scores: Sequence[Score],
+        found: Mapping[str, Outcome],
+        spent: Sequence[Mapping[str, Any]],
+    ) -> Score:
         passing = sum(score.passed for score in scores)
         value = fsum(score.value for score in scores) / len(scores)
         if self.aggregate == "majority":
@@ -75,7 +83,7 @@ class Jury(BuiltIn, frozen=True, kw_only=True):
             details={
                 "judges": {name: _to_json(outcome) for name, outcome in found.items()},
                 "agreement": max(passing, len(scores) - passing) / len(scores),
-                **_spent(scores),
+                **_total(spent),
             },
             measured=passing,
         )
@@ -152,9 +160,9 @@ def _to_json(outcome: Outcome) -> dict[str, Json]:
     }
 
 
-def _spent(scores: Sequence[Score]) -> dict[str, Json]:
-    """The total cost of all judges; None if one did not say."""
-    details: list[dict[str, Any]] = [as_object(score.details) for score in scores]
+def _total(spent: Sequence[Mapping[str, Any]]) -> dict[str, Json]:
+    """What all judges took, also those without a verdict; None if one did not say."""
+    details = [one for one in spent if one["attempts"]]
     usages = [one["usage"] for one in details]
     costs = [one["cost"] for one in details]
     return {
