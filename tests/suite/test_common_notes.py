@@ -1,9 +1,10 @@
 """What a report says once of its run: metrics that applied nowhere, judges of their own answers."""
 
+from dataclasses import replace
 from typing import Any
 
-from greenroom import Agent, Case, Expect, Scripted, rehearse
-from greenroom.cases import Criterion
+from greenroom import Agent, Case, Expect, Scripted, call, rehearse, tool
+from greenroom.cases import Criterion, simulated
 from greenroom.metrics import contains, judge, response_match_score
 
 HELLO = Case("a", "Hi", metrics=[contains("Hello")])
@@ -39,3 +40,28 @@ def test_a_model_that_judges_its_own_answers_is_named() -> None:
     assert note.startswith("'gpt-x' judged its own answers")
     assert notes([HELLO], polite("gpt-y"), name="gpt-x") == []
     assert notes([HELLO], polite("scripted")) == []
+
+
+def test_a_note_on_some_trials_says_how_many() -> None:
+    verdict = {"reasoning": "It greets.", "verdict": True}
+    polite = judge("polite", "Was it polite?", model=Scripted(then=verdict, name="gpt-x"))
+    judged, other = Case("b", "Hi", metrics=[polite]), Case("c", "Hi", metrics=[contains("Hello")])
+    (note,) = notes([HELLO, judged, other], name="gpt-x")
+    assert note.startswith("'gpt-x' judged its own answers (in 1 of 3 trials); models favour")
+
+
+def test_a_note_on_the_tools_of_some_trials_says_how_many() -> None:
+    @tool
+    def look(order: int) -> str:
+        """Look."""
+        raise NotImplementedError
+
+    world = simulated("A shop.", model=Scripted(then={"result": "found", "state": {}}, name="shop"))
+    looking = Case("b", "Hi", mocks={"look": world}, metrics=[contains("Hello")])
+    quiet = Agent("host", model=Scripted(then="Hello."), tools=[look])
+    busy = Agent("host", model=Scripted(call("look", order=7), then="Hello."), tools=[look])
+    mixed = rehearse(quiet, [HELLO, replace(looking, agent=busy)])
+    (note,) = [note for note in mixed.notes if "look" in note]
+    assert note.endswith("look (in 1 of 2 trials)")
+    (note,) = [note for note in rehearse(busy, looking).notes if "look" in note]
+    assert note.endswith(": look")

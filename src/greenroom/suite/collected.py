@@ -1,6 +1,7 @@
 """What a run collects from its trials: results, kept or passed to the caller of a stream, and common notes."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterable
 
 from msgspec import Struct, field
@@ -57,32 +58,36 @@ class ResultQueue:
 class CommonNotes(Struct):
     """Notes that a report makes once for all its trials, collected as they end: a large run keeps none of them."""
 
-    _said: set[str] = field(default_factory=set[str])
+    _trials: int = 0
+    """How many trials there were, without those that were skipped."""
+    _said: Counter[str] = field(default_factory=Counter[str])
+    """The notes that trials have in common, each with how many have it."""
     _replaced: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """The trials in which hooks replaced what a metric found, by the metric."""
     _simulated: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
-    """The tools that models answered for, by the beginning of the note that says so."""
+    """The tools that models answered for, by the beginning of the note that says so, which `_said` counts."""
     _models: set[str] = field(default_factory=set[str])
-    _own_judges: set[str] = field(default_factory=set[str])
-    """The models that judged what they had answered themselves."""
+    _own_judges: Counter[str] = field(default_factory=Counter[str])
+    """The models that judged what they had answered themselves, each with in how many trials."""
     _inapplicable: dict[str, str | None] = field(default_factory=dict[str, str | None])
     """Why metrics did not apply, by name; None once one has measured something, or failed."""
 
     def add(self, result: CaseResult) -> None:
         """One more trial."""
-        # A note that holds for every case with unseen or replayed calls appears once.
+        self._trials += result.status != "skipped"
+        # A note that holds for every trial with unseen or replayed calls appears once.
         for note in result.notes:
             if note in UNSEEN.values() or note.startswith(f"{REPLAYED}:"):
-                self._said.add(note)
+                self._said[note] += 1
             elif note.startswith(SIMULATED):
                 whose, _, tools = note.partition(": ")
                 self._simulated.setdefault(whose, set()).update(tools.split(", "))
+                self._said[whose] += 1
         for name in result.replaced:
             self._replaced.setdefault(name, []).append(result.label)
         self._models.update(result.models, result.user_models, result.judge_models)
-        for name in result.judge_models:
-            if (judge := name.removesuffix(" (cached)")) in result.models:
-                self._own_judges.add(judge)
+        judges = {name.removesuffix(" (cached)") for name in result.judge_models}
+        self._own_judges.update(judges.intersection(result.models))
         for name, outcome in result.scores.items():
             if not isinstance(outcome, NotApplicable):
                 self._inapplicable[name] = None
@@ -100,15 +105,23 @@ class CommonNotes(Struct):
             if (why := self._inapplicable.get(name))
         ]
         partial = [
-            f"{name!r} judged its own answers; models favour their own words, so let another one judge"
-            for name in sorted(self._own_judges - {_SCRIPT})
+            f"{name!r} judged its own answers{self._where(count)}; models favour their own words, so let "
+            f"another one judge"
+            for name, count in sorted(self._own_judges.items())
+            if name != _SCRIPT
         ]
         replaced = [
             f"a hook replaced what {name!r} found in {number_of(len(labels), 'trial')}: {listed(labels)}"
             for name, labels in self._replaced.items()
         ]
         simulated = [
-            f"{whose}: {', '.join(sorted(tools))}" for whose, tools in self._simulated.items()
+            f"{whose}: {', '.join(sorted(tools))}{self._where(self._said[whose])}"
+            for whose, tools in self._simulated.items()
+        ]
+        said = [
+            f"{note}{self._where(count)}"
+            for note, count in sorted(self._said.items())
+            if note not in self._simulated
         ]
         # Most likely the name of the model is misspelt.
         unused = [
@@ -117,7 +130,13 @@ class CommonNotes(Struct):
             for model in rates
             if self._models and model not in self._models
         ]
-        return [*sorted(self._said), *simulated, *replaced, *idle, *partial, *unused]
+        return [*said, *simulated, *replaced, *idle, *partial, *unused]
+
+    def _where(self, count: int) -> str:
+        """In how many trials a note holds; empty if in all of them."""
+        return (
+            "" if count == self._trials else f" (in {count} of {number_of(self._trials, 'trial')})"
+        )
 
 
 class CollectedResults(Struct):
