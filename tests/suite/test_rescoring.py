@@ -1,5 +1,6 @@
 """Other metrics on old ledgers: what flips, what stays, and that nobody acts."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -210,3 +211,27 @@ async def test_without_criteria_what_was_given_to_the_run_stays_as_recorded(tmp_
 async def test_a_run_that_is_not_there_is_named(tmp_path):
     with pytest.raises(BadInput, match="there is no run 'nix'"):
         await rescore("nix", store=tmp_path, metrics=[contains("money")])
+
+
+async def test_a_run_and_what_measured_it_again_count_once_in_a_baseline(tmp_path: Path) -> None:
+    agent = Agent("a", model=Scripted(then="Hello."))
+    said = contains("Hello", name="said")
+    run = await evaluate(agent, [Case("a", "Hi")], metrics=[said], store=False)
+    other = await evaluate(agent, [Case("a", "Hi")], metrics=[said], store=False)
+    again = (await rescore(run, metrics=[said])).report
+    twice = (await rescore(again, metrics=[said])).report
+    assert [one.rescored_from for one in (run, again, twice)] == ["", run.id, run.id]
+    for given in ([run, again], [again, run], [run, again, twice], [twice, again]):
+        assert (len(Report.pooled(given)), Report.pooled(given).id) == (1, max(given, key=_at).id)
+    assert len(Report.pooled([run, again, other])) == 2
+    again.save(tmp_path / "new.json")
+    data = json.loads((tmp_path / "new.json").read_text())
+    assert data.pop("rescored_from") == run.id
+    (tmp_path / "earlier version.json").write_text(json.dumps(data))
+    for name in ("new.json", "earlier version.json"):
+        read = Report.load(tmp_path / name)
+        assert (read.rescored_from, len(Report.pooled([run, read]))) == (run.id, 1)
+
+
+def _at(report: Report) -> float:
+    return report.at or 0.0

@@ -4,6 +4,7 @@ Everything that is read is checked; an error names the place of what is wrong.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
@@ -53,6 +54,7 @@ from greenroom.results.wire import (
 VERSION = 1
 KIND = "report"
 
+_MEASURED_AGAIN = re.compile(r"measured again from report (\S+), without the agent")
 _VERDICT = msgspec.json.Decoder(StoredVerdict)
 _FACTS = msgspec.json.Decoder(TrialFacts)
 _TYPES: Mapping[type, Callable[..., object]] = {
@@ -108,6 +110,7 @@ def report_wire(
         sources=to_wire(dict(report.sources)) if report.sources else UNSET,
         measures=dict(report.measures) or UNSET,
         parts=report.parts or UNSET,
+        rescored_from=report.rescored_from or UNSET,
     )
 
 
@@ -199,7 +202,16 @@ def report_from(data: Json, where: str) -> Report:
         ),
         sources={} if isinstance(found.sources, UnsetType) else _places(found.sources),
         measures={} if isinstance(found.measures, UnsetType) else found.measures,
+        rescored_from=_rescored_from(found),
     )
+
+
+def _rescored_from(found: ReportData) -> str:
+    """The run whose trials a report measures again; files of earlier versions say so in a note only."""
+    if not isinstance(found.rescored_from, UnsetType):
+        return found.rescored_from
+    notes = (_MEASURED_AGAIN.fullmatch(note) for note in found.notes)
+    return next((note[1] for note in notes if note is not None), "")
 
 
 def _check_whole(results: Sequence[CaseResult], summary: Json, where: str) -> None:

@@ -58,6 +58,7 @@ def redacted(report: Report, by: Redactor | None = None) -> Redacted:
         against=report.against,
         sources={ids[case_id]: clean(place) for case_id, place in report.sources.items()},
         measures={by.text(name): digest for name, digest in report.measures.items()},
+        rescored_from=report.rescored_from,
     )
 
 

@@ -80,6 +80,8 @@ class Report:
     """Where each case is from, by its id, if it is known."""
     measures: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
     """A digest of what each metric of the run is made of, by its name, if it is known."""
+    rescored_from: str = ""
+    """The id of the run whose trials it measures again; empty if it is a run of its own."""
     _counted: _Counted = field(default_factory=_Counted, init=False, repr=False, compare=False)
 
     @property

@@ -295,6 +295,7 @@ class ReportData(Wire, kw_only=True):
     confirmed: tuple[ResultData, ...] = ()
     sources: dict[str, PlaceData] | UnsetType = UNSET
     measures: dict[str, str] | UnsetType = UNSET
+    rescored_from: str | UnsetType = UNSET
 
 
 _WIRES: Mapping[type, type[Wire]] = {

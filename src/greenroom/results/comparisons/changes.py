@@ -312,8 +312,13 @@ def pooled(reports: Sequence[Report]) -> Report:
     """
     if not reports:
         raise BadInput("there is no report to pool; give one or more.")
-    # A run given twice is no more evidence than once.
-    reports = list({report.id or id(report): report for report in reports}.values())
+    # A run given twice is no more evidence than once, nor is one that was measured again: its latest verdicts count.
+    latest: dict[object, Report] = {}
+    for report in reports:
+        run = report.rescored_from or report.id or id(report)
+        if (known := latest.get(run)) is None or (known.at or 0.0) <= (report.at or 0.0):
+            latest[run] = report
+    reports = list(latest.values())
     if len(reports) == 1:
         return reports[0]
     found: dict[str, list[CaseResult]] = {}

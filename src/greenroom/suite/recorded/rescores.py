@@ -153,6 +153,7 @@ class Rescoring:
             seconds=perf_counter() - begun,
             notes=[*self.report.notes, *self._describe()],
             id=new_report_id(),
+            rescored_from=self.report.rescored_from or self.report.id,
             at=at,
         )
         pairs = zip(self.report.results, results, strict=True)

@@ -65,7 +65,7 @@ async def score_traces(
         raise BadInput("there is no conversation to measure; give traces that hold one.")
     before = Report(results, name=name, notes=notes)
     done = await Rescoring(before, measuring, by_id).run(concurrency)
-    return replace(done.report, notes=notes, id=new_report_id(), at=time())
+    return replace(done.report, notes=notes, id=new_report_id(), rescored_from="", at=time())
 
 
 def _matched(
