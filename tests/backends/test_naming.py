@@ -19,6 +19,7 @@ from agents import Agent as OpenAIAgent
 from agents import function_tool
 from backends.langgraph.scripts import Script
 from greenroom import Agent, Case, Scripted, call, rehearse, tool
+from greenroom.errors import BadCase
 from greenroom.ledger.events import ToolReturned
 from greenroom.metrics import contains
 from greenroom.results.result import CaseResult
@@ -114,7 +115,15 @@ def test_a_callable_object_or_a_partial_is_a_tool_that_its_name_and_itself_name(
     assert desk.acted == ["cancel 7"] * 3
 
 
-@every_kind
+def test_another_tool_of_our_own_is_refused_as_a_mock_before_the_run() -> None:
+    desk = Desk()
+    cancel, charge = tool(desk.cancel), tool(desk.charge)
+    with pytest.raises(BadCase, match="mocks tool 'cancel' by the tool 'charge'"):
+        rehearsed(AGENTS["native"](cancel, charge), {"cancel": charge}, [])
+    assert desk.acted == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind in WRAPS if kind != "native"])
 def test_another_tool_is_no_mock(kind: str) -> None:
     desk = Desk()
     cancel, charge = WRAPS[kind](desk.cancel), WRAPS[kind](desk.charge)

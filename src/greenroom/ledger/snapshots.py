@@ -71,8 +71,9 @@ def names_in(facts: Facts) -> set[str]:
             found.update(map(str, nodes))
         case _:
             pass
-    listed: Any = facts.get("agents")
-    parts = [*parts_of(facts).values(), *map(as_facts, listed if isinstance(listed, list) else ())]
+    listed = facts.get("agents")
+    agents = map(as_facts, cast("list[object]", listed)) if isinstance(listed, list) else ()
+    parts = [*parts_of(facts).values(), *agents]
     return found.union(*map(names_in, parts)) - {"", "__start__"}
 
 

@@ -349,10 +349,13 @@ class _Judging(Measurement, frozen=True, kw_only=True):
         on_event: OnEvent | None = None,
         trial: int = 1,
         recorded: Callable[[World], World] | None = None,
+        known: Mapping[str, Outcome] | None = None,
     ) -> dict[str, Outcome]:
         """Every metric's outcome; no two have the same name."""
         case = _without_own(case)
-        own = await Measurement.outcomes(self, case, ledger, judging, on_event, trial, recorded)
+        own = await Measurement.outcomes(
+            self, case, ledger, judging, on_event, trial, recorded, known
+        )
         if (broke := breakage(ledger)) is not None:
             return own | unscored(self.service.theirs.criteria, broke.unmeasured)
         return own | await self._by_theirs()
