@@ -6,7 +6,7 @@ from contextvars import Context
 from typing import Any, Final, TypeVar
 
 from greenroom.errors import AgentFailed
-from greenroom.world.leftover_work import abandon, look_at
+from greenroom.world.leftover_work import abandon, look_at, still_at_work
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ async def stop(tasks: Collection["asyncio.Task[Any]"]) -> None:
                 break
             for task in left:
                 task.cancel()
-            await asyncio.wait(left, timeout=_KNOCK)
+            await still_at_work(left, _KNOCK)
     finally:
         # Even if this wait was cancelled itself.
         for task in tasks:

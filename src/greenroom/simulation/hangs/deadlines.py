@@ -51,6 +51,8 @@ class Deadline:
         self.charged = 0.0
         """Seconds for which this work itself blocked its loop."""
         self.cancellations = 0
+        self.rounds = 0
+        """Rounds of its loop that the work has had since it was told to end."""
         self._on_expired = on_expired
         self._on_extended = on_extended
         self._watch: Watch | None = None

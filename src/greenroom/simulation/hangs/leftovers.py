@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from greenroom.simulation.hangs.deadlines import context_of, deadlines_of, retrieve_exception
+from greenroom.world.leftover_work import still_at_work
 from greenroom.world.threads import leak
 
 # Seconds between two attempts to end a task.
@@ -17,7 +18,7 @@ async def sweep(tasks: Iterable[asyncio.Task[object]]) -> None:
     """End tasks that work left behind: they are cancelled, or closed if that does not help.
 
     `asyncio.run` waits without end for a task that swallows its cancellation, so sweep before it
-    ends. What cannot even be closed is disowned. Comes back within 0.4 s.
+    ends. What cannot even be closed is disowned. Comes back within 0.4 s, later only on a busy machine.
     """
     left = {task for task in tasks if not task.done()}
     for is_patient in (True, True, False):
@@ -27,8 +28,7 @@ async def sweep(tasks: Iterable[asyncio.Task[object]]) -> None:
             else:
                 close(task)
                 task.add_done_callback(retrieve_exception)
-        if left:
-            _, left = await asyncio.wait(left, timeout=_KNOCK)
+        left = await still_at_work(left, _KNOCK)
     for task in left:
         _disown(task)
 

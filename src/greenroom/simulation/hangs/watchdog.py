@@ -39,7 +39,7 @@ from greenroom.simulation.hangs.deadlines import (
 from greenroom.simulation.hangs.guards import ALARM, PATROL, SignalGuard, ThreadGuard, break_thread
 from greenroom.simulation.hangs.leftovers import close, sweep
 from greenroom.simulation.hangs.stalls import OBSERVER, OnStall
-from greenroom.world.leftover_work import abandoned_tasks, close_by
+from greenroom.world.leftover_work import ROUNDS, abandoned_tasks, close_by
 
 __all__ = [
     "Deadline",
@@ -52,10 +52,12 @@ __all__ = [
 
 T = TypeVar("T")
 
-# Seconds: between two signs of life of a loop, between two cancellations, until work is given up.
+# Seconds: between two signs of life of a loop, between two cancellations, until work is given up, until it
+# is given up even if it had few rounds.
 _BEAT: Final = 0.1
 _KNOCK: Final = 0.1
 _PATIENCE: Final = 0.2
+_LAST_PATIENCE: Final = 2.0
 
 # Private: the function by which the loop makes every call. A frame of it shows which call that is.
 _CALLS: Final = asyncio.Handle._run.__code__
@@ -98,8 +100,8 @@ async def finish(
 ) -> asyncio.Task[T]:
     """Run the work in its own task of this name, until it is over or is given up.
 
-    Returns within 0.3 s of the deadline, or of `deadline.cut()`, whatever the work does. The task is
-    done, unless it could not even be closed; it stays watched for as long as it lives. Tasks that it
+    Returns within 0.3 s of the deadline, or of `deadline.cut()`, whatever the work does, or within 2 s if
+    the machine is too busy for the loop to make its rounds. The task is done, unless it could not even be closed; it stays watched for as long as it lives. Tasks that it
     left behind are swept at once, or when the watch is over.
     """
     loop = asyncio.get_running_loop()
@@ -271,13 +273,22 @@ class Watch:
                 deadline.retire(task)  # it was broken into before the loop heard that it was done
             return
         deadline.expects_loop_at = now + _KNOCK
+        if not deadline.cancellations:
+            self._count_rounds(deadline)
         deadline.cancellations += 1
         task.cancel()
         deadline.expire()
-        if over is not None and now >= deadline.due + _PATIENCE:
+        patience = _PATIENCE if deadline.rounds >= ROUNDS else _LAST_PATIENCE
+        if over is not None and now >= deadline.due + patience:
             close(task)
             if not over.done():
                 over.set_result(None)
+
+    def _count_rounds(self, deadline: Deadline) -> None:
+        """Count the rounds in which work can end: on a busy machine they are few in a long time."""
+        deadline.rounds += 1
+        if deadline.rounds < ROUNDS and deadline in self._deadlines:
+            self.loop.call_soon(self._count_rounds, deadline, context=Context())
 
     def _set_timer(self, at: float) -> None:
         if self._timer is not None:
