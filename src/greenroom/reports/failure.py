@@ -29,7 +29,7 @@ CHECKED_BY = {
     "contains()": "contains",
 }
 """Which part of an expectation a metric checks."""
-_AT_THE_END = ("exact()", "contains()")
+_AT_THE_END = ("contains()",)
 """These look at the last response only, and so at the last turn's expectation."""
 _DIFFS = ("tool_trajectory_avg_score", "tool_name_match")
 """The evidence of these is a diff: two characters before each call say what is wrong with it."""
