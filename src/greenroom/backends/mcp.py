@@ -54,11 +54,10 @@ def _request_seam(real: Call) -> Call:
         def run() -> Any:
             return real(self, request, *args, **given)
 
-        sent = request.model_dump(by_alias=True, mode="json", exclude_none=True)
-        if sent["method"] != _CALLING:
+        asked = getattr(request, "root", request)  # older versions wrap each request in their union
+        if getattr(asked, "method", "") != _CALLING:
             return await run()
-        asked: dict[str, Any] = sent.get("params") or {}
-        return await _answer(self, asked.get("name", ""), asked.get("arguments"), run)
+        return await _answer(self, asked.params.name, asked.params.arguments, run)
 
     return send_request
 

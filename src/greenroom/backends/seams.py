@@ -298,7 +298,7 @@ def _install(seam: Seam) -> None:
     _at_work.append(seam)
     try:
         (seam.install or import_module(seam.module).install)()
-    except (GreenroomError, ImportError, AttributeError) as error:
+    except (GreenroomError, ImportError, AttributeError, TypeError, ValueError) as error:
         framework = seam.watched[0].split(".")[0]
         _broken[seam.module] = (
             f"the tools of {framework} cannot be intercepted in this version: {error}. Install a version "

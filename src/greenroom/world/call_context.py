@@ -80,21 +80,44 @@ def is_asked() -> bool:
 
 # What was decided
 
-_DECIDED: ContextVar[str | None] = ContextVar("greenroom_decided", default=None)
-"""The tool whose real body runs here."""
+
+class _Body:
+    """A tool's real body, for as long as it runs."""
+
+    __slots__ = ("is_over", "tool")
+
+    def __init__(self, tool: str) -> None:
+        self.tool = tool
+        self.is_over = False
+
+
+_DECIDED: Final = carried(ContextVar[_Body | None]("greenroom_decided", default=None))
 
 
 def is_decided(tool: str) -> bool:
-    """Whether the body of this tool runs here, because the gate has let it: no call of it needs to be decided again."""
-    return _DECIDED.get() == tool
+    """Whether the body of this tool runs here, because the gate has let it: no call of it needs to be decided again.
+
+    Work that the body left behind is none of it any more.
+    """
+    body = _DECIDED.get()
+    return body is not None and not body.is_over and body.tool == tool
 
 
-def decided(tool: str | None) -> "ContextSetting[str | None]":
+class decided(ContextSetting[_Body | None]):  # noqa: N801 - read as a condition: with decided(tool)
     """Count what runs in this context as the body of `tool`; None: of no tool.
 
     A framework states it again for its own body, under the name by which the server of the tool knows it.
     """
-    return ContextSetting(_DECIDED, tool)
+
+    __slots__ = ()
+
+    def __init__(self, tool: str | None) -> None:
+        super().__init__(_DECIDED, None if tool is None else _Body(tool))
+
+    def __exit__(self, *error: object) -> None:
+        if self._value is not None:
+            self._value.is_over = True
+        super().__exit__(*error)
 
 
 # What answers agents that run inside something else

@@ -337,9 +337,12 @@ def _name_at_server(tool: BaseTool) -> str:
     if adapters is None or not isinstance(body, FunctionType):
         return ""
     # Compared by code object: the adapters make a function for each tool.
-    made = adapters.convert_mcp_tool_to_langchain_tool.__code__.co_consts
-    is_theirs = any(body.__code__ is code for code in made)
-    return inspect.getclosurevars(body).nonlocals["tool"].name if is_theirs else ""
+    makes = getattr(adapters, "convert_mcp_tool_to_langchain_tool", None)
+    made: Any = getattr(getattr(makes, "__code__", None), "co_consts", ())
+    if not any(body.__code__ is code for code in made):
+        return ""
+    theirs = inspect.getclosurevars(body).nonlocals.get("tool")
+    return str(getattr(theirs, "name", ""))
 
 
 def _streams(model: BaseChatModel) -> bool:

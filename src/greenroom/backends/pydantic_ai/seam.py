@@ -266,7 +266,8 @@ class _Call(Struct, frozen=True):
         if passed is None:
             return False
         mine = self.passing()
-        return passed.call is mine.call and passed.leaf is mine.leaf
+        is_name = type(mine.leaf) is str and mine.leaf == passed.leaf
+        return passed.call is mine.call and (passed.leaf is mine.leaf or is_name)
 
     def request(self, agent: str) -> ToolRequest:
         """The call as the World is asked about it.
@@ -291,7 +292,12 @@ def _leaf(tool: Any) -> object:
     while (inner := getattr(tool, "source_tool", None)) is not None:
         tool = inner
     call = getattr(tool, "call_func", None)
-    return call.__self__ if type(call) is MethodType else tool.tool_def.parameters_json_schema
+    if type(call) is MethodType:
+        return call.__self__
+    described = getattr(
+        tool, "tool_def", None
+    )  # code that calls a toolset itself may give any object
+    return tool if described is None else described.parameters_json_schema
 
 
 def _origin(toolset: FunctionToolset[Any], tool: Any) -> Origin | None:

@@ -7,7 +7,6 @@ made before.
 
 from collections.abc import Callable
 from functools import wraps
-from inspect import signature
 from pkgutil import resolve_name
 from typing import Any, Final
 
@@ -31,13 +30,13 @@ def _install() -> None:
 
 
 def _checked(real: Call, route: str, check: Callable[[str, _Given], None]) -> Call:
-    parameters = signature(real)
+    names = _PARAMETERS[real.__name__]
 
     @wraps(real)
-    def method(*args: Any, **kwargs: Any) -> Any:
+    def method(loop: object, *args: Any, **kwargs: Any) -> Any:
         if fenced():
-            check(route, parameters.bind(*args, **kwargs).arguments)
-        return real(*args, **kwargs)
+            check(route, {**dict(zip(names, args, strict=False)), **kwargs})
+        return real(loop, *args, **kwargs)
 
     return method
 
@@ -60,18 +59,27 @@ def _opening_datagrams(route: str, given: _Given) -> None:
 
 
 def _looking_up_a_name(_: str, given: _Given) -> None:
-    looking_up("socket.getaddrinfo", (given["host"],))
+    looking_up("socket.getaddrinfo", (given.get("host"),))
 
 
 def _looking_up_an_address(_: str, given: _Given) -> None:
-    looking_up("socket.getnameinfo", (given["sockaddr"],))
+    looking_up("socket.getnameinfo", (given.get("sockaddr"),))
 
 
 def _starting(route: str, given: _Given) -> None:
-    command = given.get("cmd") or [given["program"], *given.get("args", ())]
-    starting(route, (command,))
+    starting(route, (given.get("cmd", given.get("program")),))
 
 
+_PARAMETERS: Final[dict[str, tuple[str, ...]]] = {
+    "create_connection": ("protocol_factory", "host", "port"),
+    "create_unix_connection": ("protocol_factory", "path"),
+    "create_datagram_endpoint": ("protocol_factory", "local_addr", "remote_addr"),
+    "getaddrinfo": ("host", "port"),
+    "getnameinfo": ("sockaddr", "flags"),
+    "subprocess_exec": ("protocol_factory", "program"),
+    "subprocess_shell": ("protocol_factory", "cmd"),
+}
+"""The parameters given by position. Older versions of uvloop do not say how they are called."""
 _CHECKS: Final[dict[str, Callable[[str, _Given], None]]] = {
     "create_connection": _connecting,
     "create_unix_connection": _connecting_to_a_path,
