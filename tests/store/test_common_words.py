@@ -22,6 +22,7 @@ WORDS = [
     *("user", "agent", "tool", "assistant", "session", "live", "mock", "reply", "kind", "value"),
     *("completed", "passed", "failed", "status", "score", "threshold", "case_id", "trial", "says"),
     *("expect", "state", "lines", "cost", "notes", "model_replied", "result"),
+    *("name", "metrics", "args", "tools"),
 ]
 
 

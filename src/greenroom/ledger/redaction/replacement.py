@@ -228,7 +228,7 @@ class _Pass:
             items = cast("Sequence[Any]", value)
             if is_secret_field(field):
                 return self._field(field, items)
-            return _same_or_new(items, [self.document(item, field) for item in items])
+            return _same_or_new(items, [self._item(item, field) for item in items])
         if not isinstance(value, Mapping):
             return self._field(field, value)
         inside = cast("Mapping[Any, object]", value)
@@ -241,6 +241,10 @@ class _Pass:
             clean[new_key if new_key not in clean else _another(new_key, clean)] = new
         same = all(one is clean.get(key, clean) for key, one in inside.items())
         return inside if same and len(clean) == len(inside) else clean
+
+    def _item(self, item: object, field: str) -> Any:
+        """One of a list in a document: an object in it has fields, even where a mapping would have names."""
+        return self.document(item, "" if isinstance(item, Mapping) else field)
 
     def _mapping(
         self, value: Mapping[Any, object], named: bool = False, own: Sequence[str] = ()

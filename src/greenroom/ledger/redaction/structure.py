@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, 
 from greenroom.ledger.changes import BUILT_IN_SCOPES
 from greenroom.ledger.events import AnyEvent
 from greenroom.ledger.records import given_names
+from greenroom.ledger.redaction.own_names import OWN_NAMES
 
 DOCUMENTS: Final = frozenset(("case", "agent", "asked"))
 """Fields of records with a whole document as JSON: a case, or the graph of an agent."""
@@ -62,11 +63,11 @@ FILLED_BY_AUTHORS: Final = frozenset(
     (
         *("state", "state_after", "state_matches", "extra", "metadata", "value", "args", "by_args"),
         *("changes", "input", "output", "data", "details", "measured", "evidence", "properties"),
-        *("parameters", "schema", "input_schema", "output_schema"),
+        *("parameters", "schema", "input_schema", "output_schema", "enum", "default"),
+        *("arguments", "response", "result", "always", "answers", "facts"),
     )
 )
 """Fields with data of users, whose keys are free text as well."""
-_WORD: Final = re.compile(r"[a-z][a-z_]*")
 _REFERENCE: Final = re.compile(r"(kept|said|result):|reply\Z")
 
 
@@ -105,8 +106,8 @@ def _kinds_of_events() -> frozenset[str]:
 
 
 def is_own_key(key: object) -> bool:
-    """Whether a key of a document, outside of what users fill, may be Greenroom's."""
-    return isinstance(key, str) and _WORD.fullmatch(key) is not None
+    """Whether a key of a document, outside of what users fill, is the name of a field of Greenroom's."""
+    return key in OWN_NAMES
 
 
 def own_part(field: str, value: str) -> str:
