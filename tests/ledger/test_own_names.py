@@ -176,3 +176,9 @@ def test_an_object_in_a_list_has_fields_even_where_a_mapping_has_names() -> None
     hand = Redactor([("LOGIN", "type")])
     given = {"parts": [{"type": "text", "content": "type"}]}
     assert hand.document(given) == {"parts": [{"type": "text", "content": "[redacted:LOGIN]"}]}
+
+
+def test_a_record_whose_types_cannot_be_read_is_text_throughout() -> None:
+    paid = dataclasses.make_dataclass("Paid", [("amount", "in EUR"), ("by", "str")])
+    hand = Redactor([("SHOP_PASSWORD", PASSWORD)])
+    assert hand.value(paid(PASSWORD, PASSWORD)) == paid(MARK, MARK)
