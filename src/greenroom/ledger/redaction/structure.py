@@ -23,35 +23,17 @@ _LISTED: Final = frozenset(
     )
 )
 """What a document has words of a list under."""
-_WORDS: Final = frozenset(
-    (
-        # who speaks, and what a message is
-        *(
-            "agent",
-            "user",
-            "assistant",
-            "system",
-            "tool",
-            "metric",
-            "user_agent",
-            "message",
-            "text",
-        ),
-        *("node", "conditional", "custom", "decision", "question", "answer", "model", "note"),
-        # who gave an answer
-        *("live", "mock", "replayed", "cached", "simulated", "middleware", "refused", "observed"),
-        # what happened to a value
-        *("set", "append", "delete", "replace"),
-        # how a trial ended and what came of it
-        *("passed", "failed", "error", "terminated", "skipped", "running", "waiting", "finished"),
-        *("completed", "state_matches", "max_turns", "max_seconds", "interrupted", "refused"),
-        *("working", "simulating", "measuring", "judging", "resting", "unfinished", "killed"),
-        # how results compare, and what a report is
-        *("better", "worse", "same", "flaky", "broken", "added", "removed", "unclear", "open"),
-        *("passes", "misses", "regression", "quality", "pass_rate", "errors", "cost", "report"),
-        *("object", "array", "string", "number", "integer", "boolean", "null"),
-    )
-)
+_LISTS: Final = """
+agent user assistant system tool metric user_agent message text node conditional custom decision question answer model
+live mock replayed cached simulated middleware refused observed set append delete replace note report
+passed failed error terminated skipped running waiting finished completed state_matches max_turns max_seconds
+interrupted working simulating measuring judging resting unfinished killed
+better worse same flaky broken added removed unclear open passes misses regression quality pass_rate errors cost
+object array string number integer boolean null
+"""
+"""Who speaks and what a message is, who gave an answer and what happened to a value, how a trial ended, how results
+compare, and the types of a schema."""
+_WORDS: Final = frozenset(_LISTS.split())
 """Those words, beside the kinds of events."""
 NAMED_BY_AUTHORS: Final = frozenset(
     ("models", "judge_models", "user_models", "metrics", "scores", "criteria", "mocks", "tools")
