@@ -16,7 +16,7 @@ from greenroom.errors import (
 )
 from greenroom.ledger.events import EndReason, RunEnded
 from greenroom.ledger.simulated import unanswered
-from greenroom.simulation.fence import Breach, FencedScope, forget_ended, opening_for, put_up
+from greenroom.simulation.fence import Breach, FencedScope, opening_for, put_up, release_cases
 from greenroom.simulation.hangs.watchdog import Deadline, finish
 from greenroom.simulation.mock_names import check_names_after
 from greenroom.simulation.trial_context import TrialContext, on_breach
@@ -42,7 +42,7 @@ async def run_within(limit: float, trial: TrialContext, converse: Converse) -> N
         trial.world.record(_ending(trial, task, late, not_closed))
     finally:
         trial.close()
-        forget_ended()
+        release_cases()
 
 
 async def _run_fenced(trial: TrialContext, converse: Converse, deadline: Deadline) -> EndReason:

@@ -17,7 +17,7 @@ from greenroom.suite.checks.tool_names import check_tool_names
 from greenroom.suite.inputs.sources import as_evalset, as_middleware, as_model_given, as_resources
 from greenroom.suite.options import CONCURRENCY, Options, check
 from greenroom.suite.plan import Cases, load_backend
-from greenroom.suite.watch import closed, refusals_since, waiting_leftovers, watched
+from greenroom.suite.watch import closed, leftovers, refusals_since, watched
 from greenroom.world.resources import Factories
 
 if TYPE_CHECKING:
@@ -154,5 +154,5 @@ async def _batch(
     if stack is not None:
         notes += await closed(stack)
     faults = refusals_since(known_strays)
-    notes += waiting_leftovers()
+    notes += leftovers()
     return Batch([task.result() for task in tasks], (*notes, *faults), tuple(faults))

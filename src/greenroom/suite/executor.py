@@ -9,7 +9,7 @@ from greenroom.suite.options import CONCURRENCY
 from greenroom.suite.settings import Settings
 from greenroom.suite.trial import run_trial
 from greenroom.suite.trial_state import TrialState
-from greenroom.suite.watch import fence_gaps, waiting_leftovers
+from greenroom.suite.watch import fence_gaps, leftovers
 
 
 class Executor(Protocol):
@@ -54,7 +54,7 @@ class InThisProcess:
     @property
     def notes(self) -> list[str]:
         """What the fence cannot hold in this process by now, since a case may have loaded more; what cases left behind."""
-        return [*fence_gaps(), *waiting_leftovers()]
+        return [*fence_gaps(), *leftovers()]
 
     async def connect(self) -> None:
         """Nothing has to be found."""

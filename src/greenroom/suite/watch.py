@@ -21,9 +21,11 @@ from greenroom.simulation.fence import (
     line_of,
     not_held,
     strays,
+    suspended,
 )
 from greenroom.simulation.hangs.deadlines import context_of
 from greenroom.simulation.hangs.generators import ending_generators
+from greenroom.simulation.hangs.leftovers import used_by
 from greenroom.simulation.hangs.stalls import Stall
 from greenroom.simulation.hangs.watchdog import keep_watching, sweep_cut_work
 from greenroom.simulation.outside_trials import CalledApart
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("greenroom")
 _MOST_NOTES = 20
-_noted: Final[WeakSet[asyncio.Task[object]]] = WeakSet()
+_noted: Final[WeakSet[object]] = WeakSet()
 _reported: Final[set[int]] = set()
 """Refusals that are in a report, by identity: they are kept as long as the process lasts."""
 
@@ -160,8 +162,12 @@ def _is_only_the_hosts(library: str) -> bool:
     )
 
 
-def waiting_leftovers() -> list[str]:
-    """Notes on tasks that the agents of cases left behind and that still wait; each task is noted once."""
+def leftovers() -> list[str]:
+    """Notes on what the agents of cases left behind and may still act; each is noted once."""
+    return [*_waiting_tasks(), *_suspended_generators()]
+
+
+def _waiting_tasks() -> list[str]:
     tasks = asyncio.all_tasks().difference(_noted)
     waiting = [task for task in tasks if is_of_closed_case(context_of(task))]
     _noted.update(waiting)
@@ -170,6 +176,23 @@ def waiting_leftovers() -> list[str]:
         f"a task that a case left behind was still waiting when the run ended, at {place}: what it would have "
         f"done is not recorded. Let the agent await it, if that matters"
         for place in sorted({line_of(frame) for frame in frames})
+    ]
+
+
+def _suspended_generators() -> list[str]:
+    """Context managers are entered to be left later, and what a task uses is noted with the task: not these."""
+    left = [
+        generator
+        for begun, generator in suspended(asyncio.get_running_loop())
+        if generator not in _noted and not begun.is_resource and is_of_closed_case(begun.context)
+    ]
+    used = {id(it) for task in asyncio.all_tasks() if left for it in used_by(task)}
+    _noted.update(left)
+    frames = [generator.ag_frame for generator in left if id(generator) not in used]
+    return [
+        f"an async generator that a case left suspended was still held when the run ended, at {place}: what it "
+        f"would have done is not recorded. Let the agent close it, if that matters"
+        for place in sorted({line_of(frame) for frame in frames if frame and is_authors(frame)})
     ]
 
 

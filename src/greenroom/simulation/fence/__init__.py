@@ -46,7 +46,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
-from greenroom.simulation.fence.generators import forget_ended
+from greenroom.simulation.fence.generators import release_cases, suspended
 from greenroom.simulation.fence.patches import blind_spots, not_held, put_up
 from greenroom.simulation.fence.refusal import is_authors, line_of, note_late_call
 from greenroom.simulation.fence.routes import proxied_place
@@ -78,7 +78,6 @@ __all__ = [
     "blind_spots",
     "enclose",
     "fenced",
-    "forget_ended",
     "is_authors",
     "is_of_closed_case",
     "lead_through",
@@ -90,7 +89,9 @@ __all__ = [
     "opening_for",
     "proxied_place",
     "put_up",
+    "release_cases",
     "strays",
+    "suspended",
     "without_opening",
 ]
 

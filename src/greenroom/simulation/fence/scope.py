@@ -246,8 +246,13 @@ def answerable() -> FencedScope | None:
 
 def is_of_closed_case(context: Context) -> bool:
     """Whether the work in this context belongs to a case that is over."""
+    return closed_case(context) is not None
+
+
+def closed_case(context: Context) -> FencedScope | None:
+    """The scope of the case, if it is over, that the work in this context belongs to."""
     scope = _fenced_scope(context.get(scope_var))
-    return is_of_case(scope) and scope not in open_scopes
+    return scope if is_of_case(scope) and scope not in open_scopes else None
 
 
 def importing_here() -> str:

@@ -48,6 +48,13 @@ def close(task: asyncio.Task[object]) -> None:
     task.cancel()  # the task notices at its next step
 
 
+def used_by(task: asyncio.Task[object]) -> Iterator[object]:
+    """What a task that waits holds in its functions, such as the generators that it takes values from."""
+    coroutine: object = task.get_coro()
+    for one in (coroutine, *_waiting_for(coroutine)):
+        yield from gc.get_referents(one)
+
+
 def _waiting_for(work: object) -> Iterator[object]:
     """What a coroutine awaits, and what that awaits in turn."""
     while (work := _awaited(work)) is not None:

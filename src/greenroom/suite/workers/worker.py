@@ -61,8 +61,8 @@ from greenroom.suite.watch import (
     closed,
     describe_stall,
     fence_gaps,
+    leftovers,
     refusals_since,
-    waiting_leftovers,
 )
 from greenroom.suite.workers import wire
 from greenroom.suite.workers.turns import AskedPace
@@ -223,7 +223,7 @@ class WorkerSetup:
     def notes(self) -> list[str]:
         """Notes on what the fence could not hold, or refused, in this process since the last call."""
         before, self._strays = self._strays, len(strays())
-        return [*fence_gaps(), *refusals_since(before), *waiting_leftovers()]
+        return [*fence_gaps(), *refusals_since(before), *leftovers()]
 
 
 _sent_secrets: set[str] = set()
