@@ -421,6 +421,14 @@ def test_cases_that_leave_their_minimum_open_open_no_gate(project: Project) -> N
     assert [list(part) for part in report.parts] == [["refund.eval.yaml::good"]]
 
 
+def test_adaptive_cases_are_judged_together_though_each_stops_by_itself(project: Project) -> None:
+    project.cases(*(GOOD.replace("id: good", f"id: good{n}") for n in range(9)), BAD)
+    result = project.run("--greenroom-trials=auto", "--greenroom-min-pass-rate=0.8")
+    assert "bad - the pass rate of these cases is 0 %" in said(result)
+    assert "gate: passed" in said(result)
+    assert result.ret == pytest.ExitCode.OK
+
+
 def test_the_report_says_where_cases_are_from_and_what_measured_them(project: Project) -> None:
     project.settings("config = 'criteria.json'")
     project.write("criteria.json", '{"criteria": {"response_match_score": 0.5}}')

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from greenroom.errors import BadInput
 from greenroom.results.statistics.intervals import Interval, of_cases, wilson
-from greenroom.results.statistics.sequential import Sequential
+from greenroom.results.statistics.sequential import Sequential, show_together
 
 RATES = st.floats(0.0, 1.0)
 MOST = 20
@@ -389,3 +389,30 @@ def test_a_hundred_clear_cases_need_hardly_more_than_a_trial_each():
     found = [decided(clustered(0.95, 100, dice), 0.8, dice) for _ in range(20)]
     assert {test.verdict for test in found} == {"passes"}
     assert sum(test.rounds for test in found) / len(found) <= 1.5
+
+
+# Several tests
+
+
+@pytest.mark.parametrize("spread", [[0.8] * 6, [1.0] * 4 + [0.0], [0.9, 0.9, 0.7, 0.7]])
+def test_tests_that_each_stopped_by_themselves_show_nothing_of_a_rate_at_the_bar(spread):
+    chance = random.Random(7)
+
+    def stopped(rate: float) -> Sequential:
+        test = Sequential(0.8, names(1))
+        while test.rounds < MOST and test.wanted():
+            test.add("c0", chance.random() < rate)
+        return test
+
+    found = [show_together([stopped(rate) for rate in spread], 0.8) for _ in range(60)]
+    assert sum(found) <= 0.05 * len(found)
+
+
+def test_tests_show_together_what_none_of_them_shows_alone():
+    alone = [after(0.8, *[[True]] * MOST) for _ in range(3)]
+    assert {test.verdict for test in alone} == {"open"}
+    assert show_together(alone, 0.8)
+    assert not show_together(alone, 0.98)
+    assert not show_together([*alone, after(0.8, [True])][-1:], 0.8)
+    assert not show_together([], 0.8)
+    assert show_together(alone, 0.0)

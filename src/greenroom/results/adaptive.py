@@ -5,6 +5,7 @@ reaches the bar. The run asks here what is due, and every quality gate asks here
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from math import fsum
 from typing import Literal
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ from greenroom.results.facts import Facts
 from greenroom.results.report import MAX_TRIALS, Report
 from greenroom.results.statistics.exact import ALPHA
 from greenroom.results.statistics.intervals import Interval, percent
-from greenroom.results.statistics.sequential import Sequential
+from greenroom.results.statistics.sequential import Sequential, show_together
 from greenroom.results.totals import cases_of
 from greenroom.results.words import number_of
 
@@ -55,7 +56,7 @@ class Conclusion(Struct, frozen=True, kw_only=True):
 
     @property
     def _verdict_text(self) -> str:
-        bar = percent(self.bar, 0 if round(100.0 * self.bar, 9).is_integer() else 1)
+        bar = percent(self.bar, _digits(self.bar))
         if self.interval is None:
             return f"no round was finished, so a minimum of {bar} is open"
         rate = f"the pass rate of these cases is {self.interval}"
@@ -69,32 +70,59 @@ class Conclusion(Struct, frozen=True, kw_only=True):
                 return f"{rate}, which leaves open whether it reaches the minimum of {bar}{why}"
 
 
+def _digits(bar: float) -> int:
+    """How many digits a minimum is shown with."""
+    return 0 if round(100.0 * bar, 9).is_integer() else 1
+
+
 def open_minimum(report: Report, bar: float) -> str:
     """Why the trials of an adaptive report do not show that the pass rate reaches `bar`; empty if they do.
 
-    A report of several runs shows it too if each of them does: if the rate of the whole were lower, that of
-    one of them would be, and it would have been shown wrongly.
+    A report of several runs is judged as a whole, although each of them stopped at a round of its own. Cases
+    that were in no adaptive run count with the pass rate that they had.
     """
     known = {(trial.case_id, trial.trial): trial for trials in cases_of(report) for trial in trials}
-    whole = _conclusion(list(dict.fromkeys(case_id for case_id, _ in known)), bar, known.get)
-    if whole.verdict == "passes":
+    ids = list(dict.fromkeys(case_id for case_id, _ in known))
+    if not report.parts or [set(part) for part in report.parts] == [set(ids)]:
+        whole = _replayed(ids, bar, known.get).conclusion
+        if whole.verdict == "passes":
+            return ""
+        if whole.verdict == "misses":
+            return str(whole)
+        return f"adaptive trials did not show that the minimum is reached: {whole}"
+    runs = [_replayed(part, bar, known.get) for part in report.parts]
+    needed = _needed(report, bar)
+    is_each_shown = needed <= bar and all(run.conclusion.verdict == "passes" for run in runs)
+    if is_each_shown or show_together([run.test for run in runs if not run.is_left_out], needed):
         return ""
-    parts = [_conclusion(part, bar, known.get) for part in report.parts]
-    if parts and all(part.verdict == "passes" for part in parts):
-        return ""
-    if whole.verdict == "misses":
-        return str(whole)
-    return f"adaptive trials did not show that the minimum is reached: {whole}"
+    rate = "unknown" if report.pass_rate is None else percent(report.pass_rate)
+    return (
+        f"adaptive trials did not show that the minimum is reached: the pass rate of all "
+        f"{number_of(len(ids), 'case')} together is {rate}, which leaves open whether it reaches the minimum "
+        f"of {percent(bar, _digits(bar))}"
+    )
+
+
+def _needed(report: Report, bar: float) -> float:
+    """What the adaptive runs have to reach for the whole to reach `bar`, with the others as they are."""
+    adaptive = {case_id for part in report.parts for case_id in part}
+    rates = [
+        (name, rate) for name, one in report.per_case.items() if (rate := one.pass_rate) is not None
+    ]
+    fixed = [rate for name, rate in rates if name not in adaptive]
+    return bar + (bar * len(fixed) - fsum(fixed)) / max(1, len(rates) - len(fixed))
 
 
 def conclusion(case_ids: Sequence[str], bar: float, results: Iterable[Facts]) -> Conclusion:
     """The verdict and the number of trials of an adaptive run, computed from its results alone."""
-    return _conclusion(case_ids, bar, {(one.case_id, one.trial): one for one in results}.get)
+    return _replayed(
+        case_ids, bar, {(one.case_id, one.trial): one for one in results}.get
+    ).conclusion
 
 
-def _conclusion(
+def _replayed(
     case_ids: Sequence[str], bar: float, find: Callable[[tuple[str, int]], Facts | None]
-) -> Conclusion:
+) -> "Rounds":
     rounds = Rounds(case_ids, bar)
     while due := rounds.due():
         found = [find(trial) for trial in due]
@@ -103,7 +131,7 @@ def _conclusion(
                 rounds.add(result)
         if None in found:
             break  # the run ended before this round
-    return rounds.conclusion
+    return rounds
 
 
 class Rounds:
@@ -120,7 +148,7 @@ class Rounds:
         if max_trials < 1:
             raise BadInput(f"max_trials={max_trials!r} is not a number of trials; give 1 or more.")
         self.max_trials = max_trials
-        self._test = Sequential(bar, case_ids, ALPHA)
+        self.test = Sequential(bar, case_ids, ALPHA)
         self._runs = dict.fromkeys(case_ids, 0)
         self._broke = dict.fromkeys(case_ids, 0)
         """How many of its latest trials in a row broke, of each case."""
@@ -129,7 +157,7 @@ class Rounds:
 
     def due(self) -> list[tuple[str, int]]:
         """The cases to run next, each with the number of its trial; none when the run is over."""
-        wanted = [] if self._cut else self._test.wanted()
+        wanted = [] if self._cut else self.test.wanted()
         # A round that one of its cases cannot finish would decide nothing.
         if any(self._runs[case_id] >= self.max_trials for case_id in wanted):
             return []
@@ -150,20 +178,25 @@ class Rounds:
             self._broke[case_id] += 1
             if self._broke[case_id] == min(PATIENCE, self.max_trials):
                 self._left_out.append(case_id)
-                self._test.leave_out(case_id)
+                self.test.leave_out(case_id)
         else:
             self._broke[case_id] = 0
-            self._test.add(case_id, result.status == "passed")
+            self.test.add(case_id, result.status == "passed")
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether none of the cases could be measured."""
+        return len(self._left_out) == len(self._runs)
 
     @property
     def conclusion(self) -> Conclusion:
         """The verdict and the number of trials so far."""
-        verdict = self._test.verdict
+        verdict = self.test.verdict
         return Conclusion(
             verdict="unclear" if verdict == "open" else verdict,
-            bar=self._test.bar,
-            interval=self._test.interval,
-            rounds=self._test.rounds,
+            bar=self.test.bar,
+            interval=self.test.interval,
+            rounds=self.test.rounds,
             played=sum(self._runs.values()),
             most=self.max_trials * len(self._runs),
             left_out=tuple(self._left_out),

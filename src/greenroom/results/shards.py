@@ -60,13 +60,11 @@ def together(reports: Sequence[Report], names: Sequence[str]) -> Report:
 
 
 def parts_of(reports: Iterable[Report]) -> list[Sequence[str]]:
-    """The cases of each of these runs, if any of them is adaptive."""
-    reports = list(reports)
-    if not any(report.adaptive for report in reports):
-        return []
+    """The cases of each of these runs that is adaptive; the others have no rounds of their own."""
     found: list[Sequence[str]] = []
     for report in reports:
-        found += report.parts or [list(report.by_case())]
+        if report.adaptive:
+            found += report.parts or [list(report.by_case())]
     return found
 
 

@@ -15,7 +15,7 @@ is never above the arithmetic one), and then it depends on the rate only. Cases 
 same are guessed right and cost nothing, so a set of steady cases is decided within a few rounds.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import exp, fsum, log
 from typing import Literal
 
@@ -70,12 +70,10 @@ class _Bets(Struct):
 
         It speaks against every lower rate as well: there the price is lower, and the money more.
         """
-        found = [
+        return _mixed(
             gain - self.cases * fsum(log(1 + stake * (share - guess)) for guess in self.guesses)
             for stake, gain in zip(_STAKES, self.gains, strict=True)
-        ]
-        best = max(found)
-        return best + log(fsum(exp(one - best) for one in found) / len(found))
+        )
 
     def highest(self, enough: float, low: float, high: float) -> float:
         """The highest share between two that the bets speak against; `low` if there is none."""
@@ -216,6 +214,58 @@ class Sequential:
         ):
             return "misses"
         return "open"
+
+
+def show_together(tests: "Sequence[Sequential]", bar: float) -> bool:
+    """Whether tests of different cases, each stopped by itself, show that the rate of all their cases reaches `bar`.
+
+    It is wrong with a chance of at most half the tests' `alpha`. How the rate is spread over the tests is
+    unknown, so each bettor pays the highest price of any spread.
+    """
+    if bar <= 0:
+        return True
+    all_bets = [test._above for test in tests]  # pyright: ignore[reportPrivateUsage]
+    if bar >= 1 or not tests or not all(bets.guesses for bets in all_bets):
+        return False
+    passing = bar * sum(bets.cases for bets in all_bets)
+    money = _mixed(
+        fsum(bets.gains[place] for bets in all_bets) - _highest_price(all_bets, stake, passing)
+        for place, stake in enumerate(_STAKES)
+    )
+    return money >= log(2 / max(test.alpha for test in tests))
+
+
+def _highest_price(all_bets: Sequence[_Bets], stake: float, passing: float) -> float:
+    """The logarithm of the highest fair price if so many of all cases pass on average.
+
+    The rounds of a test count as that many of its mean guess, which is never cheaper. Then the price is
+    highest where one more passing case costs the same in each test, which is found by halving.
+    """
+    rounds = [len(bets.guesses) for bets in all_bets]
+    guesses = [fsum(bets.guesses) / len(bets.guesses) for bets in all_bets]
+
+    def rates(level: float) -> list[float]:
+        found = zip(guesses, rounds, strict=True)
+        return [min(1.0, max(0.0, guess + count * level - 1 / stake)) for guess, count in found]
+
+    low, high = 0.0, 1 + 1 / stake
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        expected = fsum(
+            bets.cases * rate for bets, rate in zip(all_bets, rates(middle), strict=True)
+        )
+        low, high = (middle, high) if expected < passing else (low, middle)
+    return fsum(
+        bets.cases * count * log(1 + stake * (rate - guess))
+        for bets, count, guess, rate in zip(all_bets, rounds, guesses, rates(high), strict=True)
+    )
+
+
+def _mixed(money: Iterable[float]) -> float:
+    """The logarithm of the mean money of the bettors, from the logarithm of each one's."""
+    found = list(money)
+    best = max(found)
+    return best + log(fsum(exp(one - best) for one in found) / len(found))
 
 
 def _end(bets: _Bets, share: float, bar: float, enough: float) -> float:
