@@ -185,6 +185,9 @@ def test_adaptive_shards_pass_if_each_shows_the_minimum_and_not_if_one_leaves_it
         assert greenroom(*words, *out).exit_code == 0
     merge = ["eval", "merge", "1.json", "2.json", "-o", "all.json", "--min-pass-rate"]
     assert greenroom(*merge, "0.7").exit_code == 0
+    without = greenroom(*merge[:-1])
+    assert without.exit_code == 3
+    assert "Give min_pass_rate (--min-pass-rate) below 1" in " ".join(without.stderr.split())
     strict = greenroom(*merge, "0.99")
     assert strict.exit_code == 1
     assert "leaves open whether it reaches the minimum of 99 %" in strict.stderr

@@ -327,6 +327,14 @@ def test_adaptive_trials_that_leave_the_minimum_open_do_not_reach_it():
     assert gate.decide(replace(adaptive("ppp", "a", "b"), adaptive=False)).passed
 
 
+@pytest.mark.parametrize("gate", [Gate(), Gate(min_pass_rate=1)])
+def test_a_minimum_that_adaptive_trials_can_never_show_is_refused(gate):
+    whole = adaptive("ppp", "a", "b")
+    with pytest.raises(BadInput, match=r"--min-pass-rate\) below 1"):
+        gate.decide(whole)
+    assert Gate().decide(whole, whole).exit_code != 3  # no minimum applies against a baseline
+
+
 def of_runs(*reports: Report) -> Report:
     return together(reports, [f"{n}.json" for n in range(len(reports))])
 

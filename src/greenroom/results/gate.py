@@ -73,8 +73,9 @@ class Gate:
 
     `min_pass_rate` is 1 unless it is given; with a baseline there is no minimum unless it is given. With
     `confident` the lower end of the pass rate's 95 % interval must reach the minimum, not just the
-    pass rate itself; a report of adaptive trials must show that it reaches it. `fail_on` names what else makes it fail: what got worse than in the baseline, what
-    may have (`unclear`), a case that only the baseline has (`removed`), or one that was skipped.
+    pass rate itself; a report of adaptive trials must show that it reaches it, which needs a minimum below 1.
+    `fail_on` names what else makes it fail: what got worse than in the baseline, what may have (`unclear`), a
+    case that only the baseline has (`removed`), or one that was skipped.
     `threshold` is by how much the mean of a metric must fall to have got worse; `metrics` names those
     that count, `tags` those whose cases are tested like the whole set. `max_cost` is the total that agents,
     users and judges may cost in USD; an unknown cost fails.
@@ -154,6 +155,11 @@ class Gate:
         minimum = self.min_pass_rate
         if minimum is None and comparison is None:
             minimum = 1.0
+        if report.adaptive and minimum == 1:
+            raise BadInput(
+                "this is the report of an adaptive run (trials='auto'), and no number of trials shows that a case "
+                "always passes. Give min_pass_rate (--min-pass-rate) below 1."
+            )
         if faults := report.faults:
             yield Missed("errors", "; ".join(faults))
         broke = _errors(report, self.max_errors, all_count=comparison is not None)
