@@ -496,6 +496,79 @@ SEEN = pytest.StashKey()
     assert [one.status for one in Report.load(project.path / "now.json")] == ["error"]
 
 
+DIES = (
+    RERUNS
+    + """
+
+class Controller:
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, crashitem, report, sched):
+        sched.mark_test_pending(crashitem)
+        report.outcome = "rerun"
+
+def pytest_configure(config):
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Controller())
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    tried = Path("tried")
+    count = len(tried.read_text()) if tried.exists() else 0
+    tried.write_text((count + 1) * "x")
+    if count == 1:
+        time.sleep(1)  # so that what was sent before arrives
+        os._exit(1)
+"""
+)
+"""Kills the worker of the second attempt, and lets another worker run the test again."""
+
+
+def test_an_attempt_after_the_death_of_a_worker_replaces_those_before(project: Project) -> None:
+    project.write("conftest.py", f"import os, time\nfrom pathlib import Path\n{DIES}")
+    dear = "ModelReply(name, cost=0.5, prices='test')"
+    project.write(
+        "agent.py",
+        "from pathlib import Path\nfrom greenroom import Agent, Scripted\n"
+        "from greenroom.models import ModelReply\n"
+        "name = 'nothing' if len(Path('tried').read_text()) < 3 else 'money'\n"
+        f"root_agent = Agent('clerk', model=Scripted(then={dear}))\n",
+    )
+    project.cases(SAID)
+    result = project.run_apart("-n", "1", "--greenroom-report=now.json", "--greenroom-max-cost=0.6")
+    report = Report.load(project.path / "now.json")
+    assert [one.status for one in report] == ["passed"], said(result)
+    assert any("was run again once by a plug-in of pytest" in note for note in report.notes)
+    assert "with attempts that were repeated, the cost of $1.00 is above" in said(result)
+
+
+def test_what_a_fixture_of_the_module_rehearsed_counts_when_its_test_runs_again(
+    project: Project,
+) -> None:
+    project.write("conftest.py", RERUNS)
+    project.write(
+        "test_own.py",
+        """
+import pytest
+from itertools import count
+from greenroom import Agent, Case, Expect, Scripted
+from greenroom.apps.pytest_plugin import EvalRunner
+
+tried = count()
+
+@pytest.fixture(scope="module")
+def answer():
+    agent = Agent("clerk", model=Scripted(then="money"))
+    return EvalRunner(agent, evaluators=[]).run_single("Hi", [])
+
+def test_answer(answer):
+    assert next(tried) == 1
+""",
+    )
+    result = project.run()
+    assert result.ret == pytest.ExitCode.OK, said(result)
+    assert "tests: 1 case: " in said(result)
+
+
 def test_attempts_that_were_repeated_count_in_what_was_paid(project: Project) -> None:
     project.write("conftest.py", RERUNS)
     project.write("agent.py", JUDGED)

@@ -22,22 +22,25 @@ Asked = dict[str, list[list["CaseResult"]]]
 
 
 @dataclass(slots=True)
-class _Attempt:
-    """One run of a test. A plug-in may run it again, and then the last attempt counts, as it does for pytest."""
+class _Attempts:
+    """The runs of a test. A plug-in may run it again, and then the last attempt counts, as it does for pytest."""
 
     number: int = 1
+    first: int = 1
+    """The attempt in which `rehearsed` begins: a later one need not rehearse what a fixture of its module did."""
     rehearsed: list["Report"] = field(default_factory=list["Report"])
     asked: Asked = field(default_factory=Asked)
     earlier: tuple[float | None, ...] = ()
     """What each earlier attempt has cost; None where that is unknown."""
 
-    @property
-    def next(self) -> "_Attempt":
-        """The attempt after this one."""
-        return _Attempt(self.number + 1, earlier=(*self.earlier, spent_in(self.rehearsed)))
+    def replace_earlier(self) -> None:
+        """Drop what earlier attempts have rehearsed, but not what it cost."""
+        if self.first < self.number:
+            self.earlier = (*self.earlier, spent_in(self.rehearsed))
+            self.rehearsed, self.asked, self.first = [], {}, self.number
 
 
-_ATTEMPT = pytest.StashKey[_Attempt]()
+_ATTEMPTS = pytest.StashKey[_Attempts]()
 
 
 def remember(report: "Report") -> None:
@@ -50,35 +53,42 @@ def remember(report: "Report") -> None:
 
 def count(item: pytest.Item, report: pytest.TestReport) -> None:
     """Put what was rehearsed on the report of its test, and below the traceback if the test failed."""
-    attempt = item.stash.get(_ATTEMPT, None)
-    if attempt is None or report.when == "setup":
-        attempt = item.stash[_ATTEMPT] = _Attempt() if attempt is None else attempt.next
-    if _rehearsed or attempt.number > 1:
-        attempt.rehearsed += _rehearsed
-        vars(report)["greenroom"] = _sent(item, report, attempt)
+    attempts = item.stash.get(_ATTEMPTS, None)
+    if attempts is None:
+        attempts = item.stash[_ATTEMPTS] = _Attempts()
+    elif report.when == "setup":
+        attempts.number += 1
+    # A case of a file rehearses in every attempt; if it does not, it broke before.
+    if _rehearsed or hasattr(item, "evalset"):
+        attempts.replace_earlier()
+    if _rehearsed or attempts.number > 1:
+        attempts.rehearsed += _rehearsed
+        vars(report)["greenroom"] = _sent(item, report, attempts)
         _rehearsed.clear()
-    if not attempt.rehearsed and _is_gated(item) and report.when == "call" and report.passed:
+    if not attempts.rehearsed and _is_gated(item) and report.when == "call" and report.passed:
         report.outcome = "failed"
         report.longrepr = (
             "nothing was rehearsed, so the gate of @pytest.mark.greenroom(...) decided nothing"
         )
-    if attempt.rehearsed and report.failed and not hasattr(item, "evalset"):
-        _show(item, report, attempt.rehearsed)
+    if attempts.rehearsed and report.failed and not hasattr(item, "evalset"):
+        _show(item, report, attempts.rehearsed)
 
 
-def _sent(item: pytest.Item, report: pytest.TestReport, attempt: _Attempt) -> dict[str, Any]:
+def _sent(item: pytest.Item, report: pytest.TestReport, attempts: _Attempts) -> dict[str, Any]:
     """What one phase of an attempt has rehearsed, as it travels on pytest's report."""
     from greenroom.ledger.redaction import without_secrets
     from greenroom.results.data import report_data
 
     nodeid, in_file = without_secrets(report.nodeid), hasattr(item, "evalset")
-    named = [_addressed(one, nodeid, None if in_file else attempt.asked) for one in _rehearsed]
+    named = [_addressed(one, nodeid, None if in_file else attempts.asked) for one in _rehearsed]
     return {
         "in_file": in_file,
         # As ASCII: half a surrogate pair from a model must not break the transfer from a worker.
         "reports": [json.dumps(report_data(one)) for one in named],
-        "attempt": attempt.number,
-        "earlier": attempt.earlier,
+        "worker": getattr(item.config, "workerinput", {}).get("workerid", ""),
+        "attempt": attempts.number,
+        "first": attempts.first,
+        "earlier": attempts.earlier,
     }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import pytest
 
-from greenroom.apps.pytest_plugin.attempts import listening, sum_known
+from greenroom.apps.pytest_plugin.attempts import listening, spent_in, sum_known
 from greenroom.apps.pytest_plugin.settings import KEY, Settings, is_listed, is_usual
 
 if TYPE_CHECKING:
@@ -20,18 +20,37 @@ class _Test:
     """What the last attempt of a test has sent."""
 
     in_file: bool
+    worker: str = ""
+    """The xdist worker that has sent it; one that replaces a dead worker counts its attempts from 1 again."""
     attempt: int = 1
+    first: int = 1
+    """The attempt in which what was sent begins."""
     sent: list[str] = field(default_factory=list[str])
     is_lost: bool = False
     """Whether it broke before it had a result."""
     earlier: Sequence[float | None] = ()
+    elsewhere: int = 0
+    """How many attempts were made by workers that have died."""
+    paid_elsewhere: tuple[float | None, ...] = ()
+    """What those have cost."""
 
     def take(self, sent: dict[str, Any]) -> None:
         """Add what one phase of an attempt has sent."""
-        if sent["attempt"] > self.attempt:
-            self.attempt, self.earlier = sent["attempt"], sent["earlier"]
+        is_elsewhere = sent["worker"] != self.worker
+        if is_elsewhere and self.sent:
+            self.elsewhere += self.attempt
+            self.paid_elsewhere = (*self.earlier, spent_in([_received(one) for one in self.sent]))
+        if is_elsewhere or sent["first"] > self.first:
             self.sent, self.is_lost = [], False
+        self.worker, self.first = sent["worker"], sent["first"]
+        self.attempt = sent["attempt"]
+        self.earlier = (*self.paid_elsewhere, *sent["earlier"])
         self.sent += sent["reports"]
+
+    @property
+    def repeats(self) -> int:
+        """How often it was run again."""
+        return self.elsewhere + self.attempt - 1
 
 
 def tally_of(config: pytest.Config) -> "Tally":
@@ -147,9 +166,9 @@ class Tally:
         ]
         notes = [note for part in parts for note in part.notes]
         notes += [
-            f"{name} was run again {_times(test.attempt - 1)} by a plug-in of pytest; only the last attempt counts"
+            f"{name} was run again {_times(test.repeats)} by a plug-in of pytest; only the last attempt counts"
             for name, test in tests.items()
-            if test.attempt > 1
+            if test.repeats
         ]
         return Report(
             [*(result for part in parts for result in part), *broken],
