@@ -5,7 +5,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +210,63 @@ async def test_another_middleware_or_a_hook_that_may_replace_outcomes_is_named(
     with pytest.raises(BadInput, match=what):
         await resumed(tmp_path, cases("a", "b"), **now)
     report, _ = await resumed(tmp_path, cases("a", "b"), accept_changes=True, **now)
+    assert len(report.results) == 2
+
+
+class Rule:
+    """A hook that is an object; each shows itself with its address."""
+
+    def __call__(self, case: Case, name: str, outcome: object) -> None:
+        """Nothing is replaced this time."""
+
+
+def lenient(by: object, case: Case, name: str, outcome: object) -> None:
+    """A hook that is given more than a hook is called with."""
+
+
+@dataclass(frozen=True)
+class Ruled(Middleware):
+    """Middleware with options that cannot change."""
+
+    rules: tuple[object, ...] = ()
+
+    async def before_model(self, request: ModelRequest) -> None:
+        """Nothing is changed."""
+
+
+EIGHTS = cycle([(8, 16), (16, 8)])
+
+
+@pytest.mark.parametrize(
+    "build, other",
+    [
+        (lambda: {"on_metric_complete": Rule()}, {}),
+        (
+            lambda: {"on_metric_complete": partial(lenient, 1)},
+            {"on_metric_complete": partial(lenient, 2)},
+        ),
+        (
+            lambda: {"on_metric_complete": partial(partial(Rule()), name="it")},
+            {"on_metric_complete": partial(Rule())},
+        ),
+        (
+            lambda: {"middleware": [Ruled((partial(lenient, Rule()), [Ruled]))]},
+            {"middleware": [Ruled((partial(lenient, Ruled()), [Ruled]))]},
+        ),
+        (
+            # These numbers collide in a set, so each set shows them in the order in which they came.
+            lambda: {"middleware": [Ruled((set(next(EIGHTS)), {"most": (1,)}, Ruled((1,))))]},
+            {"middleware": [Ruled(({8, 16}, {"most": (1,)}, Ruled((2,))))]},
+        ),
+    ],
+)
+async def test_a_hook_and_an_option_are_known_by_what_they_are_and_not_where(
+    tmp_path: Path, build: Any, other: Any
+) -> None:
+    await cut_run(tmp_path, cases("a", "b"), at=PER_TRIAL + 1, **build())
+    with pytest.raises(BadInput, match=r"has changed|was removed"):
+        await resumed(tmp_path, cases("a", "b"), **other)
+    report, _ = await resumed(tmp_path, cases("a", "b"), **build())
     assert len(report.results) == 2
 
 

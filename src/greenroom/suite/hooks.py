@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
+from typing import cast
 
 from msgspec import Struct, field
 
@@ -76,7 +77,7 @@ class Hooks(Struct, kw_only=True):
     def __post_init__(self) -> None:
         for moment in HOOKS:
             if (hook := getattr(self, moment)) is not None:
-                self._add(moment, _Listener(hook, getattr(hook, "__name__", repr(hook))))
+                self._add(moment, _Listener(hook, _hook_name(hook)))
         for plugin in self.plugins:
             self._add_plugin(plugin)
 
@@ -199,6 +200,13 @@ class Hooks(Struct, kw_only=True):
             # Else a run would take that long for each of its events.
             self.listeners[moment] = [o for o in self.listeners[moment] if o is not listener]
             self.note(f"{name} was stopped {_MOST_CUTS} times, and not called after that")
+
+
+def _hook_name(hook: object) -> str:
+    """The name of a hook's function, else of its class: the same in every process."""
+    while isinstance(hook, partial):
+        hook = cast("partial[object]", hook).func
+    return getattr(hook, "__name__", type(hook).__qualname__)
 
 
 def _measured_late(found: Mapping[str, Outcome], replaced: Collection[str]) -> dict[str, Outcome]:

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
+from dataclasses import fields
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Final, cast
 
@@ -94,9 +96,10 @@ def around_digests(settings: Settings) -> dict[str, str]:
 
 def _part_data(part: object) -> Json:
     """The code of a part, and its options where they cannot change while it works."""
+    if isinstance(part, partial):
+        return {"code": _text(cast("object", part)), "options": {}}
     own = type(part).__module__.startswith("greenroom.")
-    frozen = getattr(getattr(type(part), "__dataclass_params__", None), "frozen", False)
-    given = vars(part).items() if own or frozen else ()
+    given = vars(part).items() if own or _is_frozen(part) else ()
     options = {name: _option(value) for name, value in given}
     return {"code": code_identity(part), "options": options}
 
@@ -104,14 +107,52 @@ def _part_data(part: object) -> Json:
 def _option(value: object) -> Json:
     """An option as text; None if it may be something that the part remembers."""
     if isinstance(value, str | int | float | bool | tuple | re.Pattern):
-        return repr(cast("object", value))
+        return _text(cast("object", value))
     if isinstance(value, frozenset):
-        return [*sorted(map(repr, cast("frozenset[object]", value)))]
+        return [*sorted(map(_text, cast("frozenset[object]", value)))]
     if isinstance(value, Mapping):
         inner = cast("Mapping[object, object]", value)
         rules = all(isinstance(rule, str | re.Pattern) for rule in inner.values())
-        return repr(dict(inner)) if rules and inner else None
-    return code_identity(value) if callable(value) else None
+        return _text(inner) if rules and inner else None
+    return _text(value) if callable(value) else None
+
+
+def _text(value: object) -> str:
+    """A value as Python would write it, but the same in every process, with the identity of its code."""
+    match value:
+        case tuple():
+            items = cast("tuple[object, ...]", value)
+            name = "" if type(items) is tuple else type(items).__name__
+            return f"{name}({_texts(items)}{',' * (len(items) == 1)})"
+        case list():
+            return f"[{_texts(cast('list[object]', value))}]"
+        case set() | frozenset():
+            name = "" if isinstance(value, set) else "frozenset"
+            return f"{name}{{{', '.join(sorted(map(_text, cast('set[object]', value))))}}}"
+        case Mapping():
+            inner = cast("Mapping[object, object]", value)
+            return f"{{{', '.join(f'{_text(k)}: {_text(v)}' for k, v in inner.items())}}}"
+        case partial():
+            return _partial_text(cast("partial[object]", value))
+        case _ if _is_frozen(value) and not isinstance(value, type):
+            held = {one.name: getattr(value, one.name, None) for one in fields(cast("Any", value))}
+            return f"{code_identity(value)}{_text(held)}"
+        case _:
+            return code_identity(value) if callable(value) else repr(value)
+
+
+def _texts(values: Iterable[object]) -> str:
+    return ", ".join(map(_text, values))
+
+
+def _partial_text(given: "partial[object]") -> str:
+    """The function of a partial and what it is given; `partial` itself says nothing."""
+    return f"partial({_text(given.func)}, {_text(given.args)}, {_text(given.keywords)})"
+
+
+def _is_frozen(value: object) -> bool:
+    """Whether it is a dataclass that cannot be changed, or one of its objects."""
+    return getattr(getattr(value, "__dataclass_params__", None), "frozen", False)
 
 
 def data_digest(data: object) -> str:
