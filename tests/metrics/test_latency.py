@@ -15,11 +15,15 @@ from greenroom.ledger import (
     Event,
     Ledger,
     ModelReplied,
+    Noted,
     RunEnded,
     RunResumed,
     RunStarted,
+    ToolCalled,
+    ToolReturned,
     UserSaid,
 )
+from greenroom.ledger.events import IMPORTED
 from greenroom.metrics import (
     completed_within,
     first_answer_within,
@@ -252,6 +256,31 @@ async def test_a_clock_that_is_set_back_measures_nothing(metric: Any) -> None:
     found = await outcome(metric, ledger)
     assert isinstance(found, Unmeasured)
     assert found.why == "the clock was set back meanwhile, so how long it took is unknown"
+
+
+@pytest.mark.parametrize(
+    "metric, seconds",
+    [
+        (completed_within(9), 8.0),
+        (turn_within(9), 8.0),
+        (first_answer_within(9), 3.0),
+    ],
+)
+async def test_an_imported_call_may_end_after_the_last_words(metric: Any, seconds: float) -> None:
+    ledger = Ledger(
+        [
+            RunStarted(run_id="r"),
+            Noted(name=IMPORTED),
+            UserSaid(text="one"),
+            ToolCalled(call_id="1", tool="log", args={}, at=1.0),
+            ToolReturned(call_id="1", tool="log", source="live", value="ok", at=8.0),
+            AgentSaid(text="done", at=3.0),
+            Noted(name="more", at=8.0),
+            RunEnded(reason="completed", at=8.0),
+        ]
+    )
+    found = await outcome(metric, ledger)
+    assert (found.passed, found.measured) == (True, seconds)
 
 
 async def test_a_reply_that_took_less_than_no_time_measures_nothing() -> None:

@@ -11,7 +11,13 @@ from greenroom.cases import harvest
 from greenroom.errors import BadCase, BadTrace
 from greenroom.ledger import AgentSaid, RunEnded, Usage
 from greenroom.ledger.questions import tool_calls, turns, unseen, usage
-from greenroom.metrics import contains, forbidden_calls, turns_within
+from greenroom.metrics import (
+    completed_within,
+    contains,
+    forbidden_calls,
+    turn_within,
+    turns_within,
+)
 from greenroom.suite import score_traces
 from greenroom.traces import Imported, read_traces
 
@@ -339,6 +345,15 @@ CUT = [
         "tool_calls": [{"id": "a", "function": {"name": "track", "arguments": "{}"}}],
     },
 ]
+
+
+async def test_a_job_that_ends_after_the_turn_does_not_set_the_clock_back(tmp_path: Path) -> None:
+    late = {**TRACK, "endTimeUnixNano": str(60 * 10**9)}
+    found = read(tmp_path, AGENT, FIRST, late, LAST)
+    metrics = [completed_within(70), turn_within(70)]
+    [result] = (await score_traces([found], metrics=metrics)).results
+    assert [score.measured for score in result.scores.values()] == [59.0, 59.0], result.scores
+    assert result.status == "passed"
 
 
 async def test_a_conversation_that_was_not_over_is_not_measured(tmp_path):

@@ -439,6 +439,9 @@ class Noted(Event, frozen=True, kw_only=True):
     data: Any = None
 
 
+IMPORTED = "greenroom:imported"
+"""The note that says where a ledger was read from, if it is of another tool."""
+
 STOPPED = "greenroom:stopped"
 """The note that an agent was stopped on purpose: `{"by": "guardrail", "name": ..., "info": ...}`."""
 

@@ -16,6 +16,7 @@ from msgspec import Struct, structs
 from greenroom.ledger.attachments import Attachment, attachments_in, text_and_attachments
 from greenroom.ledger.changes import Change, State, apply_changes, state_in, value_in
 from greenroom.ledger.events import (
+    IMPORTED,
     AgentSaid,
     Answered,
     ArtifactSaved,
@@ -358,6 +359,11 @@ def ended(ledger: Ledger) -> RunEnded | None:
     """The last event, if the trial has ended."""
     last = ledger.last
     return last if isinstance(last, RunEnded) else None
+
+
+def is_imported(ledger: Ledger) -> bool:
+    """Whether another tool recorded it, so that its times may be from several clocks."""
+    return any(note.name == IMPORTED for note in ledger.index_of().noted)
 
 
 def user_view(ledger: Ledger) -> list[Event]:

@@ -119,7 +119,9 @@ def _first_answers(ledger: Ledger) -> list[Wait]:
     for number, events in enumerate(_rounds(ledger), 1):
         said = [index for index, event in enumerate(events) if isinstance(event, AgentSaid)]
         if said and not kept_answers(events[: said[0]]):
-            found.append(Wait(f"turn {number}", _worked(events[: said[0] + 1])))
+            # In an imported trial, a call that is written before the words may have ended after them.
+            until = [one for one in events[: said[0] + 1] if one.at <= events[said[0]].at]
+            found.append(Wait(f"turn {number}", _worked(until)))
     return found
 
 
@@ -159,6 +161,11 @@ def _rounds(ledger: Ledger) -> list[Sequence[Event]]:
 
 
 def _worked(events: Sequence[Event]) -> float:
-    """Seconds from the first to the last event, without time between an interruption and its resumption."""
-    spans = [b.at - a.at for a, b in pairwise(events) if not isinstance(b, RunResumed)]
-    return fsum(max(0.0, span) for span in spans)
+    """Seconds from the first to the latest event, without time between an interruption and its resumption."""
+    worked: list[float] = []
+    latest = events[0].at if events else 0.0
+    for event in events:
+        if event.at > latest and not isinstance(event, RunResumed):
+            worked.append(event.at - latest)
+        latest = event.at if isinstance(event, RunResumed) else max(event.at, latest)
+    return fsum(worked)

@@ -7,6 +7,7 @@ from msgspec import structs
 
 from greenroom.errors import BadTrace, BadValue
 from greenroom.ledger.events import (
+    IMPORTED,
     AgentSaid,
     EndReason,
     Event,
@@ -33,8 +34,6 @@ from greenroom.traces.records import Imported
 
 VERDICTS = "greenroom:recorded-verdicts"
 """The note with another tool's verdicts on a conversation."""
-ORIGIN = "greenroom:imported"
-"""The note that says where a ledger was read from."""
 ALWAYS_UNSEEN: tuple[Unseen, ...] = ("state", "nodes")
 """What no other format records."""
 _MOST = 10**12
@@ -252,7 +251,7 @@ class LedgerWriter:
                 trial=trial,
                 at=began,
             ),
-            Noted(name=ORIGIN, data=origin, at=began),
+            Noted(name=IMPORTED, data=origin, at=began),
         )
         if verdicts:
             data: dict[str, Json] = {name: plain(value) for name, value in verdicts.items()}
