@@ -8,6 +8,7 @@ from google.adk.agents import (
     LlmAgent,
     SequentialAgent,  # pyright: ignore[reportDeprecated]
 )
+from google.adk.tools.agent_tool import AgentTool
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
@@ -16,7 +17,7 @@ from pydantic_ai import Agent as PydanticAgent
 
 from agents import Agent as OpenAIAgent
 from backends.keyed_agents import OwnChatModel, OwnLlm, OwnModel, OwnOpenAI
-from greenroom import Agent, Case, Scripted, Unmeasured, call, rehearse, simulate
+from greenroom import Agent, Case, Score, Scripted, call, rehearse, simulate
 from greenroom.backends.http import http_agent
 from greenroom.cases import Criterion
 from greenroom.errors import BadCase, BadMetric
@@ -205,14 +206,26 @@ def test_a_metric_of_the_run_may_be_about_the_agents_of_some_cases() -> None:
 
 
 @pytest.mark.parametrize("build", [shop for shop in SHOPS if shop not in KNOWN_BEFORE])
-def test_a_misspelt_agent_is_never_said_to_have_been_left_out(
+def test_a_name_like_anothers_is_told_where_not_all_agents_are_known(
     build: Callable[[], tuple[Any, Scripted]],
 ) -> None:
     agent, model = build()
-    case = asking([handed_over("bliling", never=True, name="kept")], build)
+    case = asking([handed_over("billing2", never=True, name="kept")], build)
     found = rehearse(agent, [case], model=model, store=False)["c"].scores["kept"]
-    assert isinstance(found, Unmeasured)
-    assert "did you mean 'billing'" in found.why
+    assert isinstance(found, Score)
+    assert found.passed
+    assert "did you mean 'billing'" in found.reason
+
+
+def test_an_agent_as_a_tool_is_one_that_the_team_has() -> None:
+    helper = LlmAgent(name="helper", model=OwnLlm(model="own"))
+    inner = LlmAgent(name="inner", model=OwnLlm(model="own"), tools=[AgentTool(helper)])
+    desk = LlmAgent(name="desk", model=OwnLlm(model="own"), tools=[AgentTool(inner)])
+    metrics = [handed_over(name, never=True) for name in ("inner", "helper")]
+    model = Scripted(then="Hi.")
+    assert rehearse(desk, Case("c", "Hi", metrics=metrics), model=model, store=False).passed
+    with pytest.raises(BadCase, match=r"has \['desk', 'helper', 'inner'\]"):
+        rehearse(desk, Case("c", "Hi", metrics=[handed_over("hlper")]), model=model, store=False)
 
 
 async def test_how_the_frameworks_own_agent_goes_about_its_tools_is_no_decision() -> None:

@@ -73,8 +73,20 @@ def names_in(facts: Facts) -> set[str]:
             pass
     listed = facts.get("agents")
     agents = map(as_facts, cast("list[object]", listed)) if isinstance(listed, list) else ()
-    parts = [*parts_of(facts).values(), *agents]
+    parts = [*parts_of(facts).values(), *agents, *_agents_in_tools(facts.get("tools"))]
     return found.union(*map(names_in, parts)) - {"", "__start__"}
+
+
+def _agents_in_tools(given: Any) -> Iterator[Facts]:
+    """The agents that an agent calls as tools."""
+    match given:
+        case {"agent": agent}:
+            yield as_facts(agent)
+        case [*tools]:
+            for tool in tools:
+                yield from _agents_in_tools(tool)
+        case _:
+            return
 
 
 def names_all(facts: Facts) -> bool:

@@ -42,11 +42,16 @@ class HandedOver(QuickMetric, frozen=True, kw_only=True):
             found = [one for one in found if span[0] <= one.seq < span[1]]
         fitting = [one for one in found if one.to == self.to and self.by in (None, one.by)]
         passed = bool(fitting) != self.never
-        if passed and self.never and (doubt := _unknown_name(ledger, self.agents_named())):
+        doubt, is_certain = ("", False)
+        if passed and self.never:
+            doubt, is_certain = _unknown_name(ledger, self.agents_named())
+        if is_certain:
             return Unmeasured(doubt)
         seen = [f"{one.by} to {one.to}" for one in found]
         whom = f"to {self.to}" + (f" by {self.by}" if self.by else "")
         happened = f"handed over {whom}" if fitting else f"never handed over {whom}"
+        if doubt:
+            happened = f"{happened}; {doubt}"
         others = "" if passed or fitting else f"; seen: {', '.join(seen) or 'no handover'}"
         return Score(
             float(passed),
@@ -58,8 +63,11 @@ class HandedOver(QuickMetric, frozen=True, kw_only=True):
         )
 
 
-def _unknown_name(ledger: Ledger, names: Iterable[str]) -> str:
-    """Why one of these names may be misspelt; empty if each is known, or not all agents are."""
+def _unknown_name(ledger: Ledger, names: Iterable[str]) -> tuple[str, bool]:
+    """Why one of these names may be misspelt, and whether that is certain, as all agents are known.
+
+    Where they are not, only a similar name is worth a word: `support-us` may just not have been asked.
+    """
     first = started(ledger)
     facts = as_facts({} if first is None else first.agent or {})
     known = names_in(facts)
@@ -69,8 +77,9 @@ def _unknown_name(ledger: Ledger, names: Iterable[str]) -> str:
         meant = near(name, known, alike=_ALIKE)
         if name not in known and (meant or names_all(facts)):
             hint = f"did you mean {meant[0]!r}? It" if meant else "it"
-            return f"there is no agent or node {name!r} in this trial; {hint} has {sorted(known)}"
-    return ""
+            why = f"there is no agent or node {name!r} in this trial; {hint} has {sorted(known)}"
+            return why, names_all(facts)
+    return "", False
 
 
 def handed_over(
@@ -84,7 +93,8 @@ def handed_over(
     """The conversation was handed over to the agent, or node of a graph, called `to`.
 
     `by` names the one that had it before, `turn` the turn in which it happened; `never=True` demands
-    that it did not; a name that no agent or node has then leaves it unmeasured. It works for agents of every framework whose calls are seen.
+    that it did not; a name that no agent or node has then leaves it unmeasured, if all of them are known.
+    It works for agents of every framework whose calls are seen.
     """
     checked_text(to, "handed_over")
     if by is not None:
