@@ -152,6 +152,34 @@ async def test_results_that_a_run_with_fewer_trials_leaves_out_are_noted(tmp_pat
     assert not [note for note in whole.notes if "left out" in note]
 
 
+async def test_what_confirmed_and_is_left_out_is_had_back_with_the_baseline(tmp_path: Path) -> None:
+    both = cases("a", "b")
+    before = await evaluate(clerk(Asked(answer)), both, metrics=[OK], trials=3, store=False)
+    silent = clerk(Asked(lambda request: "No."))
+    given: dict[str, Any] = {"agent": silent, "trials": 1}
+    again = {"baseline": before, "confirm": 2}
+    first, _ = await resumed(tmp_path, both, resume=False, **given, **again)
+    ran = len(first.confirmed)
+    assert ran
+    for _ in range(2):
+        less, _ = await resumed(tmp_path, both, resume=first.id, **given)
+        [note] = [note for note in less.notes if "left out" in note]
+        assert note.endswith(f"resume run {first.id!r} with the baseline again and confirm=2.")
+    whole, _ = await resumed(tmp_path, both, resume=first.id, **given, **again)
+    assert len(whole.confirmed) == ran
+    assert not [note for note in whole.notes if "left out" in note]
+
+
+async def test_an_adaptive_run_that_left_trials_out_is_had_back_as_one(tmp_path: Path) -> None:
+    auto = {"trials": "auto", "min_pass_rate": 0.5}
+    first, _ = await resumed(tmp_path, cases("a"), resume=False, **auto)
+    assert len(first.results) > 1
+    less, _ = await resumed(tmp_path, cases("a"), resume=first.id, trials=1)
+    [note] = [note for note in less.notes if "left out" in note]
+    assert note.startswith("begun with up to ")
+    assert note.endswith(f"""resume run {first.id!r} with trials="auto".""")
+
+
 class Polite(Middleware):
     """Adds a word to each reply."""
 

@@ -161,10 +161,18 @@ def _left_out_trials(
     if not beyond:
         return []
     results = "the result of 1 trial is" if len(beyond) == 1 else f"{len(beyond)} results are"
+    then, now = run.plan, plan.trials
+    begun, how = number_of(then.trials, "trial"), [f"trials={max(key.trial for key in beyond)}"]
+    if then.adaptive:
+        begun, how = f"up to {begun}", ['trials="auto"']
+    elif then.confirm or (then.against is not None and now == then.trials):
+        # What confirms comes after the trials of the plan, and would be counted as one of them.
+        again = max(key.trial for key in beyond) - then.trials
+        how = [f"trials={then.trials}"] if then.trials != now else []
+        how += ["the baseline again", f"confirm={max(then.confirm, again)}"] if again > 0 else []
     note = (
-        f"begun with {number_of(run.plan.trials, 'trial')} of each case and resumed with {plan.trials}: "
-        f"{results} left out. To have all of them in the report, resume run {run.id!r} with "
-        f"trials={max(key.trial for key in beyond)}."
+        f"begun with {begun} of each case and resumed with {now}: {results} left out. To have all of "
+        f"them in the report, resume run {run.id!r} with {' and '.join(how)}."
     )
     return [note]
 
