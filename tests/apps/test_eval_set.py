@@ -201,6 +201,65 @@ def test_comments_stay_when_a_case_is_removed(greenroom):
     assert COMMENTED[begin:end] not in left
 
 
+QUOTING = """\
+# Who may refund
+version: 1
+cases:
+  - says: |
+      Hi
+      # politely
+
+      # and well
+    id: one
+
+  # in anger
+  - id: two
+    says: |
+      Hello
+      # twice
+
+      # thrice
+
+  # with a list
+  - says: "1
+# 2
+ 3"
+    id: three
+  # the end
+  - id: four
+    says: |
+      Bye
+      # for now
+"""
+
+
+@pytest.mark.parametrize(
+    "case, begin, end",
+    [
+        ("one", "  - says: |", "\n  # in anger"),
+        ("two", "  - id: two", "\n  # with"),
+        ("three", '  - says: "1', "  # the end"),
+        ("four", "  - id: four", ""),
+    ],
+)
+def test_what_looks_like_a_comment_in_a_text_goes_with_its_case(greenroom, case, begin, end):
+    Path("talk.yaml").write_text(QUOTING)
+    result = greenroom("eval-set", "remove", "talk.yaml", case)
+    assert result.exit_code == 0, result.output
+    before, _, rest = QUOTING.partition(begin)
+    kept = rest[rest.index(end) :] if end else ""
+    assert Path("talk.yaml").read_text() == before + kept
+
+
+def test_the_last_case_of_a_file_with_comments_is_not_removed(greenroom):
+    Path("talk.yaml").write_text(COMMENTED)
+    result = greenroom("eval-set", "remove", "talk.yaml", "one", "two", "three")
+    assert result.exit_code == 3
+    assert "would have no case" in result.stderr
+    assert "lost" not in result.stderr
+    assert Path("talk.yaml").read_text() == COMMENTED
+
+
 def test_comments_that_would_be_lost_keep_a_case_from_being_removed(greenroom):
     text = "version: 1  # ours\ncases: [{id: one, says: Hi}, {id: two, says: Bye}]\n"
     Path("talk.yaml").write_text(text)

@@ -7,7 +7,7 @@ from greenroom.cases.files.additions import is_read_as, set_in
 from greenroom.cases.files.changes import changing
 from greenroom.cases.files.load import lines_of_cases
 from greenroom.cases.files.save import save_text, write_evalset
-from greenroom.cases.files.yaml_text import has_comments
+from greenroom.cases.files.yaml_text import has_comments, lines_of_blocks
 from greenroom.cases.suffixes import YAML
 from greenroom.errors import BadFile
 from greenroom.ledger.text_files import text_of
@@ -25,6 +25,11 @@ def remove_cases(source: Path, *ids: str) -> EvalSet:
         if source.suffix not in YAML or not has_comments(text):
             write_evalset(wanted, source, shape=wanted.shape or None)
             return wanted
+        if not wanted.ids:
+            raise BadFile(
+                f"{source} would have no case if {', '.join(map(repr, ids))} were removed. "
+                f"Leave one, or delete the file."
+            )
         places = [before.ids.index(case_id) for case_id in ids]
         shorter = _cut(text, lines_of_cases(source, len(before)), places)
         if not is_read_as(shorter, source, wanted):
@@ -39,6 +44,7 @@ def remove_cases(source: Path, *ids: str) -> EvalSet:
 def _cut(text: str, begins: list[int], places: list[int]) -> str:
     """The text without the lines of these cases; comments and blank lines around them stay."""
     lines = text.splitlines(keepends=True)
+    inside = lines_of_blocks(text)
     gone: set[int] = set()
     for place in places:
         first = begins[place] - 1
@@ -46,7 +52,11 @@ def _cut(text: str, begins: list[int], places: list[int]) -> str:
         end = first + 1
         for number in range(first + 1, len(lines)):
             line = lines[number]
-            if line.strip() and not line.lstrip().startswith("#"):
+            if not line.strip():
+                continue
+            if number in inside:
+                end = number + 1
+            elif not line.lstrip().startswith("#"):
                 if _indent(line) <= margin:
                     break
                 end = number + 1

@@ -115,6 +115,16 @@ def has_comments(text: str) -> bool:
     return "#" in text[end:]
 
 
+def lines_of_blocks(text: str) -> set[int]:
+    """The lines, from 0, on which a text goes on that began on an earlier one: a # begins no comment there."""
+    found: set[int] = set()
+    for event in _events(text):
+        if type(event).__name__ == "ScalarEvent":
+            end = event.end_mark
+            found.update(range(event.start_mark.line + 1, end.line + (end.column > 0)))
+    return found
+
+
 def _events(text: str) -> Iterator[Any]:
     import yaml
 
