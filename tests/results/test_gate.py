@@ -10,6 +10,7 @@ from greenroom.errors import BadInput
 from greenroom.results import CaseResult, Gate, Status
 from greenroom.results.data import report_data, report_from
 from greenroom.results.endings import Problem
+from greenroom.results.redaction import redacted
 from greenroom.results.shards import together
 
 
@@ -359,6 +360,17 @@ def test_adaptive_runs_are_judged_as_a_whole_though_each_stopped_at_a_round_of_i
         whole = of_runs(*runs)
         again = report_from(report_data(whole), "all.json")
         assert [gate.decide(one).exit_code for one in (whole, again)] == [code, code]
+
+
+def test_adaptive_runs_are_judged_the_same_without_their_secrets():
+    secret = "sk-proj-" + "a1B2c3D4" * 5
+    names = [f"c{n}" for n in range(8)]
+    whole = of_runs(adaptive("pppp", f"key {secret}", *names), adaptive("ppp", *"abcdefghi"))
+    shown = report_from(report_data(redacted(whole)), "all.json")
+    assert secret not in str(shown.parts)
+    assert [name for part in shown.parts for name in part] == list(shown.by_case())
+    assert Gate(min_pass_rate=0.8).decide(shown).passed
+    assert Gate(min_pass_rate=0.8).decide(whole).passed
 
 
 def test_cases_of_no_adaptive_run_count_with_the_rate_they_had():

@@ -41,7 +41,7 @@ def redacted(report: Report, by: Redactor | None = None) -> Redacted:
         return report
     by = by or redactor()
     clean, ledgers = by.value, _OpenLedgers(by)
-    ids = clean_ids(report.sources, by)
+    ids = clean_ids([*report.sources, *(case_id for part in report.parts for case_id in part)], by)
     return Redacted(
         _CleanResults(report.results, ledgers)
         if isinstance(report.results, ReadResults)
@@ -53,7 +53,7 @@ def redacted(report: Report, by: Redactor | None = None) -> Redacted:
         evalset_id=clean(report.evalset_id),
         at=report.at,
         adaptive=report.adaptive,
-        parts=tuple([clean(tuple(part)) for part in report.parts]),
+        parts=tuple([tuple([ids[case_id] for case_id in part]) for part in report.parts]),
         confirmed=tuple([_result(result, ledgers) for result in report.confirmed]),
         against=report.against,
         sources={ids[case_id]: clean(place) for case_id, place in report.sources.items()},
