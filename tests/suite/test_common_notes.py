@@ -6,6 +6,8 @@ from typing import Any
 from greenroom import Agent, Case, Expect, Scripted, call, rehearse, tool
 from greenroom.cases import Criterion, simulated
 from greenroom.metrics import contains, judge, response_match_score
+from greenroom.results import CaseResult, Report
+from greenroom.results.shards import together
 
 HELLO = Case("a", "Hi", metrics=[contains("Hello")])
 
@@ -48,6 +50,21 @@ def test_a_note_on_some_trials_says_how_many() -> None:
     judged, other = Case("b", "Hi", metrics=[polite]), Case("c", "Hi", metrics=[contains("Hello")])
     (note,) = notes([HELLO, judged, other], name="gpt-x")
     assert note.startswith("'gpt-x' judged its own answers (in 1 of 3 trials); models favour")
+
+
+def test_reports_that_are_joined_count_a_note_over_all_their_trials() -> None:
+    def part(prefix: str, noted: int, note: str) -> Report:
+        results = [CaseResult(case_id=f"{prefix}{n}", status="passed") for n in range(3)]
+        where = "" if noted == 3 else f" (in {noted} of 3 trials)"
+        return Report(results, notes=["of the run", note.format(where)])
+
+    def joined(*counts: int, note: str = "seen{}; look") -> list[str]:
+        parts = [part(prefix, noted, note) for prefix, noted in zip("abc", counts, strict=False)]
+        return list(together(parts, ["a", "b", "c"][: len(parts)]).notes)
+
+    assert joined(1, 2) == ["of the run", "seen (in 3 of 6 trials); look"]
+    assert joined(3, 1) == joined(1, 3) == ["of the run", "seen (in 4 of 6 trials); look"]
+    assert joined(3, 3, 3) == ["of the run", "seen; look"]
 
 
 def test_a_note_on_the_tools_of_some_trials_says_how_many() -> None:

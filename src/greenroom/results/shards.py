@@ -11,6 +11,8 @@ from greenroom.results.result import CaseResult
 from greenroom.results.words import listed, number_of
 
 _PART = re.compile(rf"{PART}\d{{1,6}} of \d{{1,6}}", re.ASCII)
+_WHERE = re.compile(r" \(in (\d{1,9}) of [\d,]{1,12} trials?\)", re.ASCII)
+"""In how many trials a note holds, if not in all of them."""
 
 
 def together(reports: Sequence[Report], names: Sequence[str]) -> Report:
@@ -44,9 +46,7 @@ def together(reports: Sequence[Report], names: Sequence[str]) -> Report:
         name=", ".join(titles),
         # The parts ran in parallel, so the longest one is the time it took.
         seconds=max(report.seconds for report in reports),
-        notes=tuple(
-            dict.fromkeys(n for report in reports for n in report.notes if not _PART.fullmatch(n))
-        ),
+        notes=tuple(n for n in joined_notes(reports) if not _PART.fullmatch(n)),
         id=new_report_id(),
         evalset_id=sets[0] if len(sets) == 1 else ", ".join(sets),
         at=min(begun, default=None),
@@ -57,6 +57,32 @@ def together(reports: Sequence[Report], names: Sequence[str]) -> Report:
         sources={case: place for report in reports for case, place in report.sources.items()},
         measures=shared_measures(reports),
     )
+
+
+def joined_notes(reports: Sequence[Report]) -> list[str]:
+    """The notes of these reports, each once; in how many trials one holds is counted over all of them."""
+    trials = [report.summary.total - report.summary.skipped for report in reports]
+    held: Counter[str] = Counter()
+    shown: dict[str, str] = {}
+    partial: set[str] = set()
+    for report, count in zip(reports, trials, strict=True):
+        for note in report.notes:
+            found = _WHERE.search(note)
+            bare = _WHERE.sub("", note, count=1)
+            if found is None:
+                held[bare] += count
+                shown.setdefault(bare, bare)
+            else:
+                held[bare] += int(found[1])
+                shown[bare] = note
+                partial.add(bare)
+    every = number_of(sum(trials), "trial")
+    return [
+        _WHERE.sub("" if held[bare] == sum(trials) else f" (in {held[bare]} of {every})", note, 1)
+        if bare in partial
+        else note
+        for bare, note in shown.items()
+    ]
 
 
 def parts_of(reports: Iterable[Report]) -> list[Sequence[str]]:

@@ -155,7 +155,7 @@ class Tally:
             return None
         from greenroom.results.report import Report, new_report_id, shared_measures
         from greenroom.results.result import CaseResult, Problem
-        from greenroom.results.shards import parts_of
+        from greenroom.results.shards import joined_notes, parts_of
 
         parts = [_received(one) for test in tests.values() for one in test.sent]
         never = Problem("system", "the test that runs it broke before there was a result")
@@ -164,7 +164,7 @@ class Tally:
             for name, test in tests.items()
             if test.is_lost and not test.sent
         ]
-        notes = [note for part in parts for note in part.notes]
+        notes = joined_notes(parts)
         notes += [
             f"{name} was run again {_times(test.repeats)} by a plug-in of pytest; only the last attempt counts"
             for name, test in tests.items()
