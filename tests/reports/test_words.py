@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.ledger.safe_text import harmless
-from greenroom.reports.words import as_called, duration, percent, shortened
+from greenroom.reports.words import as_called, duration, percent
 from greenroom.results.gate import below
-from greenroom.results.words import dollars, dollars_apart
+from greenroom.results.words import dollars, dollars_apart, shortened
 
 
 @pytest.mark.parametrize(

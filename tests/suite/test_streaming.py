@@ -99,6 +99,20 @@ async def test_a_stream_ends_with_the_faults_that_a_report_would_have(
     assert pickle.loads(pickle.dumps(ended.value)).faults == ended.value.faults
 
 
+async def test_what_is_logged_holds_no_secret(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_KEY", "sesame-4711-open")
+
+    def broken(case: Case) -> None:
+        raise ValueError("sesame-4711-open")
+
+    async for _ in stream(HELLO, cases(1), store=False, on_case_start=broken):
+        pass
+    assert "ValueError('[redacted:SHOP_KEY]')" in caplog.text
+    assert "sesame" not in caplog.text
+
+
 async def test_trials_that_confirm_come_once_and_after_all_others() -> None:
     baseline = await evaluate(HELLO, cases(3), store=False)
     worse = Agent("hello", model=Scripted(then=lambda _: "Go away."))

@@ -6,12 +6,12 @@ GitHub treats these lines as commands if a step prints them. No text from outsid
 from typing import ClassVar
 
 from greenroom.ledger.safe_text import harmless
-from greenroom.reports.words import shortened
 from greenroom.results.gate import Decision
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import CasePlace, Report
 from greenroom.results.result import CaseResult
 from greenroom.results.text import reasons
+from greenroom.results.words import shortened
 
 _LONGEST = 800
 

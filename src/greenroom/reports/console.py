@@ -22,7 +22,7 @@ from greenroom.reports.table import (
 )
 from greenroom.reports.terminal import Terminal, plain, styled
 from greenroom.reports.transcript import LONGEST, Omitted, abridged, transcript
-from greenroom.reports.words import at_least, duration, shortened, tokens
+from greenroom.reports.words import at_least, duration, tokens
 from greenroom.results.comparisons.families import families
 from greenroom.results.facts import is_fine
 from greenroom.results.gate import Decision, held_against
@@ -40,7 +40,7 @@ from greenroom.results.trials import (
     varied,
     varied_calls,
 )
-from greenroom.results.words import counted, dollars, listed, number_of
+from greenroom.results.words import counted, dollars, listed, number_of, shortened
 
 Detail = Literal["little", "usual", "all"]
 

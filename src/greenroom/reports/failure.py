@@ -10,11 +10,12 @@ from greenroom.errors import BadInput
 from greenroom.ledger.messages import ToolCall, call_text
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.transcript import LONGEST, retold, transcript
-from greenroom.reports.words import printable, shortened
+from greenroom.reports.words import printable
 from greenroom.results.redaction import redacted
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.results.text import reasons
+from greenroom.results.words import shortened
 
 CHECKED_BY = {
     "expected_tools": "tools",
@@ -29,8 +30,8 @@ CHECKED_BY = {
     "contains()": "contains",
 }
 """Which part of an expectation a metric checks."""
-_AT_THE_END = ("contains()",)
-"""These look at the last response only, and so at the last turn's expectation."""
+_AT_THE_END = "contains()"
+"""This one looks at the last turn only."""
 _DIFFS = ("tool_trajectory_avg_score", "tool_name_match")
 """The evidence of these is a diff: two characters before each call say what is wrong with it."""
 _MISSING = "- "
@@ -114,7 +115,7 @@ def _of_score(case: Case, name: str, score: Score) -> list[Difference]:
     found: list[Difference] = []
     last, part = len(case.script), CHECKED_BY[name]
     for number, turn in enumerate(case.script, start=1):
-        if name in _AT_THE_END:
+        if name == _AT_THE_END:
             told, actual = number == last, [*score.evidence]
         else:
             mark = f"turn {number}: "

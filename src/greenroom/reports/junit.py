@@ -17,7 +17,6 @@ from xml.etree import ElementTree as Xml
 from greenroom.ledger.money import money
 from greenroom.ledger.safe_text import harmless
 from greenroom.reports.transcript import conversation, retold
-from greenroom.reports.words import shortened
 from greenroom.results.comparisons.changes import Verdict
 from greenroom.results.comparisons.comparison_text import certainty, confirmed, rates
 from greenroom.results.gate import Decision, held_against
@@ -26,7 +25,7 @@ from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.results.text import mark, reasons, spending
 from greenroom.results.totals import by_case
-from greenroom.results.words import outcome_text
+from greenroom.results.words import outcome_text, shortened
 
 _LONGEST_ATTRIBUTE = 500
 _LONGEST_TEXT = 20_000

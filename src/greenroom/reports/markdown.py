@@ -11,7 +11,6 @@ from greenroom.reports.words import (
     percent,
     price,
     rate_text,
-    shortened,
     tokens,
 )
 from greenroom.results.comparisons.changes import CaseChange
@@ -27,7 +26,7 @@ from greenroom.results.summary import MetricSummary, Summary
 from greenroom.results.text import how_many, node_spending, reasons, repeats, spending
 from greenroom.results.totals import by_case
 from greenroom.results.trials import has_repeats, parting, passes, status_of, varied
-from greenroom.results.words import number_of
+from greenroom.results.words import number_of, shortened
 
 LIMIT = 65_536
 """The longest comment that GitHub accepts, in bytes, which are never fewer than characters."""

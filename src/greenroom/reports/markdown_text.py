@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from greenroom.ledger.safe_text import harmless
-from greenroom.reports.words import shortened
+from greenroom.results.words import shortened
 
 MOST_ROWS = 30
 _MOST_BYTES = 10_000

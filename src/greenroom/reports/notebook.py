@@ -6,13 +6,13 @@ from typing import ClassVar
 
 from greenroom.cases.scores import Score
 from greenroom.ledger.safe_text import harmless
-from greenroom.reports.words import duration, shortened
+from greenroom.reports.words import duration
 from greenroom.results.comparisons.families import families, family
 from greenroom.results.redaction import redacted
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.results.text import reasons
-from greenroom.results.words import counted, dollars
+from greenroom.results.words import counted, dollars, shortened
 
 _MOST_ROWS = 200
 _LONGEST = 300

@@ -15,7 +15,7 @@ from rich.text import Text
 from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.ledger.safe_text import harmless, on_one_line
 from greenroom.reports.terminal import Terminal, plain, styled
-from greenroom.reports.words import duration, rate_text, shortened
+from greenroom.reports.words import duration, rate_text
 from greenroom.results.comparisons.families import Family, families, family
 from greenroom.results.endings import EVALUATED
 from greenroom.results.report import Report
@@ -23,7 +23,7 @@ from greenroom.results.result import CaseResult
 from greenroom.results.statistics.intervals import Interval, of_trials
 from greenroom.results.summary import MetricSummary
 from greenroom.results.trials import Trials, passes, status_of, varied
-from greenroom.results.words import outcome_text
+from greenroom.results.words import outcome_text, shortened
 
 STYLES = {
     "passed": "green",

@@ -21,8 +21,9 @@ from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.trajectory import Step
-from greenroom.reports.words import as_called, as_json, shortened
+from greenroom.reports.words import as_called, as_json
 from greenroom.results.result import CaseResult
+from greenroom.results.words import shortened
 
 ENDS: dict[EndReason, str] = {
     "completed": "the user had nothing more to say",

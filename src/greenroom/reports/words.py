@@ -17,11 +17,6 @@ def printable(text: str) -> str:
     return harmless(without_secrets(text))
 
 
-def shortened(text: str, longest: int) -> str:
-    """`text`, or its beginning with a mark that something is missing."""
-    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
-
-
 def duration(seconds: float) -> str:
     """A time in the unit a person would choose: 12 ms, 3.4 s, 2 m 05 s, 1 h 10 m."""
     if seconds < 0.9995:

@@ -23,7 +23,7 @@ from greenroom.results.comparisons.comparison import (
 from greenroom.results.report import Report
 from greenroom.results.statistics.intervals import percent
 from greenroom.results.totals import cases_of
-from greenroom.results.words import dollars, dollars_apart, listed, number_of
+from greenroom.results.words import dollars, dollars_apart, listed, number_of, shortened
 
 FailOn = Literal["regression", "unclear", "removed", "skipped"]
 
@@ -290,7 +290,9 @@ def _reasons(report: Report) -> str:
     """What broke, the most frequent first, and how often."""
     broke = [one for trials in cases_of(report) for one in trials if one.status == "error"]
     found = Counter(
-        _NO_REASON if one.error is None else f"{one.error.phase}: {_shortened(one.error.headline)}"
+        _NO_REASON
+        if one.error is None
+        else f"{one.error.phase}: {shortened(on_one_line(one.error.headline), _LONGEST)}"
         for one in (*broke, *(one for one in report.confirmed if one.error is not None))
     )
     most = [
@@ -298,8 +300,3 @@ def _reasons(report: Report) -> str:
     ]
     more = len(found) - _REASONS
     return "; ".join([*most, f"and {number_of(more, 'other reason')}"] if more > 0 else most)
-
-
-def _shortened(text: str) -> str:
-    words = on_one_line(text)
-    return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1].rstrip()}…"

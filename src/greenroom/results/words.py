@@ -13,6 +13,11 @@ def number_of(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def shortened(text: str, longest: int) -> str:
+    """`text`, or its beginning with a mark that something is missing."""
+    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
+
+
 def listed(names: Sequence[str]) -> str:
     """The names on one line; if there are many, the first ones and how many more."""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""

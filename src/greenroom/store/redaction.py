@@ -62,11 +62,8 @@ class LineCleaner(_CurrentRedactor):
         try:
             [event] = decode([line.decode(), ""])
             clean = self._redactor.value(event)
-        except (
-            GreenroomError,
-            ValueError,
-            RecursionError,
-        ):  # too deep, or a number that is too long
+        except (GreenroomError, ValueError, RecursionError):
+            # Too deep, or a number that is too long.
             return self._redactor.text(line.decode(errors="replace")).encode(errors="replace")
         return line if clean is event else encoded(clean)
 

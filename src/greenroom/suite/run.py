@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import RunFaulted, StoreFailed
+from greenroom.ledger.redaction import without_secrets
 from greenroom.metrics.definition import as_metric
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult
@@ -71,7 +72,7 @@ class ActiveRun(Struct):
                 yield result
         report = whole.result()
         for note in report.notes:
-            _LOG.warning(note)
+            _LOG.warning(without_secrets(note))
         if report.faults:
             raise RunFaulted(report.faults)
 

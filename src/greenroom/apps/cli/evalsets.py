@@ -34,8 +34,8 @@ from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import is_object
 from greenroom.ledger.questions import started
 from greenroom.ledger.safe_text import harmless
-from greenroom.reports.words import printable, shortened
-from greenroom.results.words import number_of
+from greenroom.reports.words import printable
+from greenroom.results.words import number_of, shortened
 from greenroom.store.runs import Key
 from greenroom.suite.inputs.sources import gather
 

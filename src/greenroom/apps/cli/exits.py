@@ -13,7 +13,7 @@ import click
 
 from greenroom.apps.cli.streams import STREAMS
 from greenroom.errors import BadInput, GreenroomError, ImportFailed, StoreFailed
-from greenroom.suite.inputs.import_rules import process_that_acts
+from greenroom.suite.inputs.import_rules import only_rehearsing
 
 if TYPE_CHECKING:
     from greenroom.results import Report
@@ -71,7 +71,7 @@ class RootGroup(click.Group):
         """The exit code of a command, after its last words."""
         try:
             STREAMS.make_safe()
-            with _no_silent_end(), process_that_acts(False):
+            with _no_silent_end(), only_rehearsing():
                 code = super().main(*args, **options) or PASSED
         except (click.exceptions.Abort, KeyboardInterrupt):
             aside("\ngreenroom: interrupted")

@@ -7,7 +7,7 @@ import click
 from greenroom.apps.cli import options
 from greenroom.apps.cli.exits import PASSED
 from greenroom.apps.cli.options import FILE, examples
-from greenroom.suite.inputs.import_rules import process_that_acts
+from greenroom.suite.inputs.import_rules import acting
 
 _CODES = """\b
 In a terminal, lines that begin with / are for Greenroom:
@@ -75,5 +75,5 @@ def perform_command(context: click.Context, **given: Any) -> int:
     if given.pop("is_list"):
         list_conversations(given["store"], given["as_json"])
         return PASSED
-    with process_that_acts(True):
+    with acting():
         return talk(**given)

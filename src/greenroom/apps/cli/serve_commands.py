@@ -6,7 +6,7 @@ import click
 
 from greenroom.apps.cli import options
 from greenroom.apps.cli.options import FILE, examples
-from greenroom.suite.inputs.import_rules import process_that_acts
+from greenroom.suite.inputs.import_rules import acting
 
 _CODES = """\b
 Exit codes, the first that applies:
@@ -77,5 +77,5 @@ def serve_command(**given: Any) -> None:
     """
     from greenroom.apps.cli.server import serve
 
-    with process_that_acts(True):
+    with acting():
         serve(**given)

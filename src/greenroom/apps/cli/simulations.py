@@ -30,8 +30,7 @@ from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import redactor, without_secrets
 from greenroom.reports.terminal import Terminal, plain, styled
 from greenroom.reports.transcript import transcript
-from greenroom.reports.words import shortened
-from greenroom.results.words import number_of
+from greenroom.results.words import number_of, shortened
 from greenroom.simulation import Simulation, simulation_data
 from greenroom.suite import Batch, simulate_all
 from greenroom.suite.inputs.criteria import equipped

@@ -35,7 +35,7 @@ from greenroom.reports.page.short_values import Trimmer
 from greenroom.reports.page.story import state_places
 from greenroom.reports.page.timeline import timeline
 from greenroom.simulation.rehearsal import Rehearsal, Rest
-from greenroom.suite.inputs.import_rules import process_that_acts
+from greenroom.suite.inputs.import_rules import only_rehearsing
 from greenroom.suite.inputs.references import load_agent
 from greenroom.suite.mock_suggestions import suggested_mock
 
@@ -222,5 +222,5 @@ async def main(reference: str, file: str) -> None:
 
 
 if __name__ == "__main__":
-    with process_that_acts(False):
+    with only_rehearsing():
         asyncio.run(main(*sys.argv[1:]))

@@ -22,8 +22,7 @@ from greenroom.ledger.money import money
 from greenroom.ledger.plain import Json, as_object, is_object
 from greenroom.ledger.private_folders import make_private
 from greenroom.ledger.questions import started
-from greenroom.reports.words import shortened
-from greenroom.results.words import dollars
+from greenroom.results.words import dollars, shortened
 from greenroom.store import Store
 from greenroom.store.configuration import withheld, without
 

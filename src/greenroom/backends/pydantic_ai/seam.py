@@ -294,9 +294,8 @@ def _leaf(tool: Any) -> object:
     call = getattr(tool, "call_func", None)
     if type(call) is MethodType:
         return call.__self__
-    described = getattr(
-        tool, "tool_def", None
-    )  # code that calls a toolset itself may give any object
+    # Code that calls a toolset itself may give any object.
+    described = getattr(tool, "tool_def", None)
     return tool if described is None else described.parameters_json_schema
 
 

@@ -11,11 +11,11 @@ from greenroom.reports.page.shapes import (
     Head,
     Verdicts,
 )
-from greenroom.reports.words import at_least, duration, price, shortened
+from greenroom.reports.words import at_least, duration, price
 from greenroom.results.result import CaseResult
 from greenroom.results.statistics.intervals import percent
 from greenroom.results.text import reasons
-from greenroom.results.words import dollars, number_of
+from greenroom.results.words import dollars, number_of, shortened
 
 _MOST_FAILURES = 500
 _MARKS = {

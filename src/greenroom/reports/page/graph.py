@@ -7,7 +7,7 @@ from greenroom.ledger.plain import Json
 from greenroom.ledger.recorded_way import RecordedWay
 from greenroom.ledger.snapshots import Facts, as_facts, members_in, parts_of, purpose_of, tools_of
 from greenroom.reports.page.shapes import Part
-from greenroom.reports.words import shortened
+from greenroom.results.words import shortened
 
 _MOST_PARTS = 150
 _DEEPEST = 20

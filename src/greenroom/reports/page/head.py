@@ -22,7 +22,7 @@ from greenroom.reports.page.shapes import (
     TagLine,
     Verdicts,
 )
-from greenroom.reports.words import rate_text, shortened
+from greenroom.reports.words import rate_text
 from greenroom.results.breakdown import TagSummary
 from greenroom.results.comparisons.comparison import CaseChange, Comparison
 from greenroom.results.comparisons.comparison_text import NOTABLE, called, certainty, rates, remarks
@@ -34,6 +34,7 @@ from greenroom.results.result import CaseResult
 from greenroom.results.statistics.intervals import Interval
 from greenroom.results.summary import MetricSummary, Summary
 from greenroom.results.text import fell_short, node_spending, reasons, spending
+from greenroom.results.words import shortened
 
 _MOST_LINES, _MOST_NODES, _MOST_REASONS = 60, 100, 12
 _LONGEST_REASON = 200

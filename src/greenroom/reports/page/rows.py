@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from greenroom.reports.page.shapes import WORST, CaseStatus, Row, Trial
-from greenroom.reports.words import shortened
 from greenroom.results.comparisons.families import family
 from greenroom.results.facts import Facts, is_fine
 from greenroom.results.text import reasons
 from greenroom.results.trials import status_of
+from greenroom.results.words import shortened
 
 _LONGEST_WHY = 240
 _BROKEN = "error"

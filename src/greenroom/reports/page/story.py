@@ -15,11 +15,11 @@ from greenroom.reports.page.head import spent_data
 from greenroom.reports.page.shapes import Earlier, Story
 from greenroom.reports.page.short_values import Trimmer
 from greenroom.reports.page.timeline import Row, step_rows, timeline
-from greenroom.reports.words import shortened
 from greenroom.results.data import outcome_data, problem_data
 from greenroom.results.result import CaseResult
 from greenroom.results.text import reasons
 from greenroom.results.trials import Parting
+from greenroom.results.words import shortened
 
 _LONGEST_WHY = 240
 _MOST_PLACES = 200

@@ -4,11 +4,11 @@ Connecting, looking up names, sending, and starting processes are refused by def
 audit hooks and, where Python raises no event, at a handful of patched functions. Both are put up
 by the first rehearsal, never by importing this, and let everything pass while none is open.
 
-Four ideas, a file for each: `patches` (what is patched; `threads` carries the scope into threads, `generators` to the
-end of async generators),
-`scope` (where it is open), `refusal` and `routes` (what is refused), `requests` (what is read of
-requests: the keys in them). `kernel` closes a whole process in. `clusters` is about work that is given to
-processes that are already running.
+Four ideas, a file for each: `patches` (what is patched; `threads` carries the scope into threads,
+`generators` to the end of async generators), `scope` (where it is open), `refusal` and `routes` (what is
+refused), `requests` (what is read of requests: the keys in them). `kernel` closes a whole process in.
+`clusters` is about work that is given to processes that are already running, `loops` about event loops
+written in C.
 
 What is refused, and which case answers for it:
 

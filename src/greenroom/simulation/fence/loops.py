@@ -5,7 +5,7 @@ So the methods that lead outside are wrapped. Nobody sees what is sent on a conn
 made before.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pkgutil import resolve_name
 from typing import Any, Final
@@ -16,6 +16,7 @@ from greenroom.simulation.fence.scope import fenced
 
 _Given = dict[str, Any]
 """What a method was given, by the names of its parameters."""
+_Check = Callable[[str, _Given], None]
 
 
 def watch() -> None:
@@ -25,13 +26,12 @@ def watch() -> None:
 
 def _install() -> None:
     loop: Any = resolve_name("uvloop:Loop")
-    for name, check in _CHECKS.items():
-        setattr(loop, name, _checked(getattr(loop, name), f"uvloop.Loop.{name}", check))
+    for name, (check, parameters) in _CHECKS.items():
+        route = f"uvloop.Loop.{name}"
+        setattr(loop, name, _checked(getattr(loop, name), route, check, parameters))
 
 
-def _checked(real: Call, route: str, check: Callable[[str, _Given], None]) -> Call:
-    names = _PARAMETERS[real.__name__]
-
+def _checked(real: Call, route: str, check: _Check, names: Sequence[str]) -> Call:
     @wraps(real)
     def method(loop: object, *args: Any, **kwargs: Any) -> Any:
         if fenced():
@@ -70,22 +70,16 @@ def _starting(route: str, given: _Given) -> None:
     starting(route, (given.get("cmd", given.get("program")),))
 
 
-_PARAMETERS: Final[dict[str, tuple[str, ...]]] = {
-    "create_connection": ("protocol_factory", "host", "port"),
-    "create_unix_connection": ("protocol_factory", "path"),
-    "create_datagram_endpoint": ("protocol_factory", "local_addr", "remote_addr"),
-    "getaddrinfo": ("host", "port"),
-    "getnameinfo": ("sockaddr", "flags"),
-    "subprocess_exec": ("protocol_factory", "program"),
-    "subprocess_shell": ("protocol_factory", "cmd"),
+_CHECKS: Final[dict[str, tuple[_Check, tuple[str, ...]]]] = {
+    "create_connection": (_connecting, ("protocol_factory", "host", "port")),
+    "create_unix_connection": (_connecting_to_a_path, ("protocol_factory", "path")),
+    "create_datagram_endpoint": (
+        _opening_datagrams,
+        ("protocol_factory", "local_addr", "remote_addr"),
+    ),
+    "getaddrinfo": (_looking_up_a_name, ("host", "port")),
+    "getnameinfo": (_looking_up_an_address, ("sockaddr", "flags")),
+    "subprocess_exec": (_starting, ("protocol_factory", "program")),
+    "subprocess_shell": (_starting, ("protocol_factory", "cmd")),
 }
-"""The parameters given by position. Older versions of uvloop do not say how they are called."""
-_CHECKS: Final[dict[str, Callable[[str, _Given], None]]] = {
-    "create_connection": _connecting,
-    "create_unix_connection": _connecting_to_a_path,
-    "create_datagram_endpoint": _opening_datagrams,
-    "getaddrinfo": _looking_up_a_name,
-    "getnameinfo": _looking_up_an_address,
-    "subprocess_exec": _starting,
-    "subprocess_shell": _starting,
-}
+"""What is asked before a method runs, and its parameters by position: older versions of uvloop do not say them."""

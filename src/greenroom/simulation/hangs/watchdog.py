@@ -100,9 +100,10 @@ async def finish(
 ) -> asyncio.Task[T]:
     """Run the work in its own task of this name, until it is over or is given up.
 
-    Returns within 0.3 s of the deadline, or of `deadline.cut()`, whatever the work does, or within 2 s if
-    the machine is too busy for the loop to make its rounds. The task is done, unless it could not even be closed; it stays watched for as long as it lives. Tasks that it
-    left behind are swept at once, or when the watch is over.
+    Returns within 0.3 s of the deadline, or of `deadline.cut()`, whatever the work does; on a machine too
+    busy for the loop to make its rounds, within about 2 s. The task is done, unless it could not even be
+    closed; it stays watched for as long as it lives. Tasks that it left behind are swept at once, or when
+    the watch is over.
     """
     loop = asyncio.get_running_loop()
     context = copy_context()

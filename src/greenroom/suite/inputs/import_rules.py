@@ -19,12 +19,22 @@ def is_import_allowed() -> bool:
 
 
 @contextmanager
-def process_that_acts(acts: bool) -> Generator[None]:
-    """Say whether agents act for real in this process, which is Greenroom's own, or are only rehearsed.
+def only_rehearsing() -> Generator[None]:
+    """Say that this process, which is Greenroom's own, only rehearses agents.
 
     A program of the author's says nothing: it may do both with the same file.
     """
-    _acts.append(acts)
+    _acts.append(False)
+    try:
+        yield
+    finally:
+        _acts.pop()
+
+
+@contextmanager
+def acting() -> Generator[None]:
+    """Say that agents act for real in this process, for as long as this lasts."""
+    _acts.append(True)
     try:
         yield
     finally:

@@ -43,7 +43,7 @@ from greenroom.simulation.hangs.watchdog import keep_watching
 from greenroom.simulation.outside_trials import check_apart, outside_trials
 from greenroom.simulation.trial_context import check_fence
 from greenroom.suite.inputs.criteria import as_config, equipped, with_config
-from greenroom.suite.inputs.import_rules import allow_import_network, process_that_acts
+from greenroom.suite.inputs.import_rules import allow_import_network, only_rehearsing
 from greenroom.suite.inputs.references import (
     fenced_import,
     load_agent,
@@ -90,7 +90,7 @@ def main(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for fd in (inbox, outbox):
         os.set_inheritable(fd, False)
-    with outside_trials() as scope, process_that_acts(False):
+    with outside_trials() as scope, only_rehearsing():
         asyncio.run(_serve(inbox, Outbox(outbox), scope))
 
 
