@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -210,11 +211,8 @@ class Acts:
             ), result
 
 
-def workers_of(process: "subprocess.Popen[bytes]") -> list[int]:
-    """The processes that a process has started."""
-    return children_of(process.pid)
-
-
 def kill_workers(process: "subprocess.Popen[bytes]") -> None:
-    for pid in workers_of(process):
-        os.kill(pid, signal.SIGKILL)
+    """Kill the processes that a process has started."""
+    for pid in children_of(process.pid):
+        with suppress(ProcessLookupError):  # it left before it could be killed
+            os.kill(pid, signal.SIGKILL)
