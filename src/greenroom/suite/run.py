@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import RunFaulted, StoreFailed
-from greenroom.ledger.redaction import without_secrets
 from greenroom.metrics.definition import as_metric
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult
@@ -71,8 +70,11 @@ class ActiveRun(Struct):
             async for result in results:
                 yield result
         report = whole.result()
-        for note in report.notes:
-            _LOG.warning(without_secrets(note))
+        if report.notes:
+            from greenroom.ledger.redaction import without_secrets  # loaded where it is used
+
+            for note in report.notes:
+                _LOG.warning(without_secrets(note))
         if report.faults:
             raise RunFaulted(report.faults)
 
