@@ -8,8 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from queue import SimpleQueue
@@ -359,6 +359,74 @@ async def test_what_a_case_left_behind_is_swept():
     await asyncio.sleep(0)
     await sweep(left)
     assert all(task.done() for task in left)
+
+
+async def by_a_loop(steps: AsyncGenerator[int, None]) -> None:
+    async for _ in steps:
+        pass
+
+
+async def by_a_step(steps: AsyncGenerator[int, None]) -> None:
+    await steps.asend(None)
+
+
+async def by_a_step_with_a_default(steps: AsyncGenerator[int, None]) -> None:
+    await anext(steps, 0)
+
+
+async def by_a_wrapper(steps: AsyncGenerator[int, None]) -> None:
+    class Wrapped:
+        def __await__(self) -> Generator[Any, Any, None]:
+            return by_a_loop(steps).__await__()
+
+    await Wrapped()
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+@pytest.mark.parametrize("way", [by_a_loop, by_a_step, by_a_step_with_a_default, by_a_wrapper])
+async def test_what_is_swept_is_left_from_inside_out_and_in_its_own_context(
+    way: Callable[[AsyncGenerator[int, None]], Coroutine[Any, Any, None]], depth: int
+):
+    held, left = contextvars.ContextVar("held", default=0), list[int]()
+
+    @contextmanager
+    def holding(number: int) -> Generator[None, None, None]:
+        token = held.set(number)
+        try:
+            yield
+        finally:
+            held.reset(token)  # not possible in another context
+            left.append(number)
+
+    async def steps(number: int) -> AsyncGenerator[int, None]:
+        with holding(number):
+            await (way(steps(number - 1)) if number > 1 else swallow_every_cancellation())
+            yield number
+
+    task = asyncio.create_task(way(steps(depth)))
+    await asyncio.sleep(0)
+    await sweep([task])
+    assert left == [*range(1, depth + 1)]
+
+
+@pytest.mark.parametrize("what", ["waits", "yields"])
+async def test_a_generator_that_refuses_to_end_is_left_without_a_complaint(what: str):
+    async def steps() -> AsyncGenerator[int, None]:
+        while True:
+            try:
+                await asyncio.sleep(30)
+            except GeneratorExit:
+                if what == "yields":
+                    yield 1
+            except asyncio.CancelledError:
+                pass
+
+    task = asyncio.create_task(by_a_loop(steps()))
+    await asyncio.sleep(0)
+    await sweep([task])
+    del task
+    gc.collect()  # would complain
+    await asyncio.sleep(0)
 
 
 PROGRAM = """
