@@ -79,8 +79,8 @@ def _waiting_for(work: object) -> Iterator[object]:
 
 def _awaited(work: object) -> object:
     for name in ("cr_await", "ag_await", "gi_yieldfrom"):
-        if (inner := getattr(work, name, None)) is not None:
-            return inner
+        if hasattr(work, name):
+            return getattr(work, name)
     # What Python wraps, such as a step of an async generator, shows only to the garbage collector what is in it.
     for inside in gc.get_referents(work):
         if _is_coroutine(inside) or inspect.isasyncgen(inside):
