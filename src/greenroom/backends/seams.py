@@ -167,7 +167,11 @@ def wrap(places: Iterable[tuple[Any, str, Wrap]]) -> None:
     found = [(owner, name, make, original(owner, name)) for owner, name, make in places]
     for owner, name, make, real in found:
         _hold(owner)
-        setattr(owner, name, stand_in(real, make(real)))
+        if isinstance(real, classmethod):
+            function = cast("Call", real.__func__)
+            setattr(owner, name, classmethod(stand_in(function, make(function))))
+        else:
+            setattr(owner, name, stand_in(real, make(real)))
 
 
 def _hold(owner: Any) -> None:

@@ -81,43 +81,63 @@ def is_asked() -> bool:
 # What was decided
 
 
-class _Body:
-    """A tool's real body, for as long as it runs."""
+class _Call(Generic[T]):
+    """A call that the gate has let through, for as long as it runs."""
 
-    __slots__ = ("is_over", "tool")
+    __slots__ = ("is_over", "known_by")
 
-    def __init__(self, tool: str) -> None:
-        self.tool = tool
+    def __init__(self, known_by: T) -> None:
+        self.known_by = known_by
         self.is_over = False
 
 
-_DECIDED: Final = carried(ContextVar[_Body | None]("greenroom_decided", default=None))
-
-
-def is_decided(tool: str) -> bool:
-    """Whether the body of this tool runs here, because the gate has let it: no call of it needs to be decided again.
-
-    Work that the body left behind is none of it any more.
-    """
-    body = _DECIDED.get()
-    return body is not None and not body.is_over and body.tool == tool
-
-
-class decided(ContextSetting[_Body | None]):  # noqa: N801 - read as a condition: with decided(tool)
-    """Count what runs in this context as the body of `tool`; None: of no tool.
-
-    A framework states it again for its own body, under the name by which the server of the tool knows it.
-    """
+class _LetThrough(ContextSetting[_Call[T] | None]):
+    """Sets the call that is let through for a while, and ends it with that."""
 
     __slots__ = ()
-
-    def __init__(self, tool: str | None) -> None:
-        super().__init__(_DECIDED, None if tool is None else _Body(tool))
 
     def __exit__(self, *error: object) -> None:
         if self._value is not None:
             self._value.is_over = True
         super().__exit__(*error)
+
+
+class LetThrough(Generic[T]):
+    """The call whose body runs here because the gate has let it, by what identifies it: it is not asked about again.
+
+    A task or thread that the body left behind has a copy of the context, but is no part of the call any more.
+    """
+
+    __slots__ = ("variable",)
+
+    def __init__(self, name: str) -> None:
+        self.variable = ContextVar[_Call[T] | None](name, default=None)
+
+    def here(self) -> T | None:
+        """What identifies the call whose body runs here; None where none does."""
+        call = self.variable.get()
+        return None if call is None or call.is_over else call.known_by
+
+    def during(self, known_by: T | None) -> ContextSetting[_Call[T] | None]:
+        """Count what runs in this context as the body of this call; None: of no call."""
+        return _LetThrough(self.variable, None if known_by is None else _Call(known_by))
+
+
+_DECIDED: Final = LetThrough[str]("greenroom_decided")
+carried(_DECIDED.variable)
+
+
+def is_decided(tool: str) -> bool:
+    """Whether the body of this tool runs here, because the gate has let it."""
+    return _DECIDED.here() == tool
+
+
+def decided(tool: str | None) -> ContextSetting[_Call[str] | None]:
+    """Count what runs in this context as the body of `tool`; None: of no tool.
+
+    A framework states it again for its own body, under the name by which the server of the tool knows it.
+    """
+    return _DECIDED.during(tool)
 
 
 # What answers agents that run inside something else

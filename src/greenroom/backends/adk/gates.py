@@ -34,7 +34,7 @@ from greenroom.errors import KeyRefused, ToolRefused
 from greenroom.ledger.plain import as_object
 from greenroom.ledger.redaction import keep_keys
 from greenroom.models.model import ModelReply, ModelRequest, send_piece
-from greenroom.world.call_context import ContextSetting, decided
+from greenroom.world.call_context import decided
 from greenroom.world.world import Pending, ToolRequest
 
 Tool = TypeVar("Tool", bound=BaseTool)
@@ -191,7 +191,7 @@ class ToolGate:
 
         stand_in = copy.copy(self._tool)
         stand_in.func = signed_like(gate, self._tool.func)
-        with ContextSetting(PASSED, (stand_in, tool_context)):
+        with PASSED.during((stand_in, tool_context)):
             return await self._run(stand_in, args, tool_context)
 
     async def _ask(self, shown: dict[str, Any], args: dict[str, Any], context: ToolContext) -> Any:

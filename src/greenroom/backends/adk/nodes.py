@@ -120,9 +120,14 @@ def is_gated_function(node: BaseNode) -> bool:
     return getattr(function, "__func__", None) is FunctionGate.answer
 
 
-def gated_node(node: BaseNode, caller: AdkCaller) -> BaseNode:
-    """A copy of a node of the author's own class, whose whole work is one call to the World."""
-    real = node._run_impl  # pyright: ignore[reportPrivateUsage]
+def gated_node(
+    node: BaseNode, caller: AdkCaller, real: Callable[..., Any] | None = None
+) -> BaseNode:
+    """A copy of a node of the author's own class, whose whole work is one call to the World.
+
+    `real` is what the work is, if not what the framework lets a class override.
+    """
+    real = real or node._run_impl  # pyright: ignore[reportPrivateUsage]
 
     async def run(*, ctx: Context, node_input: Any) -> AsyncGenerator[Any, None]:
         async def work() -> list[Any]:

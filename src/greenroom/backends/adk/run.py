@@ -14,12 +14,10 @@ from greenroom.ledger.events import Decided
 from greenroom.ledger.paths import within
 from greenroom.ledger.plain import Json
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest
-from greenroom.world.call_context import ContextSetting, place_here, placed
+from greenroom.world.call_context import LetThrough, place_here, placed
 from greenroom.world.world import Pending, Returned, SealedBody, ToolRequest
 
-_NOTHING: tuple[object, object] = (None, None)
-
-PASSED: ContextVar[tuple[object, object]] = ContextVar("greenroom_adk_passed", default=_NOTHING)
+PASSED = LetThrough[tuple[object, object]]("greenroom_adk_passed")
 """The tool or toolset that may run here, and the context of that call.
 
 So a call that a class passes to its base, or that checks its arguments first, is asked about once.
@@ -31,13 +29,18 @@ PLACE: ContextVar[str] = ContextVar("greenroom_adk_place", default="")
 
 def has_passed(what: object, context: object) -> bool:
     """Whether the World was already asked about this call."""
-    passed, its_context = PASSED.get()
+    passed, its_context = PASSED.here() or (None, None)
     return passed is what and its_context is context
+
+
+def passed_here() -> object:
+    """The tool, toolset or node that may run here; None if none does."""
+    return (PASSED.here() or (None, None))[0]
 
 
 async def run_passed(what: object, context: object, run: Callable[[], Awaitable[Any]]) -> Any:
     """Run a call that the World allowed; calls that it makes are asked about separately."""
-    with ContextSetting(PASSED, (what, context)):
+    with PASSED.during((what, context)):
         return await run()
 
 
@@ -71,7 +74,7 @@ class FrameworkRun(RunCaller):
 
     async def call_tool(self, request: ToolRequest, body: SealedBody) -> Returned | Pending:
         """The World's answer; an agent inside a mock is asked about too."""
-        with ContextSetting(PASSED, _NOTHING):
+        with PASSED.during(None):
             return await super().call_tool(request, body)
 
     def watch_state(self, context: Any) -> None:
@@ -140,7 +143,7 @@ class InnerCaller(HostCaller):
 
     async def call_tool(self, request: ToolRequest, body: SealedBody) -> Returned | Pending:
         """The host's answer; an agent inside a mock is asked about too."""
-        with placed(_place_around(self.agent)), ContextSetting(PASSED, _NOTHING):
+        with placed(_place_around(self.agent)), PASSED.during(None):
             return await super().call_tool(request, body)
 
     async def call_model(self, request: ModelRequest, body: ModelBody) -> ModelReply:

@@ -19,12 +19,13 @@ from google.adk.tools.base_toolset import BaseToolset
 from google.adk.tools.function_tool import FunctionTool
 
 from greenroom.backends.adk.gates import ModelGate, NoLine
-from greenroom.backends.adk.run import PASSED, InnerCaller, run_passed
+from greenroom.backends.adk.run import InnerCaller, passed_here, run_passed
 from greenroom.backends.adk.tool_seams import (
     agent_of,
     caller_seam,
     function_seam,
     node_seam,
+    own_run_seam,
     tool_seam,
 )
 from greenroom.backends.adk.toolsets import ask_server, is_remote, label_of
@@ -79,6 +80,7 @@ def install() -> None:
             original(base, name)
     if HAS_GRAPHS:
         wrap([(BaseNode, "run", node_seam)])
+        wrap_below(BaseNode, {"run": own_run_seam})
     for base, methods in classes:
         wrap_below(base, methods)
     _replace_everywhere(calls, caller_seam(calls))
@@ -158,7 +160,7 @@ def _listing_seam(real: Call) -> Call:
     """For toolsets that ask a server which tools there are."""
 
     async def get_tools(self: Any, *given: Any, **named: Any) -> Any:
-        if not is_remote(self) or PASSED.get()[0] is self:
+        if not is_remote(self) or passed_here() is self:
             return await real(self, *given, **named)
         host = tool_host(self, label_of(self))
         if host is None:

@@ -2,6 +2,7 @@
 
 import copy
 import sys
+from functools import partial
 from inspect import signature
 from typing import Any, cast
 
@@ -18,7 +19,7 @@ from greenroom.backends.adk.nodes import (
     gated_node,
     is_gated_function,
 )
-from greenroom.backends.adk.run import PASSED, InnerCaller, has_passed
+from greenroom.backends.adk.run import InnerCaller, has_passed, passed_here
 from greenroom.backends.adk.versions import (
     START,
     BaseNode,
@@ -28,7 +29,7 @@ from greenroom.backends.adk.versions import (
     request_input,
 )
 from greenroom.backends.foreign import Origin
-from greenroom.backends.seams import Call, is_seam
+from greenroom.backends.seams import Call, is_seam, real_of
 from greenroom.world.call_context import tool_host
 
 
@@ -51,7 +52,7 @@ def function_seam(real: Call) -> Call:
 
     async def invoke(self: Any, *given: Any, **named: Any) -> Any:
         target, args = given_as.bind(self, *given, **named).args[1:3]
-        if target is not getattr(self, "func", None) or PASSED.get()[0] is self:
+        if target is not getattr(self, "func", None) or passed_here() is self:
             return await real(self, *given, **named)
 
         async def run(_tool: Any, _args: Any, _context: Any) -> Any:
@@ -135,6 +136,21 @@ def node_seam(real: Call) -> Call:
     return run
 
 
+def own_run_seam(real: Call) -> Call:
+    """For graph nodes of a class that replaces the framework's own `run`, which leads to its parts."""
+
+    def run(self: Any, *given: Any, **named: Any) -> Any:
+        host = None
+        if not (isinstance(self, BaseAgent) or _is_part_of_passed(self)):
+            host = tool_host(self, self.name)
+        if host is None:
+            return real(self, *given, **named)
+        twin = gated_node(self, InnerCaller(host, self.name), partial(real, self))
+        return real_of(BaseNode.run)(twin, *given, **named)
+
+    return run
+
+
 def _held_node(node: BaseNode) -> BaseNode:
     """The node, or a copy of it that asks the host before the author's code runs."""
     own: Any = vars(node).get("_run_impl")
@@ -175,7 +191,7 @@ def _with_held_tool(node: ToolNode) -> ToolNode:
 
 def _is_part_of_passed(node: BaseNode) -> bool:
     """Whether a function node only runs the function of a tool that was already asked about."""
-    passed = PASSED.get()[0]
+    passed = passed_here()
     if not isinstance(node, FunctionNode):
         return passed is node
     own: list[Any] = [passed]

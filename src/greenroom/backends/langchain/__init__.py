@@ -19,7 +19,7 @@ from greenroom.backends.seams import Call, follow_classes, own_method, real_of
 from greenroom.errors import MissingExtra, ToolRefused
 from greenroom.installation import how_to_install
 from greenroom.ledger.redaction import keep_keys
-from greenroom.world.call_context import Host, model_host, tool_host
+from greenroom.world.call_context import Host, LetThrough, model_host, tool_host
 
 _BACKEND = "greenroom.backends.langgraph"
 _FRAMEWORK = ("langchain_core", "langchain", "langgraph")
@@ -27,7 +27,7 @@ _guards: WeakSet[Call] = WeakSet()
 
 MARK = "_greenroom_gated"
 """The attribute that marks gated copies."""
-ACTING: ContextVar[Any] = ContextVar("greenroom_langgraph_acting", default=None)
+ACTING = LetThrough[Any]("greenroom_langgraph_acting")
 """The tool whose real body is running here, because the World allowed it."""
 IN_MODEL: ContextVar[bool] = ContextVar("greenroom_langgraph_in_model", default=False)
 """Whether a model is being asked, which may then work in its own way."""

@@ -40,7 +40,7 @@ def _tool_seam(real: Call) -> Call:
 
 def _body_seam(real: Call) -> Call:
     def answer(tool: BaseTool, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
-        if ACTING.get() is not tool and MARK not in tool.__dict__:
+        if ACTING.here() is not tool and MARK not in tool.__dict__:
             own = {key: value for key, value in given.items() if key not in _INJECTED}
             twin = gate_tool(tool, args[0] if args else own, None)
             if twin is not tool:

@@ -216,6 +216,12 @@ def gated_tool(caller: GraphCaller, tool: BaseTool, given: Any, call_id: str | N
     vars(twin).update(
         {MARK: True, "_run": _like(tool._run, gate.run), "_arun": _like(tool._arun, gate.arun)}
     )
+    if any(getattr(twin, name) is not vars(twin)[name] for name in ("_run", "_arun")):
+        why = (
+            f"tool {tool.name!r} is a {type(tool).__name__}, whose class looks up its own methods, so the "
+            f"tool gate cannot hold it. Leave __getattribute__ to LangChain."
+        )
+        raise caller.refuse(ToolRefused(why))
     return twin
 
 
@@ -265,7 +271,7 @@ class ToolGate:
     @contextmanager
     def _acting(self) -> Generator[None]:
         tool = self._tool
-        with ContextSetting(ACTING, tool), decided(_name_at_server(tool) or tool.name):
+        with ACTING.during(tool), decided(_name_at_server(tool) or tool.name):
             yield
 
     async def _ask(

@@ -53,10 +53,7 @@ def unheld_part(agent: Any, live_servers: Sequence[object]) -> str:
             )
     for tool in agent.tools:
         if not isinstance(tool, FunctionTool):
-            return (
-                f"agent {agent.name!r} has a {type(tool).__name__}, which runs where the tool "
-                f"gate cannot intercept it. Rehearse with a function tool of that name."
-            )
+            return unheld_tool(agent, tool)
     for server in agent.mcp_servers:
         if not any(server is live for live in live_servers):
             return (
@@ -69,6 +66,14 @@ def unheld_part(agent: Any, live_servers: Sequence[object]) -> str:
             f"may run unseen. Give it instructions instead."
         )
     return ""
+
+
+def unheld_tool(agent: Any, tool: object) -> str:
+    """Why a tool that is no function tool cannot be called."""
+    return (
+        f"agent {agent.name!r} has a {type(tool).__name__}, which runs where the tool "
+        f"gate cannot intercept it. Rehearse with a function tool of that name."
+    )
 
 
 def tool_facts(agents: Sequence[Agent[Any]]) -> dict[str, ToolFacts] | None:

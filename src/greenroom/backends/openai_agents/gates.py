@@ -46,7 +46,7 @@ from greenroom.errors import AgentFailed, GreenroomError, ToolRefused
 from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import keep_keys
 from greenroom.models.model import ModelRequest, send_piece
-from greenroom.world.call_context import ContextSetting, decided
+from greenroom.world.call_context import ContextSetting, LetThrough, decided
 from greenroom.world.records import ToolError
 from greenroom.world.world import CallPaused, ToolRequest
 
@@ -65,9 +65,7 @@ _ORDER = (
 )
 # The functions inside the framework's own `as_tool`, which run an agent that is used as a tool.
 _DELEGATING = tuple(part for part in Agent.as_tool.__code__.co_consts if isinstance(part, CodeType))
-_passed: ContextVar[tuple[object, str]] = ContextVar(
-    "greenroom_openai_agents_passed", default=(None, "")
-)
+_passed = LetThrough[tuple[object, str]]("greenroom_openai_agents_passed")
 """The context of the call that the World allowed here, and the name of its tool."""
 _asking: ContextVar[Ask | None] = ContextVar("greenroom_openai_agents_asking", default=None)
 _checkers: "WeakKeyDictionary[Any, Check]" = WeakKeyDictionary()
@@ -171,17 +169,13 @@ class GatedModel(Model):
 
 
 def gated_tool(caller: Caller, tool: FunctionTool) -> FunctionTool:
-    """A copy of a tool whose body asks the World; for an agent used as a tool, each of its calls does."""
-    gate: Any
+    """A copy of a tool whose body asks the World; for an agent used as a tool, each of its calls does too."""
+    gate = ToolGate
+    if is_delegation(tool):
+        gate = Delegation if isinstance(caller, FrameworkRun) else InnerDelegation
     twin: FunctionTool = object.__new__(type(tool))
     twin.__dict__.update(tool.__dict__)
-    if not is_delegation(tool):
-        gate = ToolGate(caller, tool, twin)
-    elif isinstance(caller, FrameworkRun):
-        gate = Delegation(caller, tool, twin)
-    else:
-        return tool  # each call of the agent inside is asked about
-    twin.__dict__["on_invoke_tool"] = gate
+    twin.__dict__["on_invoke_tool"] = gate(caller, tool, twin)
     return twin
 
 
@@ -233,9 +227,7 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
 
     async def _ask(self, ctx: ToolContext[Any], input: str, checked: Args, origin: Origin) -> Any:
         args = cast("dict[str, Json]", jsonable(checked))
-        at_work: Any = getattr(ctx, "agent", None)
-        agent = getattr(at_work, "name", "")
-        request = ToolRequest(ctx.tool_call_id, self._tool.name, args, agent, origin=origin)
+        request = ToolRequest(ctx.tool_call_id, self._tool.name, args, agent_of(ctx), origin=origin)
         body = _body_of(self._tool)
 
         async def run() -> Any:
@@ -243,7 +235,7 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
             with (
                 ContextSetting(RUN, None),
                 ContextSetting(LEVEL, None),
-                ContextSetting(_passed, (ctx, request.tool)),
+                _passed.during((ctx, request.tool)),
                 decided(_server_tool(body) or request.tool),
             ):
                 return await body(ctx, input)
@@ -292,6 +284,22 @@ class Delegation(ToolGate):
             return paused.pause.args[0]
 
 
+class InnerDelegation(ToolGate):
+    """Replaces the run of an agent that is used as a tool inside something else, where it has no level of its own."""
+
+    async def _checked(self, ctx: ToolContext[Any], input: str) -> Any:
+        """What the agent answered, or what a mock answers instead."""
+        name, args = self._tool.name, args_of(input)
+
+        async def run() -> Any:
+            with _passed.during((ctx, name)):
+                return await _body_of(self._tool)(ctx, input)
+
+        return await self._answered(
+            ToolRequest(ctx.tool_call_id, name, args, agent_of(ctx), delegates=True), run
+        )
+
+
 def is_delegation(tool: FunctionTool) -> bool:
     """Whether a tool is another agent, run as the framework runs one."""
     # Compared by code object: wrappers copy a function's attributes, but not its code.
@@ -302,12 +310,17 @@ def is_delegation(tool: FunctionTool) -> bool:
     return any(code is own for own in _DELEGATING) and hasattr(tool, "_agent_instance")
 
 
+def agent_of(ctx: Any) -> str:
+    """The agent whose call this is; "" if the framework does not say."""
+    return getattr(getattr(ctx, "agent", None), "name", "")
+
+
 def is_passed(ctx: object, name: str) -> bool:
     """Whether the World allowed this tool's call of this context, and its body is running.
 
     A body may hand its own context on: to the tool that it wraps, which has its name, or to another one.
     """
-    of, tool = _passed.get()
+    of, tool = _passed.here() or (None, "")
     return of is ctx and tool == name
 
 

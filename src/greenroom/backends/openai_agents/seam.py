@@ -13,18 +13,17 @@ from typing import Any
 
 from agents.agent import AgentBase
 from agents.run_config import RunConfig
-from agents.run_internal import run_loop, tool_execution
+from agents.run_internal import run_loop, tool_actions, tool_execution
 from agents.tool import _FailureHandlingFunctionToolInvoker
 from agents.tracing.provider import DefaultTraceProvider
 
 from agents import FunctionTool
 from agents import tool as tool_module
-from greenroom.backends.openai_agents.facts import model_name, unheld_part
+from greenroom.backends.openai_agents.facts import model_name, unheld_part, unheld_tool
 from greenroom.backends.openai_agents.gates import (
     GatedModel,
     ToolGate,
     gated_tool,
-    is_delegation,
     is_passed,
     origin_of,
 )
@@ -49,9 +48,31 @@ def install() -> None:
             (tool_execution, _INVOKE, _call_seam),
             (_FailureHandlingFunctionToolInvoker, "__call__", _invoker_seam),
             (DefaultTraceProvider, "create_trace", _trace_seam),
+            *((kind, "execute", _action_seam) for kind in _actions()),
         ]
     )
     follow_classes(FunctionTool, _hold_invocation)
+
+
+def _actions() -> list[type]:
+    """What runs the tools that are no function tools: shells, patches, computers, custom ones."""
+    named = vars(tool_actions).items()
+    return [kind for name, kind in named if name.endswith("Action") and "execute" in vars(kind)]
+
+
+def _action_seam(real: Call) -> Call:
+    """Refuses them where they act: a stored approval leads here without their being listed."""
+
+    async def execute(action: type, **given: Any) -> Any:
+        asked: dict[str, Any] = vars(given.get("call", given.get("action")))
+        tool = next((it for key, it in asked.items() if key != "tool_call"), None)
+        name = getattr(tool, "name", action.__name__)
+        caller = tool_caller(tool, name)
+        if caller is not None:
+            raise caller.refuse(ToolRefused(unheld_tool(given["agent"], tool)))
+        return await real(action, **given)
+
+    return execute
 
 
 def _tools_seam(real: Call) -> Call:
@@ -103,8 +124,7 @@ def _invoker_seam(real: Call) -> Call:
 
 async def _invoked(tool: FunctionTool | None, run: Callable[[], Any], ctx: Any, input: str) -> Any:
     """The result of a tool that code invokes directly."""
-    # For an agent that is used as a tool, its calls are asked about one by one.
-    if tool is None or is_passed(ctx, tool.name) or is_delegation(tool):
+    if tool is None or is_passed(ctx, tool.name):
         return await run()
     caller = tool_caller(origin_of(tool), tool.name)
     if caller is None:

@@ -49,7 +49,7 @@ from greenroom.backends.seams import (
 )
 from greenroom.errors import FenceNotHeld
 from greenroom.ledger.plain import Json
-from greenroom.world.call_context import ContextSetting, decided, model_host
+from greenroom.world.call_context import ContextSetting, LetThrough, decided, model_host
 from greenroom.world.world import Pending, Returned, ToolRequest
 
 _HANDING_ON: Final[set[object]] = set()
@@ -75,7 +75,7 @@ class _Passed(Struct, frozen=True):
         return is_leaf or getattr(wanted, "tool_name", "") == schema.name
 
 
-_PASSED: ContextVar[_Passed | None] = ContextVar("pydantic_ai_passed", default=None)
+_PASSED = LetThrough[_Passed]("pydantic_ai_passed")
 
 
 @cache
@@ -231,12 +231,12 @@ def _schema_seam(real: Call) -> Call:
     """For the call of the author's function itself: code may get here without any toolset."""
 
     async def call(self: FunctionSchema, args_dict: dict[str, Any], ctx: RunContext[Any]) -> Any:
-        passed = _PASSED.get()
+        passed = _PASSED.here()
         if passed is not None and passed.leads_to(self):
             return await real(self, args_dict, ctx)
 
         async def run() -> Any:
-            with ContextSetting(_PASSED, _Passed(ctx, self)):
+            with _PASSED.during(_Passed(ctx, self)):
                 return await real(self, args_dict, ctx)
 
         return await _ask_function(self.function, self.name, run, "", args_dict, ends=False)
@@ -262,7 +262,7 @@ class _Call(Struct, frozen=True):
 
     def has_passed(self) -> bool:
         """Whether an outer seam already asked about this call."""
-        passed = _PASSED.get()
+        passed = _PASSED.here()
         if passed is None:
             return False
         mine = self.passing()
@@ -321,7 +321,7 @@ async def _ask(call: _Call, run: Run) -> Any:
     passing = call.passing()
 
     async def body() -> Any:
-        with ContextSetting(RUN, None), ContextSetting(_PASSED, passing), decided(call.name):
+        with ContextSetting(RUN, None), _PASSED.during(passing), decided(call.name):
             return await run()
 
     request = caller.place_tool(call.request(caller.agent))
@@ -371,7 +371,7 @@ class _HeldFunction:
         name = getattr(function, "__name__", None) or "output"
 
         async def run() -> Any:
-            with ContextSetting(_PASSED, _Passed(ctx, self._schema)):
+            with _PASSED.during(_Passed(ctx, self._schema)):
                 return await self._schema.call(args, ctx)
 
         return _ask_function(function, name, run, call_id, args)
