@@ -241,6 +241,46 @@ def test_errors_are_played_again_by_the_command_that_is_offered(greenroom, autho
     assert "to play errors again" not in again.stderr
 
 
+def test_errors_of_a_run_with_a_name_are_played_again_by_the_command_that_is_offered(
+    greenroom, author, shop
+):
+    author(FLAKY)
+    broke = greenroom("eval", "run", "shop.py", "--resume-or-new", "nightly")
+    [run] = shop.runs()
+    printed = re.search(r"to run errors again: greenroom (.*)", broke.stderr)
+    assert printed, broke.output
+    assert printed[1].endswith(f"--resume {run.id} --retry-errors")
+    Path("well").touch()
+    again = greenroom(*shlex.split(printed[1]))
+    assert again.exit_code == 0, again.output
+    assert shop.run(run.id).counts == {"passed": 2}
+
+
+def test_a_printed_command_is_understood_whatever_a_file_or_a_case_is_called(
+    greenroom, author, shop
+):
+    author(
+        "cases = [Case(name, 'Hi', mocks={'refund': 'ok'}, metrics=[contains('never')])"
+        " for name in ('a*', 'ab')]"
+    )
+    Path("shop.py").rename("-shop.py")
+    first = greenroom(
+        "eval",
+        "run",
+        "--filter",
+        "id:a[*]",
+        "--min-pass-rate",
+        "0.1234567890123456",
+        "--",
+        "-shop.py",
+    )
+    printed = re.search(r"again: greenroom (.*)", first.stdout)
+    assert printed, first.output
+    again = greenroom(*shlex.split(printed[1]))
+    assert again.exit_code == 1, again.output
+    assert "1 case: 0 passed" in again.stdout
+
+
 def test_errors_that_are_forgiven_are_not_offered(greenroom, author, shop):
     author(FLAKY)
     result = greenroom("eval", "run", "shop.py", "--max-errors", "1")

@@ -347,12 +347,14 @@ async def test_a_changed_agent_is_refused(tmp_path: Path) -> None:
     assert model.count == 0
 
 
-async def test_a_changed_agent_goes_on_if_that_is_accepted(tmp_path: Path) -> None:
-    await cut_run(tmp_path, cases(), at=PER_TRIAL + 3)
+@pytest.mark.parametrize("name", [None, "nightly"])
+async def test_a_changed_agent_goes_on_if_that_is_accepted(
+    tmp_path: Path, name: str | None
+) -> None:
+    await cut_run(tmp_path, cases(), at=PER_TRIAL + 3, resume_or_new=name)
     model = Asked(answer)
-    report, _ = await resumed(
-        tmp_path, cases(), agent=clerk(model, "Be long."), accept_changes=True
-    )
+    how = {"resume": not name, "resume_or_new": name, "accept_changes": True}
+    report, _ = await resumed(tmp_path, cases(), agent=clerk(model, "Be long."), **how)
     assert statuses(report) == ["passed"] * 3
     assert model.count == 2 * PER_TRIAL
     assert [note for note in report.notes if "'b'" in note and "agent has changed" in note]

@@ -350,6 +350,29 @@ async def test_without_a_word_the_variable_says_where(
     assert default_store() is None
 
 
+@pytest.mark.parametrize("written", ["OFF", " off ", "Off"])
+def test_off_is_off_however_it_is_written(written: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GREENROOM_STORE", written)
+    assert default_store() is None
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("door", ["variable", "file"])
+def test_where_no_shell_has_read_it_a_tilde_is_home_too(
+    door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    if door == "variable":
+        monkeypatch.setenv("GREENROOM_STORE", "~/kept")
+    else:
+        monkeypatch.delenv("GREENROOM_STORE")
+        (tmp_path / "pyproject.toml").write_text('[tool.greenroom]\nstore = "~/kept"\n')
+    found = default_store()
+    assert found is not None
+    assert Path(found.place) == tmp_path / "home" / "kept"
+
+
 @pytest.mark.sqlite
 def test_a_store_may_be_named_in_several_ways(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -51,6 +51,12 @@ async def run(model: Any, costs: Any, budget: Any, **options: Any) -> Report:
     return await evaluate(agent, cases(*costs), metrics=[OK], budget=budget, **options)
 
 
+@pytest.mark.parametrize("limit", [0, float("inf"), float("nan"), True, 10**400, "3", None])
+def test_what_is_no_limit_is_no_budget(limit: Any):
+    with pytest.raises(BadInput, match="an amount of USD above 0"):
+        Budget(limit)
+
+
 def statuses(report: Report) -> list[str]:
     return [result.status for result in report]
 

@@ -37,7 +37,7 @@ CASE = Case("a", says="Hi.", expect=Expect(response="Hello."))
         ("on_event", 5, "a function"),
         ("resume", 7, "the id of a run, or True"),
         ("retry_errors", True, "is for resume="),
-        ("accept_changes", True, "is for resume="),
+        ("accept_changes", True, "is for resume= or resume_or_new="),
         ("unknown_prices", "allow", "is for budget="),
         ("confirm", 5, "is for baseline="),
     ],
@@ -69,7 +69,7 @@ WRONG: dict[str, list[Any]] = {
     "progress": [None, 1, "yes"],
     "metric_attempts": [None, 0, -1, 1.5, "3", True],
     "allow_tools": [None, "refund", 5, {"refund": 1}, len, [5], [""], [None]],
-    "budget": [0, -1, float("nan"), "1", True],
+    "budget": [0, -1, float("nan"), float("inf"), "1", True],
     "unknown_prices": [None, "x", True, ["allow"]],
     "check": [None, "x", True, ["warn"]],
     "concurrency": [None, 0, -1, 1.5, "4", True],
@@ -96,7 +96,7 @@ WRONG: dict[str, list[Any]] = {
 
 
 HUGE = 10**400
-UNNAMEABLE = ["a\0b", "\ud800", Path("a\0b")]
+UNNAMEABLE = ["a\0b", "\ud800", Path("a\0b"), " "]
 
 
 @pytest.mark.parametrize(
@@ -110,6 +110,22 @@ UNNAMEABLE = ["a\0b", "\ud800", Path("a\0b")]
 def test_a_number_or_a_path_that_the_system_cannot_take_is_refused(name: str, value: Any) -> None:
     options: Any = {name: value}
     with pytest.raises(BadInput, match=f"{name}=.* should be "):
+        rehearse(AGENT, [CASE], **options)
+
+
+class Contrary(list[Any]):
+    """A value that cannot be compared, as an array of numbers."""
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("ambiguous")
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_value_that_cannot_be_compared_is_judged_by_what_it_is(name: str) -> None:
+    options: Any = {name: Contrary([object()])}
+    with pytest.raises(BadInput, match=f"{name}"):
         rehearse(AGENT, [CASE], **options)
 
 

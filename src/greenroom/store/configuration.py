@@ -33,7 +33,13 @@ def is_server(place: str | Path) -> bool:
 
 def chosen_place() -> str:
     """The place for runs, from a variable or the nearest pyproject; empty if neither names one."""
-    return os.environ.get(PLACE_VARIABLE) or configured_place()
+    return written_place(os.environ.get(PLACE_VARIABLE, "")) or configured_place()
+
+
+def written_place(place: str) -> str:
+    """A place as a variable or a file names it, where no shell has read it: `OFF` is off, and `~` is home."""
+    place = place.strip()
+    return OFF if place.lower() == OFF else os.path.expanduser(place)  # noqa: PTH111 - or an address
 
 
 def place_of(given: object) -> str:
@@ -66,9 +72,10 @@ def configured_place() -> str:
     place = None if project is None else project.settings.get("store")
     if project is None or place is None:
         return ""
-    if not isinstance(place, str) or not place:
+    if not isinstance(place, str) or not place.strip():
         raise BadFile(
             f"{project.place('store')}: store in [tool.greenroom] is {place!r}; name a folder, or the "
             f'address of a server: store = "postgresql://db/evals".'
         )
+    place = written_place(place)
     return place if "://" in place or place == OFF else str(project.file.parent / place)

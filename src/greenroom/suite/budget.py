@@ -11,6 +11,7 @@ from greenroom.ledger.choices import choice_problem
 from greenroom.ledger.events import Event, ModelReplied
 from greenroom.ledger.money import money
 from greenroom.results.result import CaseResult
+from greenroom.suite.option_types import is_amount
 
 UnknownPrices = Literal["refuse", "allow"]
 
@@ -35,7 +36,7 @@ class Budget(Struct):
 
     def __post_init__(self) -> None:
         self._settled.set()
-        if not self.limit > 0:
+        if not is_amount(self.limit):
             raise BadInput(f"budget={self.limit!r} should be an amount of USD above 0.")
         if problem := choice_problem(self.unknown_prices, get_args(UnknownPrices)):
             raise BadInput(f"unknown_prices={problem}")

@@ -21,7 +21,7 @@ _PAUSE = 0.1
 @contextmanager
 def with_progress(options: Options) -> Generator[Options]:
     """The options of a run, with a plug-in that shows in a notebook how far it is."""
-    if not options.get("progress", True) or not in_notebook():
+    if options.get("progress", True) is not True or not in_notebook():
         yield options
         return
     bar = NotebookProgress()

@@ -43,8 +43,8 @@ class Option:
     """Completes "should be", in every refusal of a value."""
     default: Any = None
     choices: tuple[str, ...] = ()
-    needs: str = ""
-    """Another option, without which this one means nothing."""
+    needs: tuple[str, ...] = ()
+    """Other options; without any of them this one means nothing."""
     per_trial: bool = False
     """Whether it changes how a single trial runs: workers get it, and the command to run one case again has it."""
     flag: Flag | None = None
@@ -75,12 +75,22 @@ def is_seconds(value: object) -> bool:
     return value is None or (is_number(value) and 0 < value < inf)
 
 
+def is_amount(value: object) -> TypeGuard[float]:
+    """Whether it is an amount of USD above 0. What is larger than any number would be no limit at all."""
+    return is_number(value) and 0 < value < inf
+
+
+def is_word(value: object, word: str) -> bool:
+    """Whether it is this very word; what a value of another type is equal to is its own affair."""
+    return isinstance(value, str) and value == word
+
+
 def is_whole(value: object) -> bool:
     return type(value) is int and value >= 1
 
 
 def _is_path(value: object) -> bool:
-    if not isinstance(value, str | Path) or value == "":
+    if not isinstance(value, str | Path) or not str(value).strip():
         return False
     try:
         return b"\0" not in os.fsencode(value)
@@ -173,7 +183,7 @@ def is_shard(value: object) -> bool:
         case [int(part), int(parts)]:
             return 1 <= part <= parts
         case _:
-            return value == ""
+            return is_word(value, "")
 
 
 def is_baseline(value: object) -> bool:
@@ -192,8 +202,8 @@ def is_cache(value: object) -> bool:
 
 
 def is_budget(value: object) -> bool:
-    if value is None or is_number(value):
-        return value is None or value > 0
+    if value is None or is_amount(value):
+        return True
     from greenroom.suite.budget import Budget
 
     return isinstance(value, Budget)
@@ -237,7 +247,7 @@ def switch(
     flag: Flag | None = None,
     *,
     default: bool = False,
-    needs: str = "",
+    needs: tuple[str, ...] = (),
     per_trial: bool = False,
     setting: str = "",
 ) -> Option:
@@ -254,7 +264,7 @@ def switch(
 
 def choice(
     *choices: str,
-    needs: str = "",
+    needs: tuple[str, ...] = (),
     per_trial: bool = False,
     flag: Flag | None = None,
     setting: str = "",

@@ -35,6 +35,7 @@ from greenroom.suite.option_types import (
     is_store,
     is_tools,
     is_whole,
+    is_word,
     is_workers,
     nearest,
     switch,
@@ -91,7 +92,7 @@ class Options(TypedDict, total=False):
     trials: Annotated[
         int | Literal["auto"] | None,
         Option(
-            lambda value: value is None or value == "auto" or is_whole(value),
+            lambda value: value is None or is_whole(value) or is_word(value, "auto"),
             "a whole number of 1 or more, or 'auto'",
             flag=Flag(
                 names=("--trials", "--num-runs", "--num_runs"),
@@ -331,7 +332,7 @@ class Options(TypedDict, total=False):
         Option(
             lambda value: value is None or (type(value) is int and value >= 0),
             "a whole number of 0 or more",
-            needs="baseline",
+            needs=("baseline",),
             flag=Flag(
                 names=("--confirm",),
                 help="With --baseline: run cases that passed there and fail now up to N more times, "
@@ -414,7 +415,7 @@ class Options(TypedDict, total=False):
         choice(
             "refuse",
             "allow",
-            needs="budget",
+            needs=("budget",),
             flag=Flag(
                 names=("--unknown-prices",),
                 help="With --budget: whether to continue after asking a model whose price is unknown "
@@ -479,10 +480,11 @@ class Options(TypedDict, total=False):
         switch(
             Flag(
                 names=("--accept-changes",),
-                help="With --resume: continue although the agent, a case or a metric has changed.",
+                help="With --resume or --resume-or-new: continue although the agent, a case or a metric has "
+                "changed.",
                 kind="switch",
             ),
-            needs="resume",
+            needs=("resume", "resume_or_new"),
         ),
     ]
     retry_errors: Annotated[
@@ -493,7 +495,7 @@ class Options(TypedDict, total=False):
                 help="With --resume: run trials that ended in an error again.",
                 kind="switch",
             ),
-            needs="resume",
+            needs=("resume",),
         ),
     ]
     omit_questions: Annotated[
@@ -545,7 +547,7 @@ class Options(TypedDict, total=False):
         choice(
             "error",
             "live",
-            needs="replay",
+            needs=("replay",),
             per_trial=True,
             flag=Flag(
                 names=("--on-drift",),
@@ -588,7 +590,8 @@ def check(options: Options) -> None:
         if problem := OPTIONS[name].problem(value):
             raise _bad_input(f"{name}={problem}")
     for name, needs in lacking(given):
-        raise _bad_input(f"{name}={given[name]!r} is for {needs}=; give that too, or leave it out.")
+        those = " or ".join(f"{one}=" for one in needs)
+        raise _bad_input(f"{name}={given[name]!r} is for {those}; give that too, or leave it out.")
     _check_minimum(given.get("trials"), given.get("min_pass_rate", 1))
 
 
@@ -605,13 +608,18 @@ def _check_minimum(trials: object, minimum: float) -> None:
         )
 
 
-def lacking(given: Values) -> Iterator[tuple[str, str]]:
-    """Options that mean nothing without another one, which is not given; and that other one."""
+def lacking(given: Values) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Options that mean nothing without one of some others, which are not given; and those others."""
     for name, option in OPTIONS.items():
+        if not option.needs or any(_is_given(given.get(other)) for other in option.needs):
+            continue
         # A value that means none, or the default, asks for nothing.
-        is_given = given.get(name) not in (None, False, 0, option.default)
-        if is_given and option.needs and given.get(option.needs) in (None, False):
+        if given.get(name) not in (None, False, 0, option.default):
             yield name, option.needs
+
+
+def _is_given(value: object) -> bool:
+    return value is not None and value is not False
 
 
 def complete(options: Options) -> Values:

@@ -197,7 +197,8 @@ def _check_together(given: dict[str, Any]) -> None:
 def _check_needs(given: dict[str, object]) -> None:
     """Refuse an option that means nothing without another one."""
     for name, needs in lacking(given):
-        raise click.UsageError(f"{_word(name)} is for --{needs}; give that too, or leave it out.")
+        those = " or ".join(f"--{one.replace('_', '-')}" for one in needs)
+        raise click.UsageError(f"{_word(name)} is for {those}; give that too, or leave it out.")
 
 
 def _word(name: str) -> str:

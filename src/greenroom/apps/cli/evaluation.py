@@ -312,7 +312,7 @@ class _Rehearsal:
         store = self._order.keeping
         with suppress(NotFound, StoreFailed):
             is_broken = report.summary.errors > self._order.max_errors
-            if store is not None and is_broken and store.has_errors(kept):
-                command = f"{self._order.resume_command(agent, kept.id)} --retry-errors"
-                return [f"to run errors again: {command}"]
+            is_one = not self._order.is_shared  # shards cannot be resumed by the id of their run
+            if store is not None and is_broken and is_one and store.has_errors(kept):
+                return [f"to run errors again: {self._order.retry_command(agent, kept.id)}"]
         return []

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
+from glob import escape
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -188,18 +189,21 @@ class Order(Showing):
             mocks=self.mocks,
         )
 
-    def rerun_words(self, agent: str, *cases: str) -> list[str]:
-        """The command that runs other cases in the same way, and records them in the same store."""
+    def rerun_words(self, agent: str, *cases: str, only: str = "") -> list[str]:
+        """The command that runs other cases in the same way, or one of them, and records them in the same store."""
         options = {name for name, option in OPTIONS.items() if option.per_trial}
         repeated = retyped(eval_run, self.typed, {*options, "store", "no_store"})
-        return ["greenroom", "eval", "run", agent, *cases, *repeated]
+        # A filter would otherwise match whatever an id with a * in it matches.
+        chosen = ["--filter", f"id:{escape(only)}"] if only else []
+        return ["greenroom", "eval", "run", *map(_not_a_flag, (agent, *cases)), *chosen, *repeated]
 
     def words(self, agent: str = "", **instead: object) -> list[str]:
         """The whole order as it would be typed after `eval run`; `instead` overrides values."""
         cases = [self.cases] if self.cases else []
         given = {**self.typed, **instead}
         kept = {name: value for name, value in given.items() if name not in _NOT_REPEATED}
-        return [agent or self.agent, *cases, *retyped(eval_run, kept)]
+        named = map(_not_a_flag, (agent or self.agent, *cases))
+        return [*named, *retyped(eval_run, kept)]
 
     def resume_command(self, agent: str, run_id: str = "", **instead: object) -> str:
         """The command that resumes a run of this order, or its latest one."""
@@ -207,6 +211,18 @@ class Order(Showing):
         if self.passed_on.get("resume_or_new"):
             resumed = []  # the same command resumes it
         return shlex.join(["greenroom", "eval", "run", *self.words(agent, **instead), *resumed])
+
+    def retry_command(self, agent: str, run_id: str) -> str:
+        """The command that runs the errors of a run again, which may be finished: a name would begin another."""
+        words = self.words(agent, resume_or_new=None)
+        return shlex.join(
+            ["greenroom", "eval", "run", *words, "--resume", run_id, "--retry-errors"]
+        )
+
+
+def _not_a_flag(path: str) -> str:
+    """A path as it can be typed before options, whatever it begins with."""
+    return f"./{path}" if path.startswith("-") else path
 
 
 _NOT_REPEATED = {
@@ -247,7 +263,10 @@ def retyped(
         else:
             each = value if parameter.multiple else (value,)
             for one in each:
-                words += [flag, f"{one:.12g}" if isinstance(one, float) else str(one)]
+                words += [
+                    flag,
+                    repr(one).removesuffix(".0") if isinstance(one, float) else str(one),
+                ]
     return [*words, "--allow-import-network"] if is_import_allowed() else words
 
 
@@ -286,9 +305,9 @@ class Chosen:
         reference, known = self.gathered.origins[case.id]
         # Without CASES, those in the agent's own file are meant.
         if not order.cases and split_reference(reference)[0] == split_reference(agent)[0]:
-            return order.rerun_words(agent, "--filter", f"id:{case.id}")
+            return order.rerun_words(agent, only=case.id)
         only = case.id if reference == order.cases else known
-        return order.rerun_words(agent, reference, "--filter", f"id:{only}")
+        return order.rerun_words(agent, reference, only=only)
 
     def places(self) -> dict[str, CasePlace]:
         """Where each case is from, for reports that point there."""

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from greenroom.suite.option_types import Flag, Option, as_number, nearest
+from greenroom.store.configuration import written_place
+from greenroom.suite.option_types import Flag, Option, as_number, is_amount, is_number, nearest
 from greenroom.suite.options import OPTIONS, lacking
 
 _SECTION = "[tool.greenroom.pytest]"
@@ -76,7 +77,7 @@ _KNOWN: Mapping[str, Option] = {
         setting="How many eval-set cases may end in an error if a pass rate is required.",
     ),
     "max_cost": Option(
-        lambda value: type(value) in (int, float) and value >= 0,
+        lambda value: is_amount(value) or (is_number(value) and value == 0),
         "an amount in USD",
         flag=_flag("--max-cost", "USD"),
         setting="What all eval-set cases may cost together.",
@@ -137,7 +138,7 @@ def add_options(group: pytest.OptionGroup) -> None:
 
 def place_of_runs(config: pytest.Config) -> Path | str | bool:
     """Where rehearsals are recorded: the `store` of `evaluate`."""
-    store = config.stash[KEY].store
+    store = written_place(config.stash[KEY].store)
     if "://" in store:
         return store
     return config.rootpath / store if store else False
@@ -184,7 +185,7 @@ def read_settings(config: pytest.Config) -> Settings:
         )
     for name, needs in lacking(passed_on):
         raise pytest.UsageError(
-            f"greenroom: {name}={passed_on[name]!r} is for {needs}; give that too, or leave it out."
+            f"greenroom: {name}={passed_on[name]!r} is for {' or '.join(needs)}; give that too, or leave it out."
         )
     if settings.max_errors and not settings.has_gate:
         raise pytest.UsageError(
