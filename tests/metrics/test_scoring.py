@@ -10,7 +10,7 @@ import pytest
 from greenroom import score
 from greenroom.cases import Case, Expect, NotApplicable, Score, Turn, Unmeasured
 from greenroom.errors import BadLedger, BadMetric, FenceBreach, Refusal, ToolRefused
-from greenroom.ledger import Ledger, RunStarted, call
+from greenroom.ledger import Ledger, RunEnded, RunStarted, call
 from greenroom.metrics import (
     called,
     contains,
@@ -288,7 +288,14 @@ async def test_measuring_leaves_the_ledger_as_it_was():
     assert CASE.metadata == {"tier": "gold"}
 
 
-OPAQUE = Ledger([RunStarted(run_id="r", opaque=("tools",)), *user("Hi"), *agent("Done.")])
+OPAQUE = Ledger(
+    [
+        RunStarted(run_id="r", opaque=("tools",)),
+        *user("Hi"),
+        *agent("Done."),
+        RunEnded(reason="completed"),
+    ]
+)
 
 
 @pytest.mark.parametrize("metric", [tool_trajectory_avg_score(), tool_name_match(), efficiency()])

@@ -17,7 +17,7 @@ from greenroom.errors import (
 )
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import as_object
-from greenroom.ledger.questions import started
+from greenroom.ledger.questions import ended, started
 from greenroom.metrics.builtin import BuiltIn
 from greenroom.metrics.definition import (
     OUTCOMES,
@@ -32,7 +32,7 @@ from greenroom.metrics.expectations import expectations as expected_of
 from greenroom.metrics.failures import may_pass, outcome_of, overdue
 from greenroom.metrics.needs import needs_of, unseen_facts, without
 from greenroom.metrics.parameters import CancelToken, surrounded
-from greenroom.results.endings import breakage, unscored
+from greenroom.results.endings import NOT_OVER, breakage, unscored
 from greenroom.world.world import World
 
 _FIRST_PAUSE = 0.5
@@ -78,6 +78,9 @@ async def measure_trial(
         raise BadLedger("the ledger is empty: nothing happened that could be measured.")
     if (broke := breakage(ledger)) is not None:
         return unscored(metrics, broke.unmeasured)
+    if ended(ledger) is None:
+        # "Never called" and "cheap enough" are true of every trial that is cut early enough.
+        return unscored(metrics, NOT_OVER)
     unseen, task = unseen_facts(ledger), asyncio.current_task()
 
     async def outcome(name: str, metric: Metric) -> Outcome:

@@ -5,7 +5,7 @@ spent, says nothing about the agent. So every metric of it is `Unmeasured`, deci
 """
 
 from collections.abc import Mapping
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
@@ -42,6 +42,10 @@ class Problem(Struct, frozen=True):
     def unmeasured(self) -> Unmeasured:
         """The outcome of every metric of a trial that this broke."""
         return Unmeasured(f"{BROKE}{self.headline}", self.phase)
+
+
+NOT_OVER: Final = Unmeasured("it was not over when it was recorded, so how it went is not known")
+"""The outcome of every metric of a record without an end."""
 
 
 def breakage(ledger: Ledger) -> Problem | None:

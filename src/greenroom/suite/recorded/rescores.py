@@ -19,14 +19,14 @@ from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.liveness import is_code
 from greenroom.cases.parts import MetricLike
-from greenroom.cases.scores import Outcome, Score, Unmeasured
+from greenroom.cases.scores import Outcome, Score
 from greenroom.errors import BadInput, MetricsHung, Refusal, SecretsLost
 from greenroom.ledger.codec import encoded_lines
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import ended, started
 from greenroom.ledger.redaction import MARK, clean_ids, is_redacted, redactor
 from greenroom.metrics.scores import recorded_case
-from greenroom.results.endings import Status, breakage, label
+from greenroom.results.endings import NOT_OVER, Status, breakage, label
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult
 from greenroom.results.trial_verdict import concluded, unmeasured
@@ -210,8 +210,7 @@ class Rescoring:
             )
             return unmeasured(case, ledger, lost, self.measuring.names(case))
         if ended(ledger) is None:
-            why = Unmeasured("it was not over when it was recorded, so how it went is not known")
-            return concluded(case, ledger, dict.fromkeys(self.measuring.names(case), why))
+            return concluded(case, ledger, dict.fromkeys(self.measuring.names(case), NOT_OVER))
         try:
             scores = await self.measuring.outcomes(case, ledger, judging, trial=before.trial)
         except (Refusal, MetricsHung, BadInput) as error:
