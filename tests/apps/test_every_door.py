@@ -173,7 +173,11 @@ REFUSED: list[tuple[str, Any, str]] = [
         "alow",
         "unknown_prices='alow' should be one of 'refuse', 'allow'. Did you mean 'allow'?",
     ),
-    ("accept_changes", True, "accept_changes=True is for resume=; give that too, or leave it out."),
+    (
+        "accept_changes",
+        True,
+        "accept_changes=True is for resume= or resume_or_new=; give that too, or leave it out.",
+    ),
 ]
 
 

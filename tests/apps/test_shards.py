@@ -84,6 +84,19 @@ def test_a_part_is_missing_from_its_own_set_whatever_others_are_whole(shop, gree
     assert greenroom("eval", "merge", *every).exit_code == 0
 
 
+def test_parts_of_different_selections_are_no_whole(shop, greenroom):
+    words = ["eval", "run", "agent.py", "-q", "--no-store", "--shard"]
+    cases = "".join(f"- {{id: {i}, says: Hi, expect: {{contains: Hello}}}}\n" for i in "abcde")
+    Path("five.yaml").write_text(f"version: 1\nid: five\ncases:\n{cases}")
+    assert greenroom(*words, "1/2", "five.yaml", "--limit", "4", "-o", "1.json").exit_code == 0
+    assert greenroom(*words, "2/2", "five.yaml", "-o", "2.json").exit_code == 0
+    merged = greenroom("eval", "merge", "1.json", "2.json")
+    assert merged.exit_code == 3
+    assert "is missing (of 4 cases, " in merged.stderr
+    assert greenroom(*words, "1/2", "five.yaml", "-o", "1.json").exit_code == 0
+    assert greenroom("eval", "merge", "1.json", "2.json").exit_code == 0
+
+
 def test_a_run_in_the_store_knows_that_it_is_a_part(shop, greenroom):
     run = ["eval", "run", "agent.py", "evals", "-q", "--store", "kept", "--shard"]
     for n in (1, 2):

@@ -316,6 +316,9 @@ def test_letters_are_equal_however_unicode_writes_them(query: Any, expected: boo
         lambda tags: map(str.isupper, tags),
         lambda tags: tags[0].isupper,
         lambda tags: float("nan"),
+        lambda tags: "no",
+        lambda tags: "",
+        lambda tags: b"false",
     ],
 )
 def test_a_predicate_that_decides_nothing_is_refused(predicate: Any) -> None:

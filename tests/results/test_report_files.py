@@ -300,7 +300,11 @@ def sound(result: CaseResult) -> CaseResult:
         return result if result.error else replace(result, scores={})
     limit = (result.ended in LIMITS) != (result.status == "terminated") and result.ended is not None
     broke = result.ended == "error" or (limit and result.status in ("passed", "terminated"))
-    if result.status != "error" and not broke and not (result.passed and (fell or result.error)):
+    lacks = any(isinstance(one, Unmeasured) for one in result.scores.values()) or result.error
+    fails = any(isinstance(one, Score) and not one.passed for one in result.scores.values())
+    broke = broke or (result.passed and (fell or result.error))
+    broke = broke or (result.status == "failed" and (lacks or (result.scores and not fails)))
+    if result.status != "error" and not broke:
         return result
     return replace(result, status="error", error=result.error or Problem("agent", "broke", "E"))
 
@@ -364,6 +368,23 @@ def test_a_failure_that_every_score_speaks_against_is_refused(tmp_path: Path) ->
     assert "its status is 'failed', but every score passed" in told(
         report, tmp_path, status="failed"
     )
+
+
+@pytest.mark.parametrize(
+    "scores, error, why",
+    [
+        ({"exact": Unmeasured("broke")}, None, "'exact' was not measured"),
+        ({"exact": NotApplicable("no reference")}, None, "no metric gave a score"),
+        ({"exact": Score(0.0)}, Problem("system", "broke", "E"), "something broke"),
+    ],
+)
+def test_a_failure_that_nothing_measured_is_refused(
+    scores: Any, error: Problem | None, why: str, tmp_path: Path
+) -> None:
+    broke = error or Problem("metric", "broke", "E")
+    report = Report([CaseResult(case_id="a", status="error", scores=scores, error=broke)])
+    said = told(report, tmp_path, status="failed", **({} if error else {"error": None}))
+    assert f"its status is 'failed', but {why}" in said
 
 
 def test_an_error_that_does_not_say_what_broke_is_refused(tmp_path: Path) -> None:
@@ -441,7 +462,7 @@ SMALL = Report(
     [
         CaseResult(
             case_id="c",
-            status="failed",
+            status="error",
             scores={"m": Score(0.5), "n": Unmeasured("why")},
             error=Problem("metric", "broke"),
             usage=Usage(1, 2),

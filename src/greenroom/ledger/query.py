@@ -106,7 +106,7 @@ def holds(predicate: Predicate, value: object) -> bool:
 
 
 def _decides(answer: object) -> bool:
-    return not (callable(answer) or isinstance(answer, Iterator) or answer != answer)
+    return not (callable(answer) or isinstance(answer, Iterator | str | bytes) or answer != answer)
 
 
 def plain_query(query: object, where: str = "query") -> Json:

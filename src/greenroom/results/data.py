@@ -253,9 +253,7 @@ def _contradiction(result: CaseResult) -> str:
     if result.ended == "error" and result.status != "error":
         return "it ended in an error"
     if result.status == "failed":
-        applied = [one for one in result.scores.values() if not isinstance(one, NotApplicable)]
-        if applied and all(one.passed for one in applied):
-            return "every score passed"
+        return _doubt_in_failure(result)
     if result.passed:
         for name, outcome in result.scores.items():
             if outcome.passed is False or isinstance(outcome, Unmeasured):
@@ -267,6 +265,21 @@ def _contradiction(result: CaseResult) -> str:
         return "" if result.measured else "no metric gave a score"
     if result.status == "terminated" and result.ended not in (None, *LIMITS):
         return "it was not stopped at a limit"
+    return ""
+
+
+def _doubt_in_failure(result: CaseResult) -> str:
+    """What speaks against a failure. A report of another tool may have no scores."""
+    if result.error is not None:
+        return "something broke"
+    for name, outcome in result.scores.items():
+        if isinstance(outcome, Unmeasured):
+            return f"{name!r} was not measured"
+    applied = [one for one in result.scores.values() if not isinstance(one, NotApplicable)]
+    if result.scores and not applied:
+        return "no metric gave a score"
+    if result.scores and all(one.passed for one in applied):
+        return "every score passed"
     return ""
 
 

@@ -10,7 +10,7 @@ from greenroom.results.report import PART, Report, new_report_id, shared_measure
 from greenroom.results.result import CaseResult
 from greenroom.results.words import listed, number_of
 
-_PART = re.compile(rf"{PART}\d{{1,6}} of \d{{1,6}}", re.ASCII)
+_PART = re.compile(rf"{PART}(\d{{1,6}}) of (\d{{1,6}})(?: \((of .{{1,60}})\))?", re.ASCII)
 _WHERE = re.compile(r" \(in (\d{1,9}) of [\d,]{1,12} trials?\)", re.ASCII)
 """In how many trials a note holds, if not in all of them."""
 
@@ -110,21 +110,21 @@ def _check_finished(reports: Sequence[Report], names: Sequence[str]) -> None:
 
 def _check_whole(reports: Sequence[Report]) -> None:
     """Refuse to judge a set of which a part is missing: what did not run did not pass."""
-    found: dict[tuple[str, int], Counter[int]] = {}
+    found: dict[tuple[str, int, str], Counter[int]] = {}
     for report in reports:
         for note in report.notes:
-            if _PART.fullmatch(note):
-                part, _, parts = note.removeprefix(PART).split()
-                of_set = found.setdefault((report.evalset_id or report.name, int(parts)), Counter())
-                of_set[int(part)] += 1
-    for (name, parts), given in sorted(found.items()):
+            if part := _PART.fullmatch(note):
+                whole = (report.evalset_id or report.name, int(part[2]), part[3] or "")
+                found.setdefault(whole, Counter())[int(part[1])] += 1
+    for (name, parts, selected), given in sorted(found.items()):
         # Sets of several agents may have the same name; then each part is there as often as any other.
         often = max(given.values())
         missing = [n for n in range(1, parts + 1) if given[n] < often]
         if missing:
             raise BadInput(
-                f"the set {name!r} was run in {parts} parts, and the report of part {missing[0]} is missing. "
-                f"Give all of them, or run that part again: --shard {missing[0]}/{parts}."
+                f"the set {name!r} was run in {parts} parts, and the report of part {missing[0]} is missing"
+                f"{selected and f' ({selected})'}. Give all of them, or run that part of the same cases again: "
+                f"--shard {missing[0]}/{parts}."
             )
 
 

@@ -1,5 +1,6 @@
 """The evaluation that the command line asks for, and the cases it selects."""
 
+import hashlib
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -220,6 +221,12 @@ class Order(Showing):
         )
 
 
+def _whole(evalset: EvalSet) -> str:
+    """What a set is a part of, so that parts of different selections are not taken for a whole."""
+    drawn = hashlib.sha256(repr(evalset.ids).encode()).hexdigest()[:8]
+    return f"of {number_of(len(evalset), 'case')}, {drawn}"
+
+
 def _not_a_flag(path: str) -> str:
     """A path as it can be typed before options, whatever it begins with."""
     return f"./{path}" if path.startswith("-") else path
@@ -372,5 +379,5 @@ def _fewer(evalset: EvalSet, order: Order, say: Say) -> EvalSet:
             )
         say(f"shard {part} of {parts}: {len(kept)}/{len(evalset)}")
         if not order.is_shared:
-            evalset = replace(evalset, cases=kept, part=f"{part} of {parts}")
+            evalset = replace(evalset, cases=kept, part=f"{part} of {parts} ({_whole(evalset)})")
     return evalset
