@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from greenroom import Report
+from greenroom.results import Gate
 from greenroom.store import Store
 
 CASES = """
@@ -515,6 +516,17 @@ def test_an_unfinished_run_says_that_it_is(greenroom, shop, played):
     )
 
 
+def test_an_unfinished_run_passes_no_gate_however_well_it_has_begun(greenroom, shop, played):
+    whole, cut = played(), played("--budget", "0.6")
+    report = shop.report(cut)
+    assert (report.pass_rate, report.summary.passed, report.passed) == (1.0, 2, False)
+    alone, against = Gate().decide(report), Gate().decide(report, shop.report(whole))
+    assert (alone.exit_code, against.exit_code) == (2, 2)
+    assert "2 of 3 trials are done, and what is left may fail" in str(alone)
+    assert greenroom("eval", "compare", cut, "--baseline", whole).exit_code == 2
+    assert greenroom("eval", "compare", whole, "--baseline", cut).exit_code == 0
+
+
 def test_deleting_asks_first(greenroom, shop, played):
     first, second = played(), played()
     refused = greenroom("runs", "delete", first)
@@ -576,7 +588,7 @@ def test_runs_are_compared_with_each_other_and_with_files(greenroom, shop, playe
 def test_cases_that_a_run_did_not_get_to_are_not_called_removed(greenroom, shop, played):
     whole, part = played(), played("--budget", "0.6", "-f", "json=part.json")
     result = greenroom("eval", "compare", whole, part)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 2, result.output
     assert "removed" not in result.stdout
     assert "unclear     c  not run now: the run is not finished" in result.stdout
     assert "note on the report: the run is not finished: 2 of 3 trials are done" in result.stdout

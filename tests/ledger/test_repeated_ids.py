@@ -12,6 +12,7 @@ from greenroom.ledger import (
     Answered,
     Event,
     ModelReplied,
+    RunEnded,
     RunResumed,
     RunStarted,
     ToolCall,
@@ -39,7 +40,12 @@ def ended(call_id: str, tool: str, value: object) -> ToolReturned:
 
 def ledger_of(*events: Event) -> Ledger:
     ledger = Ledger()
-    for event in (RunStarted(run_id="r"), UserSaid(text="go"), *events):
+    for event in (
+        RunStarted(run_id="r"),
+        UserSaid(text="go"),
+        *events,
+        RunEnded(reason="completed"),
+    ):
         ledger.append(replace(event), at=float(len(ledger)))
     return Ledger.loads(ledger.dumps())
 

@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from greenroom import score
+from greenroom import Agent, Scripted, perform, score
 from greenroom.cases import Case, NotApplicable, Unmeasured
-from greenroom.errors import BadMetric
+from greenroom.errors import AgentFailed, BadMetric
 from greenroom.ledger import Ledger
 from greenroom.metrics import (
     called,
     completed_within,
+    contains,
     cost_within,
     forbidden_calls,
     tokens_within,
@@ -89,6 +90,33 @@ async def test_a_record_without_an_end_proves_nothing(metric: Any, left: int):
     whole = run(user("Hi"), agent("Hello."))
     assert (await outcome(metric, whole)).passed
     assert await outcome(metric, Ledger(list(whole)[:left])) == NOT_OVER
+
+
+def greets(messages: list[Any]) -> str:
+    if messages[-1]["content"] == "fail":
+        raise ValueError("broken")
+    return "Hello."
+
+
+LIVE = {"a flow": Agent("clerk", model=Scripted("Hello.", "Hello.")), "a function": greets}
+
+
+@pytest.mark.parametrize("live", LIVE.values(), ids=LIVE)
+async def test_a_live_conversation_is_measured_as_far_as_it_went(live: Any):
+    ledger = await perform(live, "Hi")
+    assert (await outcome(contains("Hello"), ledger)).passed
+    in_between = Ledger(list(ledger)[:-1])
+    assert await outcome(contains("Hello"), in_between) == NOT_OVER
+    ledger = await perform(live, "Hi again", ledger=ledger)
+    assert (await outcome(contains("Hello"), ledger)).passed
+    assert type(await outcome(completed_within(100), ledger)) is Unmeasured
+
+
+async def test_a_live_conversation_that_failed_proves_nothing():
+    ledger = await perform(greets, "Hi")
+    with pytest.raises(AgentFailed, match="broken"):
+        await perform(greets, "fail", ledger=ledger)
+    assert await outcome(forbidden_calls("x_*"), ledger) == NOT_OVER
 
 
 async def test_completed_within_measures_the_time():

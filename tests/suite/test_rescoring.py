@@ -124,6 +124,12 @@ async def test_cases_that_are_not_given_are_left_as_they_were(tmp_path):
     assert [note for note in found.report.notes if "'coded' is not among those given" in note]
 
 
+async def test_cases_of_which_none_was_played_are_not_taken_for_measured():
+    report = await played(False)
+    with pytest.raises(BadInput, match="none of the cases that were given is in this run"):
+        await rescore(report, cases=[Case("another", says="Hi")])
+
+
 async def test_a_case_that_was_never_played_stays_what_it_is(tmp_path):
     unplayable = Case("unplayable", says="Hi", expect=Expect(contains="x"))
     before = await evaluate(

@@ -361,6 +361,15 @@ def ended(ledger: Ledger) -> RunEnded | None:
     return last if isinstance(last, RunEnded) else None
 
 
+def is_whole(ledger: Ledger) -> bool:
+    """Whether the record says how it went: the trial has ended, or a live conversation rests between two turns."""
+    first, last = started(ledger), ledger.last
+    if isinstance(last, RunEnded):
+        return True
+    is_live = first is not None and first.case is None
+    return is_live and isinstance(last, InvocationEnded) and last.outcome != "failed"
+
+
 def is_imported(ledger: Ledger) -> bool:
     """Whether another tool recorded it, so that its times may be from several clocks."""
     return any(note.name == IMPORTED for note in ledger.index_of().noted)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from greenroom.cases.case import Case
-from greenroom.cases.scores import Outcome, Score
+from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger import questions
 from greenroom.ledger.events import CUT_SHORT
@@ -59,9 +59,13 @@ class CompletedWithin(QuickMetric, frozen=True, kw_only=True):
         """1 if the trial ended by itself in time."""
         took = questions.seconds(ledger)
         end = questions.ended(ledger)
+        if end is None:
+            return Unmeasured(
+                "a live conversation has no end, so it is not known when it completed"
+            )
         if (unknown := clock_trouble(ledger)) is not None:
             return unknown
-        cut = end.reason if end is not None and end.reason in CUT_SHORT else ""
+        cut = end.reason if end.reason in CUT_SHORT else ""
         passed = took <= self.seconds and not cut
         # What took too long although answers came at once would not have been faster without.
         if passed and isinstance(known := known_seconds(ledger), Missing):

@@ -162,6 +162,8 @@ class Gate:
             )
         if faults := report.faults:
             yield Missed("errors", "; ".join(faults))
+        if left := report.unfinished:
+            yield Missed("errors", f"{left}, and what is left may fail. Resume it, then decide.")
         broke = _errors(report, self.max_errors, all_count=comparison is not None)
         if broke:
             yield Missed("errors", broke)

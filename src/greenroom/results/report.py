@@ -86,9 +86,9 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether every case passed, there was at least one, and nothing was refused outside them."""
+        """Whether every case ran and passed, there was at least one, and nothing was refused outside them."""
         counts = self.summary
-        return 0 < counts.total == counts.passed and not self.faults
+        return 0 < counts.total == counts.passed and not (self.faults or self.unfinished)
 
     @property
     def faults(self) -> list[str]:

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import pytest
 
-from greenroom.store.configuration import written_place
 from greenroom.suite.option_types import Flag, Option, as_number, is_amount, is_number, nearest
 from greenroom.suite.options import OPTIONS, lacking
 
@@ -138,6 +137,8 @@ def add_options(group: pytest.OptionGroup) -> None:
 
 def place_of_runs(config: pytest.Config) -> Path | str | bool:
     """Where rehearsals are recorded: the `store` of `evaluate`."""
+    from greenroom.store.configuration import written_place  # most runs of pytest have no rehearsal
+
     store = written_place(config.stash[KEY].store)
     if "://" in store:
         return store

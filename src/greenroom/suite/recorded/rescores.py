@@ -23,14 +23,14 @@ from greenroom.cases.scores import Outcome, Score
 from greenroom.errors import BadInput, MetricsHung, Refusal, SecretsLost
 from greenroom.ledger.codec import encoded_lines
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.questions import ended, started
+from greenroom.ledger.questions import is_whole, started
 from greenroom.ledger.redaction import MARK, clean_ids, is_redacted, redactor
 from greenroom.metrics.scores import recorded_case
 from greenroom.results.endings import NOT_OVER, Status, breakage, label
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult
 from greenroom.results.trial_verdict import concluded, unmeasured
-from greenroom.results.words import outcome_text
+from greenroom.results.words import listed, outcome_text
 from greenroom.simulation.trial_context import check_fence
 from greenroom.store.store import Store, store_for_run
 from greenroom.suite.inputs.criteria import as_config, check_metrics, equipped, with_config
@@ -136,6 +136,9 @@ class Rescoring:
         """The report, and what flipped in it."""
         at, begun = time(), perf_counter()
         before = [*self.report.results, *self.report.confirmed]
+        if self.cases is not None and not any(one.case_id in self.cases for one in before):
+            known = listed(list(dict.fromkeys(one.case_id for one in before)))
+            raise BadInput(f"none of the cases that were given is in this run. It has {known}.")
         waiting = iter(enumerate(before))
 
         async def measure_in_turn() -> None:
@@ -209,7 +212,7 @@ class Rescoring:
                 "what was said. Run the case again."
             )
             return unmeasured(case, ledger, lost, self.measuring.names(case))
-        if ended(ledger) is None:
+        if not is_whole(ledger):
             return concluded(case, ledger, dict.fromkeys(self.measuring.names(case), NOT_OVER))
         try:
             scores = await self.measuring.outcomes(case, ledger, judging, trial=before.trial)
