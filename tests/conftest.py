@@ -1,3 +1,4 @@
+import faulthandler
 import gc
 import os
 import sys
@@ -5,6 +6,7 @@ import tomllib
 from collections.abc import Generator, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from hypothesis import settings
@@ -33,12 +35,34 @@ settings.register_profile("deep", settings.get_profile("greenroom"), max_example
 settings.load_profile("greenroom")
 
 
+class Alarm:
+    """Says where a test hangs.
+
+    pytest can do it too, but sets and clears an alarm for each test, for which it waits 2 ms each time.
+    """
+
+    SECONDS = 300
+
+    def __init__(self) -> None:
+        self._stderr = os.dup(2)  # while a test runs, 2 is a file of pytest's
+        self._set_at = 0.0
+
+    def postpone(self) -> None:
+        if monotonic() > self._set_at + self.SECONDS / 30:
+            faulthandler.dump_traceback_later(self.SECONDS, file=self._stderr)
+            self._set_at = monotonic()
+
+
+ALARM = pytest.StashKey[Alarm]()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Stop if pyproject.toml declares plug-ins that the installed package does not know of."""
     if not config.getoption("--hypothesis-profile"):
         # Hypothesis also tries what it reads in the modules that are loaded: other examples in every
         # order of the tests, and three seconds of reading in every worker.
         setattr(HypothesisProvider, "_local_constants", Constants())  # noqa: B010
+    config.stash[ALARM] = Alarm()
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
     for group, points in project["entry-points"].items():
         installed = {(point.name, point.value) for point in entry_points(group=group)}
@@ -47,6 +71,11 @@ def pytest_configure(config: pytest.Config) -> None:
                 f"pyproject.toml has changed the entry points of {group} since Greenroom was "
                 f"installed here. Run: .venv/bin/python -m pip install --no-deps -e ."
             )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.config.stash[ALARM].postpone()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -5,6 +5,6 @@ from typing import Any
 import pytest
 
 
-def heavy(value: Any) -> Any:
-    """A parameter that `make test-all` tries; others of the same test are tried every time."""
-    return pytest.param(value, marks=pytest.mark.heavy)
+def heavy(*values: Any) -> Any:
+    """A parameter, or a row of them, that `make test-all` tries; others of the same test are tried every time."""
+    return pytest.param(*values, marks=pytest.mark.heavy)

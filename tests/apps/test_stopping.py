@@ -14,6 +14,7 @@ import pytest
 from apps.terminals import started, wait_for
 from greenroom import Report
 from greenroom.store import Store
+from marks import heavy
 
 BOTH = pytest.mark.parametrize("sent, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 
@@ -115,7 +116,7 @@ cases = EvalSet("errands", [Case(f"c{n}", says="Hi", metrics=[contains("money")]
 """
 
 
-@pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [(), heavy(("--workers", "2"))], ids=["alone", "workers"])
 def test_a_run_that_waits_for_its_rate_stops_and_goes_on(author, tmp_path, workers):
     author(LIMITED)
     limited = [*RUN[:3], *workers, "--store", "runs", "--rate", "acme:slow=1/min"]

@@ -4,7 +4,6 @@ import asyncio
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from random import Random
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,6 +14,7 @@ from greenroom.ledger import Ledger, Message, ModelFailed, ModelReplied, Noted
 from greenroom.models import ModelReply, ModelRequest
 from greenroom.world import LiveWorld
 from greenroom.world.pacer import Pace, paces
+from marks import heavy
 
 SLOW_DOWN = 0.03
 
@@ -284,8 +284,10 @@ class Simulated:
 
 
 @pytest.mark.parametrize("told", [0.05, 1.0])
-@pytest.mark.parametrize("latency", [0.005, 0.05, 0.2])
-@pytest.mark.parametrize("rate, burst", [(20, 20), (5, 5), (100, 50), (20, 1), (300, 300)])
+@pytest.mark.parametrize("latency", [0.005, heavy(0.05), 0.2])
+@pytest.mark.parametrize(
+    "rate, burst", [heavy(20, 20), (5, 5), heavy(100, 50), (20, 1), (300, 300)]
+)
 def test_the_pace_of_a_server_is_found_with_few_refusals(rate, burst, latency, told):
     server = Simulated(rate, burst, 64, latency, told)
     seconds = server.play(600)
@@ -294,16 +296,11 @@ def test_the_pace_of_a_server_is_found_with_few_refusals(rate, burst, latency, t
     assert seconds <= 2.5 * max((600 - burst) / rate, 600 / 64 * latency) + told
 
 
-def between(*values: float) -> Any:
-    """Not one of the corners, which are tried every time."""
-    return pytest.param(*values, marks=pytest.mark.heavy)
-
-
 @pytest.mark.parametrize("width", [8, 64])
 @pytest.mark.parametrize("told", [0.0, 1.0])
-@pytest.mark.parametrize("latency", [0.01, between(0.05), 0.3])
-@pytest.mark.parametrize("burst", [1, between(2), between(3), 5])
-@pytest.mark.parametrize("rate", [5, between(10), 20])
+@pytest.mark.parametrize("latency", [0.01, heavy(0.05), 0.3])
+@pytest.mark.parametrize("burst", [1, heavy(2), heavy(3), 5])
+@pytest.mark.parametrize("rate", [5, heavy(10), 20])
 def test_a_server_with_small_bursts_is_stormed_for_twice_the_ideal_at_most(
     rate, burst, latency, told, width
 ):
@@ -318,12 +315,12 @@ def test_a_server_with_small_bursts_is_stormed_for_twice_the_ideal_at_most(
 
 
 @pytest.mark.parametrize("width", [8, 64])
-@pytest.mark.parametrize("told", [0.0, between(0.4), 1.0])
-@pytest.mark.parametrize("latency", [0.01, between(0.05), 0.3])
-@pytest.mark.parametrize("burst", [1, between(2), between(3), 5])
+@pytest.mark.parametrize("told", [0.0, heavy(0.4), 1.0])
+@pytest.mark.parametrize("latency", [0.01, heavy(0.05), 0.3])
+@pytest.mark.parametrize("burst", [1, heavy(2), heavy(3), 5])
 @pytest.mark.parametrize(
     "rate, calls",
-    [(5, 300), between(20, 300), between(40, 300), between(80, 320), (200, 2000)],
+    [(5, 300), heavy(20, 300), heavy(40, 300), heavy(80, 320), (200, 2000)],
 )
 def test_a_fast_server_with_small_bursts_is_stormed_for_twice_the_ideal_too(
     rate, calls, burst, latency, told, width

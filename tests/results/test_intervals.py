@@ -21,6 +21,7 @@ from greenroom.results.statistics.intervals import (
     variance_of_mean,
     wilson,
 )
+from marks import heavy
 
 stats: Any = import_module("scipy.stats")  # reading its types would take seconds
 
@@ -274,7 +275,7 @@ CHANGES = [(20, 1, 1, 0.3), (50, 3, 1, 0.3), (50, 5, 5, 0.3), (20, 3, 3, 0.6), (
 
 
 @pytest.mark.parametrize("cases, then, now, likeness", CHANGES)
-@pytest.mark.parametrize("drop", [0.0, 0.1])
+@pytest.mark.parametrize("drop", [heavy(0.0), 0.1])
 def test_the_interval_of_a_change_holds_it_as_often(cases, then, now, likeness, drop, rounds):
     dice, held = random.Random(29), 0
     weight = 1 / likeness - 1

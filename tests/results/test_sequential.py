@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from greenroom.errors import BadInput
 from greenroom.results.statistics.intervals import Interval, of_cases, wilson
 from greenroom.results.statistics.sequential import Sequential, show_together
+from marks import heavy
 
 RATES = st.floats(0.0, 1.0)
 MOST = 20
@@ -328,7 +329,7 @@ def test_the_simulated_sets_have_the_rate_they_are_said_to_have(kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("truth", [0.79, 0.8, 0.81])
+@pytest.mark.parametrize("truth", [heavy(0.79), 0.8, heavy(0.81)])
 def test_it_is_seldom_wrong_near_the_bar_though_it_looks_after_every_round(kind, truth):
     assert wrong(kind, truth, 0.8, cases=10, runs=200) <= 0.05
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import warm_python
+from marks import heavy
 
 # Forking a test runner with its threads is asking for trouble, so a small program is attacked.
 # Its canary is a file.
@@ -117,6 +118,8 @@ ATTACKS = {
     "process_pool": "concurrent.futures.process.ProcessPoolExecutor",
     "process_of_a_raw_thread": "_posixsubprocess.fork_exec",
 }
+ALIKE = ("forkpty", "spawnv", "process_forked", "process_from_a_server")
+"""They are refused where others are, too."""
 
 
 def ran(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -126,7 +129,7 @@ def ran(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProc
     return warm_python.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("attack", [heavy(n) if n in ALIKE else n for n in ATTACKS])
 def test_a_program_cannot_leave_itself_during_one_rehearsal_or_eight(attack: str, tmp_path: Path):
     canary = tmp_path / "canary"
     ran(tmp_path, PROGRAM, str(canary), attack, "0")

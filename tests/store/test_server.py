@@ -23,6 +23,7 @@ from greenroom.store.postgres.address import read_address
 from greenroom.store.runs import Plan
 from greenroom.suite.recorded.rescores import rescore
 from greenroom.suite.recorded.shrunk_trials import shrink_trial
+from marks import heavy
 from store.servers import Server
 from store.timeless import timeless
 
@@ -145,7 +146,7 @@ def _files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
-@pytest.mark.parametrize("scheme", ["", "file://"])
+@pytest.mark.parametrize("scheme", [heavy(""), "file://"])
 async def test_large_ledgers_lie_in_a_folder_or_a_bucket(
     postgres: Server, tmp_path: Path, scheme: str
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from greenroom import Agent, Case, Scripted, rehearse
 from greenroom.metrics import contains
 from greenroom.suite.notebook import in_notebook
+from marks import heavy
 
 SETTING = """
 import asyncio
@@ -81,7 +82,7 @@ def notebook(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Cell]:
     return {name: Cell(*cell) for name, cell in zip(CELLS, told, strict=True)}
 
 
-@pytest.mark.parametrize("name, after", [("rehearse", "rehearsed"), ("evaluate", "evaluated")])
+@pytest.mark.parametrize("name, after", [heavy("rehearse", "rehearsed"), ("evaluate", "evaluated")])
 def test_a_cell_shows_how_far_the_run_is_and_takes_it_away(notebook, name, after):
     cell = notebook[name]
     assert '<progress max="4" value="0"></progress> 0 of 4 trials: 0 passed' in cell.shown[0]

@@ -148,6 +148,7 @@ def kill_at_random(play: Play, choose: random.Random, kills: int) -> int:
     return kills
 
 
+@pytest.mark.heavy
 def test_a_run_that_is_killed_again_and_again_comes_to_the_same_end(
     tmp_path: Path, answering: Answering, unbroken: Any
 ) -> None:

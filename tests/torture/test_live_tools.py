@@ -35,7 +35,11 @@ def played(place: Path, way: str, sent: signal.Signals, seed: int, kills: int) -
 
 @pytest.mark.parametrize(
     "way, sent",
-    [("plain", signal.SIGTERM), ("trials", signal.SIGINT), ("workers", signal.SIGKILL)],
+    [
+        ("plain", signal.SIGTERM),
+        pytest.param("trials", signal.SIGINT, marks=pytest.mark.heavy),
+        ("workers", signal.SIGKILL),
+    ],
 )
 def test_a_real_tool_acts_once_though_its_run_is_killed(
     tmp_path: Path, way: str, sent: signal.Signals
@@ -99,7 +103,7 @@ def test_a_real_tool_acts_once_in_each_attempt(
 
 
 @pytest.mark.parametrize(
-    "kills", [1, pytest.param(6, marks=pytest.mark.torture)], ids=["once", "often"]
+    "kills", [heavy(1), pytest.param(6, marks=pytest.mark.torture)], ids=["once", "often"]
 )
 def test_a_real_tool_acts_once_though_worker_processes_are_killed(
     tmp_path: Path, kills: int

@@ -194,3 +194,7 @@ def smuggled(desk: Desk) -> LlmAgent:
 @pytest.mark.filterwarnings("ignore:The `plugins` argument is deprecated:DeprecationWarning")
 class TestAdk(BackendConformance):
     harness = AdkHarness()
+
+    @pytest.mark.heavy  # a process of its own loads google-adk for it
+    def test_a_version_without_the_seam_is_refused(self) -> None:
+        super().test_a_version_without_the_seam_is_refused()
