@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom import Stop, loop
+from greenroom.cases import Score, Unmeasured
 from greenroom.errors import BadQuery
 from greenroom.ledger import Json, matches, matches_state
 from greenroom.ledger.changes import State
@@ -319,6 +320,12 @@ def test_letters_are_equal_however_unicode_writes_them(query: Any, expected: boo
         lambda tags: "no",
         lambda tags: "",
         lambda tags: b"false",
+        lambda tags: (False, "none is new"),
+        lambda tags: {"ok": False},
+        lambda tags: ValueError("none is new"),
+        lambda tags: NotImplemented,
+        lambda tags: Unmeasured("none is new"),
+        lambda tags: Score(0.0),
     ],
 )
 def test_a_predicate_that_decides_nothing_is_refused(predicate: Any) -> None:

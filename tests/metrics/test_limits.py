@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from greenroom import Agent, Scripted, perform, score
+from greenroom import Agent, Scripted, loop, perform, score
 from greenroom.cases import Case, NotApplicable, Unmeasured
 from greenroom.errors import AgentFailed, BadMetric
 from greenroom.ledger import Ledger
@@ -110,6 +110,17 @@ async def test_a_live_conversation_is_measured_as_far_as_it_went(live: Any):
     ledger = await perform(live, "Hi again", ledger=ledger)
     assert (await outcome(contains("Hello"), ledger)).passed
     assert type(await outcome(completed_within(100), ledger)) is Unmeasured
+
+
+async def test_a_live_loop_is_measured_whenever_it_awaits_its_user():
+    clerk = Agent("clerk", model=Scripted("Hello.", "Fine.", "Done."))
+    chat = loop(clerk, until=lambda output: output == "Done.", awaits_input=True)
+    ledger = None
+    for said in ("Hi", "how", "bye"):
+        ledger = await perform(chat, said, ledger=ledger)
+        assert (await outcome(turns_within(5), ledger)).passed
+        while_it_worked = Ledger(list(ledger)[:-1])
+        assert await outcome(turns_within(5), while_it_worked) == NOT_OVER
 
 
 async def test_a_live_conversation_that_failed_proves_nothing():

@@ -226,7 +226,7 @@ def test_where_the_fence_refused_one_metric_the_others_stand(eval_runner: EvalRu
     case = Case("c", "Tokyo?", expect=Expect(tools=["get_weather"]), metrics=[metric(connecting)])
     result = eval_runner.run_single(case)
     assert (result.passed, result.status) == (False, "error")
-    assert result.trajectory_score == 1.0
+    assert (result.trajectory_score, result.score) == (1.0, None)
     assert "connecting" not in result.scores
     assert "tried to reach the outside" in str(result)
 

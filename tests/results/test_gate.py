@@ -124,6 +124,18 @@ def test_a_flip_where_nothing_was_left_to_chance_is_a_fact():
     assert Gate(fail_on=()).decide(Report([*report(passed=2), flipped]), then).passed
 
 
+def test_what_a_gate_asks_may_come_from_an_iterator():
+    names: Any = (name for name in ["skipped"])
+    asked = Gate(min_pass_rate=0, fail_on=names)
+    for _ in range(2):
+        assert not asked.decide(report(passed=1, skipped=1)).passed
+
+
+def test_to_be_confident_of_no_minimum_is_refused():
+    with pytest.raises(BadInput, match="give min_pass_rate below 1"):
+        Gate(confident=True).decide(report(passed=3), report(passed=3))
+
+
 def test_a_case_whose_trials_prove_it_shuts_it():
     then = Report([*trials_of(20, 5, "passed")])
     now = Report([*trials_of(20, 5, "passed").results[5:], *trials_of(1, 5, "failed")])
@@ -298,6 +310,11 @@ def test_a_metric_that_nothing_could_show_a_change_of_gates_nothing_and_is_told(
         {"tags": "safety"},
         {"metrics": "m"},
         {"fail_on": "removed"},
+        {"fail_on": None},
+        {"tags": [1]},
+        {"metrics": None},
+        {"max_cost": float("inf")},
+        {"max_cost": 10**400},
     ],
 )
 def test_a_gate_of_another_type_is_refused(given: dict[str, Any]) -> None:

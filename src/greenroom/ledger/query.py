@@ -106,7 +106,12 @@ def holds(predicate: Predicate, value: object) -> bool:
 
 
 def _decides(answer: object) -> bool:
-    return not (callable(answer) or isinstance(answer, Iterator | str | bytes) or answer != answer)
+    if hasattr(answer, "reason") or hasattr(answer, "why"):  # the outcome of a metric
+        return False
+    return not (callable(answer) or isinstance(answer, _UNDECIDED) or answer != answer)
+
+
+_UNDECIDED = (Iterator, str, bytes, tuple, dict, BaseException, type(...), type(NotImplemented))
 
 
 def plain_query(query: object, where: str = "query") -> Json:

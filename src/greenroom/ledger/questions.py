@@ -366,8 +366,13 @@ def is_whole(ledger: Ledger) -> bool:
     first, last = started(ledger), ledger.last
     if isinstance(last, RunEnded):
         return True
-    is_live = first is not None and first.case is None
-    return is_live and isinstance(last, InvocationEnded) and last.outcome != "failed"
+    if first is None or first.case is not None:
+        return False
+    if isinstance(last, InvocationEnded):
+        return last.outcome != "failed"
+    return isinstance(last, AgentSaid) and any(
+        opened.type == "message" for opened in ledger.index_of().pending
+    )
 
 
 def is_imported(ledger: Ledger) -> bool:

@@ -4,10 +4,10 @@ The command line, the pytest plug-in and scripts use the same gate.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf
-from typing import Literal, get_args
+from sys import float_info
+from typing import Literal, cast, get_args
 
 from greenroom.errors import BadInput
 from greenroom.ledger.safe_text import on_one_line
@@ -75,7 +75,7 @@ class Gate:
     `confident` the lower end of the pass rate's 95 % interval must reach the minimum, not just the
     pass rate itself; a report of adaptive trials must show that it reaches it, which needs a minimum below 1.
     `fail_on` names what else makes it fail: what got worse than in the baseline, what may have (`unclear`), a
-    case that only the baseline has (`removed`), or one that was skipped.
+    case that only the baseline has (`removed`), or one that was skipped or has not run yet.
     `threshold` is by how much the mean of a metric must fall to have got worse; `metrics` names those
     that count, `tags` those whose cases are tested like the whole set. `max_cost` is the total that agents,
     users and judges may cost in USD; an unknown cost fails.
@@ -111,10 +111,23 @@ class Gate:
                 "all",
             ):
                 raise BadInput(f"{name}={given!r} is a string; give a list: [{given!r}].")
+        # An iterator would be used up by the first look at it.
+        for name in ("fail_on", "tags"):
+            object.__setattr__(self, name, self._names(name))
+        if self.metrics != "all":
+            object.__setattr__(self, "metrics", self._names("metrics"))
         if unknown := [name for name in self.fail_on if name not in get_args(FailOn)]:
             raise BadInput(
                 f"fail_on={unknown[0]!r} is unknown; use one of {list(get_args(FailOn))}."
             )
+
+    def _names(self, field: str) -> tuple[str, ...]:
+        given: object = getattr(self, field)
+        if isinstance(given, Iterable):
+            names = tuple(cast("Iterable[object]", given))
+            if all(isinstance(name, str) for name in names):
+                return cast("tuple[str, ...]", names)
+        raise BadInput(f"{field}={given!r} is not a list of names; give one, as in ['a', 'b'].")
 
     def decide(self, report: Report, baseline: Report | Sequence[Report] | None = None) -> Decision:
         """Whether the report suffices. Errors come first, since they prove nothing either way."""
@@ -151,10 +164,13 @@ class Gate:
                 )
 
     def _missed(self, report: Report, comparison: Comparison | None) -> Iterator[Missed]:
-        summary = report.summary
         minimum = self.min_pass_rate
         if minimum is None and comparison is None:
             minimum = 1.0
+        if self.confident and minimum is None:
+            raise BadInput(
+                "confident=True is about a minimum; give min_pass_rate below 1, or leave it out."
+            )
         if report.adaptive and minimum == 1:
             raise BadInput(
                 "this is the report of an adaptive run (trials='auto'), and no number of trials shows that a case "
@@ -162,8 +178,6 @@ class Gate:
             )
         if faults := report.faults:
             yield Missed("errors", "; ".join(faults))
-        if left := report.unfinished:
-            yield Missed("errors", f"{left}, and what is left may fail. Resume it, then decide.")
         broke = _errors(report, self.max_errors, all_count=comparison is not None)
         if broke:
             yield Missed("errors", broke)
@@ -171,11 +185,16 @@ class Gate:
             yield Missed("pass_rate", why)
         if comparison is not None:
             yield from self._against(comparison, broke=bool(broke or faults))
-        if summary.skipped and "skipped" in self.fail_on:
-            names = [result.label for result in report.results if result.status == "skipped"]
-            yield Missed("skipped", f"{number_of(len(names), 'case')} skipped: {listed(names)}")
+        if "skipped" in self.fail_on:
+            yield from self._left_out(report)
         if self.max_cost is not None and (why := _too_dear(report, self.max_cost)):
             yield Missed("cost", why)
+
+    def _left_out(self, report: Report) -> Iterator[Missed]:
+        if left := report.unfinished:
+            yield Missed("skipped", f"{left}, and what is left may fail. Resume it, then decide.")
+        if names := [result.label for result in report.results if result.status == "skipped"]:
+            yield Missed("skipped", f"{number_of(len(names), 'case')} skipped: {listed(names)}")
 
     def _against(self, comparison: Comparison, *, broke: bool) -> Iterator[Missed]:
         """The reasons to fail that come from the comparison with a baseline."""
@@ -233,7 +252,7 @@ class Gate:
         )
 
 
-def _is_number(given: object, most: float = inf) -> bool:
+def _is_number(given: object, most: float = float_info.max) -> bool:
     """Whether this is a number from 0 to `most`; True is none."""
     if isinstance(given, bool) or not isinstance(given, int | float):
         return False

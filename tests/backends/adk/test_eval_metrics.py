@@ -12,7 +12,18 @@ from google.genai import types
 from greenroom import Score
 from greenroom.errors import MissingExtra
 from greenroom.ledger import questions as q
-from greenroom.metrics import called, contains, metric
+from greenroom.metrics import (
+    called,
+    completed_within,
+    contains,
+    cost_within,
+    event_count,
+    handed_over,
+    metric,
+    state_is,
+    tokens_within,
+    turn_within,
+)
 from greenroom.suite.adk.metrics import ledger_of, register_metrics
 
 
@@ -85,6 +96,24 @@ async def test_a_metric_that_broke_is_not_evaluated_and_says_why():
     result = await measured(broken, [OSLO], threshold=0.0)
     assert (result.overall_score, result.overall_eval_status) == (None, EvalStatus.NOT_EVALUATED)
     assert "no ruler" in str(result.overall_rubric_scores)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        cost_within(0.01),
+        tokens_within(10),
+        completed_within(1),
+        turn_within(1),
+        state_is("session", "paid", query={"$exists": False}),
+        event_count("model_replied", at_most=3),
+        handed_over("another", never=True),
+    ],
+    ids=lambda given: given.name,
+)
+async def test_what_google_adk_did_not_record_is_not_evaluated(given: Any):
+    result = await measured(given, [OSLO])
+    assert (result.overall_score, result.overall_eval_status) == (None, EvalStatus.NOT_EVALUATED)
 
 
 async def test_several_turns_are_judged_as_one_conversation():

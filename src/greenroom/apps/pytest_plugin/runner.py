@@ -71,13 +71,15 @@ class EvalResult:
 
     @property
     def score(self) -> float | None:
-        """The mean of all metrics; None if something broke before any of them could measure.
+        """The mean of all metrics; None if something broke, so that one of them has no score.
 
         An error if no metric was asked.
         """
-        if values := list(self.scores.values()):
+        outcomes = self.result.scores
+        values = list(self.scores.values())
+        if values and not any(isinstance(found, Unmeasured) for found in outcomes.values()):
             return sum(values) / len(values)
-        return self._unmeasured("score", self.result.scores)
+        return self._unmeasured("score", outcomes)
 
     @property
     def trajectory_score(self) -> float | None:

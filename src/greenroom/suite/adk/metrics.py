@@ -5,7 +5,7 @@ your own, `google-adk[eval]` is needed too.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from google.adk.evaluation.eval_case import Invocation, get_all_tool_calls_with_responses
 from google.adk.evaluation.eval_metrics import EvalMetric, Interval, MetricInfo, MetricValueInfo
@@ -32,6 +32,7 @@ from greenroom.ledger.events import (
     RunStarted,
     ToolCalled,
     ToolReturned,
+    Unseen,
     UserSaid,
 )
 from greenroom.ledger.ledger import Ledger
@@ -136,10 +137,14 @@ class _Measures(Evaluator):
         return [RubricScore(rubric_id=self.metric.name, rationale=why, score=value)]
 
 
+_UNRECORDED: Final[tuple[Unseen, ...]] = ("models", "state", "nodes", "times")
+"""What an invocation of google-adk does not hold."""
+
+
 def ledger_of(invocations: Sequence[Invocation]) -> Ledger:
     """A conversation that google-adk ran, as a ledger."""
     ledger = Ledger()
-    _write(ledger, RunStarted(run_id="google-adk"))
+    _write(ledger, RunStarted(run_id="google-adk", opaque=_UNRECORDED))
     for n, invocation in enumerate(invocations, 1):
         root, said = f"@{n}", _text(invocation.user_content)
         _write(ledger, UserSaid(text=said), InvocationStarted(path=root, input=said))
