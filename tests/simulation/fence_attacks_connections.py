@@ -16,6 +16,8 @@ connections = Attacks()
 
 # httpx suppresses a failure to send, and waits for an answer all the same.
 ANSWERED_BY = 0.1
+# What is asked before the rehearsal is answered, however busy the machine is.
+PATIENCE = 30
 
 
 @connections.by("socket.send")
@@ -175,7 +177,7 @@ def the_loop_sends_a_file(canary: Canary):
 
 @connections.by("socket.sendall")
 def http_client_reuses_its_connection(canary: Canary):
-    connection = canary.keep(http.client.HTTPConnection(*canary.address, timeout=5))
+    connection = canary.keep(http.client.HTTPConnection(*canary.address, timeout=PATIENCE))
     connection.request("GET", "/")
     connection.getresponse().read()
     return lambda: connection.request("POST", "/refund")
@@ -183,14 +185,14 @@ def http_client_reuses_its_connection(canary: Canary):
 
 @connections.by("socket.send", "socket.sendall")
 def httpx_reuses_its_connection(canary: Canary):
-    client = canary.keep(httpx.Client(trust_env=False, timeout=ANSWERED_BY))
+    client = canary.keep(httpx.Client(trust_env=False, timeout=PATIENCE))
     client.get(canary.url)
-    return lambda: client.post(canary.url)
+    return lambda: client.post(canary.url, timeout=ANSWERED_BY)
 
 
 @connections.by("socket.send", "socket.sendall")
 def the_model_clients_connection_is_borrowed(canary: Canary):
-    client = canary.keep(httpx.Client(trust_env=False, timeout=ANSWERED_BY))
+    client = canary.keep(httpx.Client(trust_env=False, timeout=PATIENCE))
     with opening_for():
         client.get(canary.url)
-    return lambda: client.post(canary.url)
+    return lambda: client.post(canary.url, timeout=ANSWERED_BY)

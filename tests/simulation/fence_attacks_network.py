@@ -111,12 +111,12 @@ def asyncio_opens_tls(canary: Canary):
 
 @network.by("socket.connect")
 def urllib_opens_a_url(canary: Canary):
-    return lambda: urllib.request.urlopen(canary.url, timeout=5).close()
+    return lambda: urllib.request.urlopen(canary.url, timeout=30).close()
 
 
 @network.by("socket.connect")
 def http_client_requests(canary: Canary):
-    connection = canary.keep(http.client.HTTPConnection(*canary.address, timeout=5))
+    connection = canary.keep(http.client.HTTPConnection(*canary.address, timeout=30))
     return lambda: connection.request("GET", "/")
 
 
@@ -146,12 +146,12 @@ def xmlrpc_calls(canary: Canary):
 
 @network.by("socket.connect")
 def smtplib_connects(canary: Canary):
-    return lambda: smtplib.SMTP("127.0.0.1", canary.greeting_port, timeout=5).close()
+    return lambda: smtplib.SMTP("127.0.0.1", canary.greeting_port, timeout=30).close()
 
 
 @network.by("socket.connect")
 def ftplib_connects(canary: Canary):
-    ftp = canary.keep(ftplib.FTP(timeout=5))
+    ftp = canary.keep(ftplib.FTP(timeout=30))
     return lambda: ftp.connect("127.0.0.1", canary.greeting_port)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Coroutine, Sequence
 from contextvars import Context
 from typing import Any, Final, TypeVar
 
-from greenroom.errors import AgentFailed
+from greenroom.world.exits import tried_to_exit
 from greenroom.world.leftover_work import abandon, look_at, still_at_work
 
 T = TypeVar("T")
@@ -42,13 +42,7 @@ async def _held(work: Coroutine[Any, Any, T]) -> T:
     try:
         return await work
     except SystemExit as error:
-        # Raised from a task it would end the event loop, and an exit code of 0 would look like a pass.
         raise tried_to_exit(error) from error
-
-
-def tried_to_exit(error: SystemExit) -> AgentFailed:
-    """The failure of a case whose code called `sys.exit`."""
-    return AgentFailed(f"the code of the case tried to end the process: {error!r}")
 
 
 async def stop(tasks: Collection["asyncio.Task[Any]"]) -> None:

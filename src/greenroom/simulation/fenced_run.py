@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Collection
 from contextlib import nullcontext
 from time import monotonic
 
-from greenroom.backends.task_group import tried_to_exit
 from greenroom.errors import (
     BadCase,
     FenceBreach,
@@ -20,6 +19,7 @@ from greenroom.simulation.fence import Breach, FencedScope, opening_for, put_up,
 from greenroom.simulation.hangs.watchdog import Deadline, finish
 from greenroom.simulation.mock_names import check_names_after
 from greenroom.simulation.trial_context import TrialContext, on_breach
+from greenroom.world.exits import tried_to_exit
 from greenroom.world.records import describe_error
 
 _CLOSING = 5.0
@@ -73,7 +73,6 @@ async def _run_fenced(trial: TrialContext, converse: Converse, deadline: Deadlin
         async with trial.world.middleware.around("around_run"):
             return await converse(trial)
     except SystemExit as error:
-        # It would end the whole evaluation, and an exit code of 0 would look like a pass.
         raise tried_to_exit(error) from error
     finally:
         scope.close()

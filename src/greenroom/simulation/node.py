@@ -25,7 +25,6 @@ from greenroom.agents.tools import Tool
 from greenroom.backends.native.children import SPEAKS, Message
 from greenroom.backends.native.failures import failure
 from greenroom.backends.native.steps import yielded
-from greenroom.backends.task_group import tried_to_exit
 from greenroom.errors import BadAgent, FenceBreach, FenceNotHeld, Refusal, ToolRefused
 from greenroom.ledger.changes import unwrapped
 from greenroom.ledger.events import Event, Noted, RunStarted
@@ -41,6 +40,7 @@ from greenroom.simulation.fence import (
     strays,
 )
 from greenroom.world.call_context import answered_by, guarded, placed
+from greenroom.world.exits import tried_to_exit
 from greenroom.world.records import describe_error, ours, raised_before
 from greenroom.world.threads import expected
 from greenroom.world.world import Context, Returned, ToolRequest

@@ -32,6 +32,7 @@ from greenroom.models.replies import checked_reply
 from greenroom.world.call_context import asking, check_direct_call, decided, placed
 from greenroom.world.captures import captured
 from greenroom.world.choices import chosen
+from greenroom.world.exits import tried_to_exit
 from greenroom.world.pacer import ask_in_turn
 from greenroom.world.pieces import Delivery
 from greenroom.world.resources import Resources
@@ -316,6 +317,8 @@ async def answer_tool(
         changes = context.changes()  # checked here, where the call can still fail
     except GreenroomError:
         raise
+    except SystemExit as error:
+        raise tried_to_exit(error) from error
     except Exception as error:  # noqa: BLE001 - the agent should see a tool's failure
         seconds = perf_counter() - begun
         instead = None if hooks is None else await hooks.on_tool_error(request, error)

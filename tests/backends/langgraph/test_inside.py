@@ -224,6 +224,24 @@ async def test_whoever_knows_another_way_to_a_body_meets_the_gate(make: Any, aro
     assert ACTED == ["paid 5"]
 
 
+class Eager(Careful):
+    """Calls what its base class does before the framework gets that far."""
+
+    def _to_args_and_kwargs(self, tool_input: Any, tool_call_id: str | None) -> Any:
+        super()._run(5, config={})
+        return super()._to_args_and_kwargs(tool_input, tool_call_id)
+
+
+async def test_a_class_that_calls_its_base_on_the_way_meets_the_gate() -> None:
+    async def agent(message: str) -> str:
+        return str(await Eager().ainvoke({"amount": 5}))
+
+    assert (await played(agent)).status == "error"
+    result = await played(agent, mocks={"pay": "ok"}, metrics=[called("pay")])
+    assert (result.status, result.responses) == ("passed", ["ok"])
+    assert ACTED == []
+
+
 async def test_a_body_whose_annotations_are_texts_is_given_what_it_asks_for() -> None:
     async def agent(message: str) -> str:
         return str(await Careful().ainvoke({"amount": 5}))

@@ -70,10 +70,15 @@ def unheld_part(agent: Any, live_servers: Sequence[object]) -> str:
 
 def unheld_tool(agent: Any, tool: object) -> str:
     """Why a tool that is no function tool cannot be called."""
-    return (
-        f"agent {agent.name!r} has a {type(tool).__name__}, which runs where the tool "
-        f"gate cannot intercept it. Rehearse with a function tool of that name."
-    )
+    return f"agent {agent.name!r} has a {type(tool).__name__}, {_UNHELD}"
+
+
+def unheld_call(tool: Any) -> str:
+    """Why code cannot call a tool that is no function tool."""
+    return f"{tool.name!r} is a {type(tool).__name__}, {_UNHELD}"
+
+
+_UNHELD = "which runs where the tool gate cannot intercept it. Rehearse with a function tool of that name."
 
 
 def tool_facts(agents: Sequence[Agent[Any]]) -> dict[str, ToolFacts] | None:

@@ -14,12 +14,12 @@ from typing import Any
 from agents.agent import AgentBase
 from agents.run_config import RunConfig
 from agents.run_internal import run_loop, tool_actions, tool_execution
-from agents.tool import _FailureHandlingFunctionToolInvoker
+from agents.tool import CustomTool, _FailureHandlingFunctionToolInvoker
 from agents.tracing.provider import DefaultTraceProvider
 
 from agents import FunctionTool
 from agents import tool as tool_module
-from greenroom.backends.openai_agents.facts import model_name, unheld_part, unheld_tool
+from greenroom.backends.openai_agents.facts import model_name, unheld_call, unheld_part, unheld_tool
 from greenroom.backends.openai_agents.gates import (
     GatedModel,
     ToolGate,
@@ -35,6 +35,8 @@ from greenroom.world.call_context import model_host
 _INVOKE = "_invoke_function_tool_with_metadata"
 _NAME = "on_invoke_tool"
 _HELD = "_greenroom_held_invocation"
+_INVOKED = (FunctionTool, CustomTool)
+"""The classes of tools whose `on_invoke_tool` is the author's function."""
 
 
 @cache
@@ -51,7 +53,8 @@ def install() -> None:
             *((kind, "execute", _action_seam) for kind in _actions()),
         ]
     )
-    follow_classes(FunctionTool, _hold_invocation)
+    for base in _INVOKED:
+        follow_classes(base, _hold_invocation)
 
 
 def _actions() -> list[type]:
@@ -122,21 +125,26 @@ def _invoker_seam(real: Call) -> Call:
     return invoke
 
 
-async def _invoked(tool: FunctionTool | None, run: Callable[[], Any], ctx: Any, input: str) -> Any:
+async def _invoked(
+    tool: FunctionTool | CustomTool | None, run: Callable[[], Any], ctx: Any, input: str
+) -> Any:
     """The result of a tool that code invokes directly."""
     if tool is None or is_passed(ctx, tool.name):
         return await run()
-    caller = tool_caller(origin_of(tool), tool.name)
+    origin = origin_of(tool) if isinstance(tool, FunctionTool) else tool
+    caller = tool_caller(origin, tool.name)
     if caller is None:
         return await run()
+    if isinstance(tool, CustomTool):
+        raise caller.refuse(ToolRefused(unheld_call(tool)))
     return await gated_tool(caller, tool).on_invoke_tool(ctx, input)
 
 
 def _hold_invocation(kind: type) -> None:
     """Hold what a class has as `on_invoke_tool`: itself, or from a mixin, which is never visited."""
-    owner = next((one for one in kind.__mro__ if _NAME in vars(one)), FunctionTool)
+    owner = next((one for one in kind.__mro__ if _NAME in vars(one)), kind)
     own: Any = vars(owner).get(_NAME)
-    is_elsewhere = owner is not kind and issubclass(owner, FunctionTool)
+    is_elsewhere = owner is not kind and issubclass(owner, _INVOKED)
     if not (is_elsewhere or isinstance(own, _HeldInvocation | Field)):
         setattr(kind, _NAME, _HeldInvocation(own))
 
@@ -150,7 +158,7 @@ class _HeldInvocation:
     def __init__(self, own: Any) -> None:
         self._own = own
 
-    def __get__(self, tool: FunctionTool | None, kind: Any = None) -> Any:
+    def __get__(self, tool: FunctionTool | CustomTool | None, kind: Any = None) -> Any:
         if tool is None:
             return self if self._own is None else _bound(self._own, None, kind)
         real = self._real(tool)
@@ -168,13 +176,13 @@ class _HeldInvocation:
         vars(tool)[_HELD] = (id(tool), real, invoke)
         return invoke
 
-    def __set__(self, tool: FunctionTool, value: Any) -> None:
+    def __set__(self, tool: FunctionTool | CustomTool, value: Any) -> None:
         if hasattr(self._own, "__set__"):
             self._own.__set__(tool, value)
         else:
             vars(tool)[_NAME] = value
 
-    def _real(self, tool: FunctionTool) -> Any:
+    def _real(self, tool: FunctionTool | CustomTool) -> Any:
         """What the tool would have if nothing were held."""
         put: Any = vars(tool).get(_NAME)
         is_put = put is not None and not hasattr(self._own, "__set__")

@@ -1,6 +1,7 @@
 """The tool gate: no body runs unless it was named, whatever the framework does with the refusal."""
 
 import asyncio
+import sys
 from typing import Any
 
 import pytest
@@ -23,6 +24,10 @@ from greenroom.testing.conformance.base import (
     needs,
 )
 from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
+
+
+def _exits(**_: Any) -> None:
+    sys.exit(0)
 
 
 class Closed(RecordingWorld):
@@ -67,6 +72,14 @@ class TheGate(Conformance):
         )
         assert result.status == "passed", describe(result)
         assert q.tool_calls(ledger_of(result))[0].result == {"at": "noon"}
+        assert desk.marks == []
+
+    @needs(tools=True)
+    def test_a_mock_that_ends_the_process_breaks_its_case(self, desk: Desk) -> None:
+        one = case(mocks={"weather": _exits}, metrics=[contains("done")])
+        result = self.result(self.agent(WEATHER, "done", tools=[desk.weather]), one)
+        assert result.status == "error", describe(result)
+        assert "tried to end the process" in str(result.error)
         assert desk.marks == []
 
     @needs(tools=True)
