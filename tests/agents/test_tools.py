@@ -1,16 +1,19 @@
 """A tool's signature and docstring are what a model is told, and what its arguments must fit."""
 
 import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
+from functools import partial, wraps
 from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import BaseModel, Field
 
-from greenroom import Agent, Case, Scripted, Stop, call, simulate, tool
+from greenroom import Agent, Case, Scripted, Stop, call, simulate, step, tool
 from greenroom.agents import Tool
 from greenroom.errors import BadAgent
-from greenroom.ledger import ToolCall, ToolCalled, ToolFailed, state, tool_calls
+from greenroom.ledger import ToolCall, ToolCalled, ToolFailed, ToolReturned, state, tool_calls
 from rehearsals import caller, end_of, results
 
 
@@ -334,3 +337,155 @@ def test_a_tool_that_a_class_only_mentions_belongs_to_no_object() -> None:
         kept = order
 
     assert Shelf().kept is order
+
+
+# Other decorators
+
+
+def logged(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator that does not know whether it decorates an async function."""
+
+    @wraps(function)
+    def call_it(*args: object, **kwargs: object) -> Any:
+        return function(*args, **kwargs)
+
+    return call_it
+
+
+def blocking(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator by which an async function is called without `await`."""
+
+    @wraps(function)
+    def call_it(*args: object, **kwargs: object) -> Any:
+        return asyncio.run(function(*args, **kwargs))
+
+    return call_it
+
+
+def test_a_tool_has_the_signature_of_its_function() -> None:
+    @tool
+    def pay(amount: int, note: str = "") -> str:
+        """Pay."""
+        return note
+
+    expected = "(amount: int, note: str = '') -> str"
+    assert str(inspect.signature(pay)) == expected
+    assert str(inspect.signature(logged(pay))) == expected
+    assert "description" in inspect.signature(Tool).parameters
+
+
+def test_a_function_around_a_tool_is_refused_and_says_to_put_tool_on_top() -> None:
+    @tool
+    def pay(amount: int) -> str:
+        """Pay."""
+        return str(amount)
+
+    for given in (logged(pay), partial(logged(pay), 5), partial(pay, 5)):
+        with pytest.raises(BadAgent, match=r"has the tool 'pay' inside it\. Put @tool on top"):
+            Agent("a", model=Scripted("Hi."), tools=[given])
+
+
+@tool
+@logged
+async def send(amount: int) -> str:
+    """Send money."""
+    return f"sent {amount}"
+
+
+@tool
+@blocking
+async def pay_later(amount: int) -> str:
+    """Pay."""
+    return f"paid {amount}"
+
+
+@step
+async def sending(input: str) -> str:
+    return await send(1)
+
+
+async def sends(message: str) -> str:
+    return await send(1)
+
+
+def pays(message: str) -> str:
+    return pay_later(1)
+
+
+@pytest.mark.parametrize(
+    "given, name, answer",
+    [
+        (sending, "send", "sent 1"),
+        (sends, "send", "sent 1"),
+        (pays, "pay_later", "paid 1"),
+        (
+            Agent("a", model=Scripted(call("send", amount=1), "Done."), tools=[send]),
+            "send",
+            "sent 1",
+        ),
+        (
+            Agent("a", model=Scripted(call("pay_later", amount=1), "Done."), tools=[pay_later]),
+            "pay_later",
+            "paid 1",
+        ),
+    ],
+)
+async def test_an_async_function_inside_a_plain_one_is_mocked_and_run_like_in_production(
+    given: Any, name: str, answer: str
+) -> None:
+    mocked = await simulate(Case("mocked", "Go.", mocks={name: "mocked"}), given)
+    assert (results(mocked), end_of(mocked).error) == (["mocked"], "")
+    live = await simulate(Case("live", "Go.", allow_tools=[name]), given)
+    assert (results(live), end_of(live).error) == ([answer], "")
+
+
+def test_an_async_generator_is_no_tool() -> None:
+    async def pages(n: int) -> AsyncIterator[int]:
+        yield n
+
+    for given in (pages, partial(pages, 1)):
+        with pytest.raises(BadAgent, match=r"'pages' is an async generator.*collect the pieces"):
+            tool(given)
+
+
+@step
+def showing(input: str) -> str:
+    return str(show(1))
+
+
+@tool
+def show(n: int) -> Any:
+    """Show pages."""
+
+    async def pages() -> AsyncIterator[int]:
+        yield n
+
+    return pages()
+
+
+@tool
+async def forget() -> Any:
+    """Forget to await."""
+    return asyncio.get_running_loop().create_future()
+
+
+@pytest.mark.parametrize(
+    "given, name, what",
+    [
+        (showing, "show", "an async generator"),
+        (
+            Agent("a", model=Scripted(call("show", n=1), "Done."), tools=[show]),
+            "show",
+            "an async generator",
+        ),
+        (
+            Agent("a", model=Scripted(call("forget"), "Done."), tools=[forget]),
+            "forget",
+            "a Future",
+        ),
+    ],
+)
+async def test_what_has_still_to_run_is_no_answer(given: Any, name: str, what: str) -> None:
+    ledger = await simulate(Case("live", "Go.", allow_tools=[name]), given)
+    assert ledger.of(ToolReturned) == []
+    assert f"{name!r} returned {what}" in end_of(ledger).error

@@ -81,7 +81,7 @@ def test_what_cannot_be_used_is_bad_input(author, greenroom):
         bare=True,
     )
     for words, said in [
-        (["none.py"], "invalid agent path"),
+        (["none.py"], "there is no file 'none.py'"),
         (["shop.py:none"], "there is no 'none'"),
         (["foreign.py"], "cannot be checked"),
         (["shop.py", "--schema", "shop.py:Nothing"], "there is no 'Nothing'"),

@@ -66,7 +66,8 @@ def test_help_and_version_exit_0(greenroom):
 @pytest.mark.parametrize(
     "agent, said",
     [
-        ("nowhere.py", "there is no file 'nowhere.py'"),
+        ("nowhere.py", "greenroom: there is no file 'nowhere.py'."),
+        ("nowhere/", "there is no folder 'nowhere/'."),
         ("shpo.py", "there is no file 'shpo.py'. Did you mean 'shop.py'?"),
         ("shop.py:nobody", "there is no 'nobody'"),
         ("shop.py:agnet", "there is no 'agnet'. Did you mean 'agent'"),

@@ -160,6 +160,30 @@ def test_cases_that_could_not_be_saved_as_failures_are_refused_before_they_run(s
     assert not Path("f.yaml").exists()
 
 
+def test_failures_replace_only_failures_that_were_saved_before(author, greenroom):
+    author("agent = clerk('Your money is here.')")
+    bad = "{id: bad, says: Hi, expect: {contains: never}}"
+    text = f"version: 1\ncases:\n- {bad}\n"
+    for name in ("mine.yaml", "other.yaml"):
+        Path(name).write_text(text)
+    Path("empty.yaml").touch()
+    words = ["eval", "run", "shop.py", "mine.yaml", "--save-failures"]
+    for name, why in (
+        ("./mine.yaml", "the cases of this run are read from mine.yaml, and would be lost"),
+        ("other.yaml", "other.yaml already exists, and does not hold failures that were saved"),
+    ):
+        refused = greenroom(*words, name)
+        assert refused.exit_code == 3
+        assert why in refused.stderr
+        assert not Store(".greenroom").runs()
+        assert Path(name).read_text() == text
+    for name in ("empty.yaml", "new.yaml", "new.yaml"):
+        assert greenroom(*words, name).exit_code == 1
+        assert EvalSet.load(name).ids == ["bad"]
+    again = greenroom("eval", "run", "shop.py", "new.yaml", "--save-failures", "new.yaml")
+    assert again.exit_code == 3
+
+
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
 def test_failures_of_a_table_are_saved_as_a_table(author, greenroom, ending):
     author("agent = clerk('Your money is here.')")
@@ -399,7 +423,7 @@ def test_a_report_that_is_none_is_named(shop, greenroom):
     Path("torn.json").write_text("{")
     for words, said in [
         (["torn.json"], "Invalid JSON in torn.json"),
-        (["no.json"], "File not found"),
+        (["no.json"], "there is no file"),
     ]:
         result = greenroom("eval", "compare", *words, "--baseline", "torn.json")
         assert result.exit_code == 3

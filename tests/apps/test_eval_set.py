@@ -300,7 +300,7 @@ def test_list_can_filter_say_more_and_speak_json(greenroom):
 @pytest.mark.parametrize(
     "name, text, said",
     [
-        ("none.yaml", None, "File not found: none.yaml"),
+        ("none.yaml", None, "there is no file 'none.yaml'."),
         ("torn.json", "{", "Invalid JSON"),
         ("other.txt", "x", "other.txt"),
     ],
@@ -480,6 +480,24 @@ agent = Agent("clerk", model=Scripted("No."), tools=[refund])
     assert "cases[0].expect.tools[0].args.ordr: case 'a' expects a call" in checked.stdout
     assert "Did you mean 'order'?" in checked.stdout
     assert greenroom("eval-set", "validate", "tools.yaml", "--agent", "none.py").exit_code == 3
+
+
+@pytest.mark.parametrize(
+    "words, other",
+    [
+        (["merge", "shop.yaml", "more.yaml", "--keep", "last", "-o", "shop.yaml"], "--output"),
+        (["convert", "more.yaml", "shop.yaml"], "TARGET"),
+    ],
+)
+def test_merge_and_convert_overwrite_a_file_only_by_force(greenroom, words, other):
+    before = Path("shop.yaml").read_text()
+    Path("more.yaml").write_text(CASES.replace("The first", "The newest"))
+    refused = greenroom("eval-set", *words)
+    assert refused.exit_code == 3
+    assert f"shop.yaml already exists; give another {other}, or --force." in refused.stderr
+    assert Path("shop.yaml").read_text() == before
+    assert greenroom("eval-set", *words, "--force").exit_code == 0
+    assert EvalSet.load("shop.yaml")["one"].name == "The newest"
 
 
 def test_messages_of_merge_name_no_options_of_python(author, greenroom):

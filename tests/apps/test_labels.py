@@ -70,7 +70,7 @@ def test_agreement_is_told_in_words_and_as_json():
         (["draw", "2", "--question", "x", "-o", "labels/polite"], "already exists"),
         (["draw", "2", "--question", " ", "-o", "new"], "what people are asked"),
         (["draw", "2", "--question", "x", "--metric", "none", "-o", "new"], "'none' has measured"),
-        (["agreement", "nowhere"], "File not found"),
+        (["agreement", "nowhere"], "there is no file"),
         (["grade", "labels/polite", "--rater", "the judge"], "name of a person"),
     ],
 )

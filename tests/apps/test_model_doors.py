@@ -111,15 +111,15 @@ def test_a_trial_is_replayed_and_shrunk_with_the_model_that_answered(shop: Path)
     by_case = [*CLI, "eval", "run", "shop.py", "named.yaml"]
     by_run = [*EVAL, "--model", "shop.py:other"]
     for words, cases, end in (
-        (by_run, ["--cases", "shop.py:cases"], "a.shrunk.evalset.yaml --model shop.py:other\n"),
-        (by_case, [], "a.shrunk.evalset.yaml\n"),
+        (by_run, ["--cases", "shop.py:cases"], "a.shrunk.yaml --model shop.py:other\n"),
+        (by_case, [], "a.shrunk.yaml\n"),
     ):
         failed = run(shop, *words)
         found = re.search(r"^run (\S+)$", failed.stdout, re.MULTILINE)
         assert found, failed.stdout + failed.stderr
         replayed = run(shop, *CLI, "runs", "replay", found[1], "a")
         assert replayed.returncode == 0, replayed.stdout + replayed.stderr
-        shrunk = run(shop, *CLI, "runs", "shrink", found[1], "a", *cases)
+        shrunk = run(shop, *CLI, "runs", "shrink", found[1], "a", *cases, "--force")
         assert shrunk.returncode == 0, shrunk.stderr
         assert shrunk.stderr.endswith(end)
 

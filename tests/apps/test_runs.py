@@ -3,7 +3,9 @@
 import json
 import re
 import shlex
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -417,6 +419,18 @@ def test_the_list_tells_how_far_each_run_got_and_what_it_cost(greenroom, shop, p
     assert (found[0]["pass_rate"], found[0]["cost"]) == (1.0, 0.5)
 
 
+def test_a_killed_run_shows_no_time_and_how_to_resume_it(greenroom, shop, played):
+    run = played("--budget", "0.6")
+    with closing(sqlite3.connect(shop.place / "runs.db")) as connection, connection:
+        connection.execute("update runs set status = 'running', ended = null, seconds = 0")
+    shown = greenroom("runs", "show", run, "-f", "markdown=report.md").stdout
+    lines = shown.splitlines()
+    [at] = [n for n, line in enumerate(lines) if "the run is not finished" in line]
+    assert lines[at + 1].endswith(f"greenroom eval run shop.py CASES --resume {run}")
+    assert "; 0 ms" not in shown
+    assert " in 0 ms" not in Path("report.md").read_text()
+
+
 def test_every_run_says_who_made_it_on_which_commit_and_what_it_is_compared_with(
     greenroom, shop, played, monkeypatch
 ):
@@ -608,7 +622,7 @@ def test_cases_that_a_run_did_not_get_to_are_not_called_removed(greenroom, shop,
 def test_a_file_that_is_not_there_is_no_run_either(greenroom, shop, played):
     result = greenroom("eval", "compare", played(), "gone.json")
     assert result.exit_code == 3
-    assert "File not found: gone.json" in result.stderr
+    assert "there is no file 'gone.json'" in result.stderr
 
 
 # Measured again
@@ -736,7 +750,7 @@ def test_trials_are_played_until_the_gate_is_decided(greenroom, author) -> None:
     assert "--trials auto needs a --min-pass-rate below 1" in refused.output
 
 
-@pytest.mark.parametrize("width", ["120", "80", "60", "50"])
+@pytest.mark.parametrize("width", ["120", "80", "60", "50", "40", "30"])
 def test_the_ids_of_runs_are_never_cut_and_the_table_fits(author, greenroom, monkeypatch, width):
     monkeypatch.setenv("GREENROOM_STORE", "runs")
     author("cases = [Case('a', 'Hi', metrics=[contains('money')])]")

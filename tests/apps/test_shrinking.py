@@ -78,6 +78,21 @@ def test_the_shrunk_case_is_written_and_still_fails(greenroom, run, tmp_path):
     assert greenroom("eval", "run", "shop.py", file).exit_code == 1
 
 
+def test_the_shrunk_case_replaces_a_file_only_by_force_and_is_not_found_beside_its_agent(
+    greenroom, run, tmp_path
+):
+    words = ["runs", "shrink", run, "forgets", "--agent", "shop.py"]
+    assert greenroom(*words).exit_code == 0
+    refused = greenroom(*words, "-o", "cases.json")
+    assert refused.exit_code == 3
+    assert "cases.json already exists; give another --output, or --force." in refused.stderr
+    assert refused.stdout == ""
+    assert greenroom(*words, "--force").exit_code == 0
+    beside = greenroom("eval", "run", "shop.py")
+    assert "no cases found in shop.py" in beside.stderr
+    assert greenroom("eval", "run", "shop.py", "forgets.shrunk.yaml").exit_code == 1
+
+
 @pytest.mark.parametrize("cases", [[], ["--cases", "cases.json"]], ids=["recorded", "given"])
 def test_a_trial_that_lost_a_secret_is_not_shrunk(author, greenroom, monkeypatch, tmp_path, cases):
     monkeypatch.setenv("GREENROOM_STORE", str(tmp_path / "runs"))
@@ -97,7 +112,7 @@ def test_a_trial_that_lost_a_secret_is_not_shrunk(author, greenroom, monkeypatch
 def test_python_and_the_command_line_find_the_same(greenroom, run, tmp_path):
     result = greenroom("runs", "shrink", run[:-1], "forgets#1", "--agent", "shop.py", "--json")
     data = json.loads(result.stdout)
-    assert data["file"] == "forgets.shrunk.evalset.yaml"
+    assert data["file"] == "forgets.shrunk.yaml"
     (written,) = read_evalset(tmp_path / data["file"])
 
     async def shrunk():
@@ -111,7 +126,7 @@ def test_python_and_the_command_line_find_the_same(greenroom, run, tmp_path):
 
 
 def test_what_the_run_was_answered_is_not_asked_again_and_the_rest_is_bounded(greenroom, run):
-    words = ["runs", "shrink", run, "forgets", "--agent", "shop.py", "--json"]
+    words = ["runs", "shrink", run, "forgets", "--agent", "shop.py", "--json", "--force"]
     none = greenroom(*words, "--max-model-calls", 0)
     assert none.exit_code == 1, none.output
     data = json.loads(none.stdout)
@@ -122,7 +137,7 @@ def test_what_the_run_was_answered_is_not_asked_again_and_the_rest_is_bounded(gr
 
 
 def test_a_failure_that_depends_on_chance_is_tried_several_times(greenroom, run):
-    words = ["runs", "shrink", run, "forgets", "--agent", "shop.py", "--json"]
+    words = ["runs", "shrink", run, "forgets", "--agent", "shop.py", "--json", "--force"]
     data = json.loads(greenroom(*words, "--fails-in", 2, "--trials", 3).stdout)
     assert [turn["says"] for turn in data["case"]["turns"]] == ["Look it up", "Who am I?"]
     wrong = greenroom(*words, "--fails-in", 4, "--trials", 3)

@@ -127,6 +127,18 @@ def test_a_batch_writes_a_file_for_each_scenario_and_a_set_of_the_successful(gre
     assert EvalSet.load("s.yaml").ids == ["good"]
 
 
+def test_a_set_of_the_successful_replaces_a_file_only_by_force(greenroom, scenarios):
+    Path("s.yaml").write_text("mine")
+    words = [*scenarios, "--model", "shop.py:customer", "--filter", "good"]
+    words += ["--save-successful", "s.yaml"]
+    refused = greenroom(*words)
+    assert refused.exit_code == 3
+    assert "s.yaml already exists; give another --save-successful, or --force." in refused.stderr
+    assert (refused.stdout, Path("s.yaml").read_text()) == ("", "mine")
+    assert greenroom(*words, "--force").exit_code == 0
+    assert EvalSet.load("s.yaml").ids == ["good"]
+
+
 def test_a_batch_with_a_conversation_that_broke_exits_2(greenroom, scenarios):
     result = greenroom(*scenarios, "--model", "shop.py:broken", "--sequential")
     assert result.exit_code == 2

@@ -3,12 +3,14 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import pytest
 from agents.tool_context import ToolContext as OpenAIContext
 from google.adk.agents import LlmAgent
-from google.adk.events import Event
+from google.adk.events import Event as AdkEvent
 from google.adk.runners import InMemoryRunner
 from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.tool_context import ToolContext
@@ -18,7 +20,7 @@ from langchain_core.tools import BaseTool
 from openai.types.responses import ResponseCustomToolCall
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai import RunContext
-from pydantic_ai.toolsets import FunctionToolset
+from pydantic_ai.toolsets import FunctionToolset, WrapperToolset
 
 from agents import Agent as OpenAIAgent
 from agents import (
@@ -31,6 +33,7 @@ from agents import (
     Usage,
     function_tool,
 )
+from agents import FunctionTool as FunctionToolOfOpenAI
 from greenroom import Case, Scripted, call, evaluate, tool
 from greenroom.errors import ToolRefused
 from greenroom.ledger import ToolCalled
@@ -180,6 +183,125 @@ async def test_what_a_named_body_left_behind_is_on_record_while_its_case_goes_on
     assert [c.args["amount"] for c in result.ledger.of(ToolCalled)] == [1, 2]
 
 
+# Bodies that go on in a thread
+
+
+class Threads:
+    """A pool, to whose threads Python passes on no context, and the bodies that ran in it."""
+
+    def __init__(self) -> None:
+        self.amounts: list[int] = []
+        self.pool = ThreadPoolExecutor(1)
+
+    def pay(self, amount: int) -> str:
+        """Pay."""
+        self.amounts.append(amount)
+        return "paid"
+
+    async def run(self, work: Callable[[], Any]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self.pool, work)
+
+
+def of_openai_in_a_thread(threads: Threads) -> Any:
+    async def hand_on(ctx: OpenAIContext[None], given: str) -> Any:
+        return await threads.run(lambda: asyncio.run(pay.on_invoke_tool(ctx, given)))  # pyright: ignore[reportArgumentType]
+
+    pay = function_tool(threads.pay)
+    outer = FunctionToolOfOpenAI("pay", "Pay.", pay.params_json_schema, hand_on)
+    return OpenAIAgent("clerk", model="gpt-4o", tools=[outer])
+
+
+def of_adk_in_a_thread(threads: Threads) -> Any:
+    class InThread(FunctionTool):
+        async def run_async(self, **given: Any) -> Any:
+            run = super().run_async
+            return await threads.run(lambda: asyncio.run(run(**given)))
+
+    return LlmAgent(name="clerk", model="gemini-2.5-flash", tools=[InThread(threads.pay)])
+
+
+def of_pydantic_ai_in_a_thread(threads: Threads) -> Any:
+    class InThread(WrapperToolset[None]):
+        async def call_tool(self, *args: Any, **given: Any) -> Any:
+            run = super().call_tool
+            return await threads.run(lambda: asyncio.run(run(*args, **given)))
+
+    return PydanticAgent[None](
+        "openai:gpt-4o",
+        deps_type=type(None),
+        name="clerk",
+        toolsets=[InThread(FunctionToolset[None]([threads.pay]))],
+        defer_model_check=True,
+    )
+
+
+def of_langchain_in_a_thread(threads: Threads) -> Any:
+    class Pay(BaseTool):
+        name: str = "pay"
+        description: str = "Pay."
+
+        def _run(self, amount: int) -> str:
+            return threads.pay(amount)
+
+        async def _arun(self, amount: int) -> str:
+            return await threads.run(lambda: self._run(amount))
+
+    async def agent(message: str) -> str:
+        await Pay().ainvoke({"amount": 1})
+        return "done"
+
+    return agent
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        of_openai_in_a_thread,
+        of_adk_in_a_thread,
+        of_pydantic_ai_in_a_thread,
+        of_langchain_in_a_thread,
+    ],
+)
+async def test_a_named_body_that_goes_on_in_a_thread_is_one_call(make: Callable[[Threads], Any]):
+    threads = Threads()
+    model = None
+    if make is not of_langchain_in_a_thread:
+        model = Scripted(call("pay", amount=1), "done")
+    report = await evaluate(make(threads), [case("named", allow_tools=["pay"])], model=model)
+    result = report["named"]
+    assert result.status == "passed", result.error
+    assert result.ledger is not None
+    assert [c.tool for c in result.ledger.of(ToolCalled)] == ["pay"]
+    assert threads.amounts == [1]
+
+
+async def test_a_thread_that_a_named_body_left_behind_asks_again():
+    threads, go_on, left = Threads(), Event(), list[Any]()
+
+    class Pay(BaseTool):
+        name: str = "pay"
+        description: str = "Pay."
+
+        def _run(self, amount: int) -> str:
+            return threads.pay(amount)
+
+        async def _arun(self, amount: int) -> str:
+            left.append(threads.pool.submit(lambda: go_on.wait() and self._run(2)))
+            return self._run(amount)
+
+    async def agent(message: str) -> str:
+        await Pay().ainvoke({"amount": 1})
+        go_on.set()
+        await asyncio.wrap_future(left[0])
+        return "done"
+
+    result = (await evaluate(agent, [case("named", allow_tools=["pay"])]))["named"]
+    assert result.status == "passed", result.error
+    assert result.ledger is not None
+    assert [c.args["amount"] for c in result.ledger.of(ToolCalled)] == [1, 2]
+    assert threads.amounts == [1, 2]
+
+
 async def run_inside(agent: Any, message: str) -> str:
     if isinstance(agent, OpenAIAgent):
         return str((await Runner.run(agent, message)).final_output)
@@ -204,7 +326,7 @@ def node_of(ran: list[str], *, mixed: bool) -> BaseNode:
     class Runs:
         async def run(self, *, ctx: Any, node_input: Any) -> Any:
             ran.append("paid")
-            yield Event(output="done")
+            yield AdkEvent(output="done")
 
     if mixed:
 

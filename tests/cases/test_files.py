@@ -348,13 +348,13 @@ def test_a_tab_in_yaml_is_named(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadFile, match=r"File not found: .*nowhere\.json\.$"):
+    with pytest.raises(BadFile, match=r"there is no file '.*nowhere\.json'\.$"):
         read_evalset(tmp_path / "nowhere.json")
 
 
 def test_the_file_that_was_probably_meant_is_named(tmp_path: Path) -> None:
     (tmp_path / "refunds.yaml").touch()
-    with pytest.raises(BadFile, match=r"refund\.yaml\. Did you mean '.*refunds\.yaml'\?"):
+    with pytest.raises(BadFile, match=r"refund\.yaml'\. Did you mean '.*refunds\.yaml'\?"):
         read_evalset(tmp_path / "refund.yaml")
 
 

@@ -39,6 +39,16 @@ def test_what_cannot_respond_is_refused(given):
         as_model(given)
 
 
+def test_what_cannot_respond_is_named_without_its_address_and_comes_with_the_real_signature():
+    def answer(request): ...
+
+    with pytest.raises(BadAgent) as refused:
+        as_model(answer)  # pyright: ignore[reportArgumentType]
+    assert "answer>, which cannot respond" in str(refused.value)
+    assert " at 0x" not in str(refused.value)
+    assert "`async respond(request, on_delta=None)`" in str(refused.value)
+
+
 def test_a_model_in_a_file_has_to_be_imported_where_no_evaluation_looks_for_it():
     with pytest.raises(BadAgent, match=r"'models\.py:mine'.*import the model and give the object"):
         Agent("clerk", model="models.py:mine")

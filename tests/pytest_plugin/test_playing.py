@@ -331,7 +331,7 @@ def test_a_baseline_that_cannot_be_read_or_shares_no_case_opens_no_gate(project:
     project.cases(GOOD)
     missing = project.run("--greenroom-baseline=main.json")
     assert missing.ret == pytest.ExitCode.TESTS_FAILED
-    assert "BadFile: File not found" in said(missing)
+    assert "BadFile: there is no file" in said(missing)
     assert "1 passed" not in said(missing)  # no case is paid for that could not be judged
     Report([], id="other").save(project.path / "main.json")
     other = project.run("--greenroom-baseline=main.json")

@@ -499,7 +499,7 @@ def test_what_is_no_report_is_refused(text: str, told: str, tmp_path: Path) -> N
 
 
 def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadFile, match="File not found"):
+    with pytest.raises(BadFile, match="there is no file"):
         Report.load(tmp_path / "none.json")
     (tmp_path / "r.json").write_bytes(b"\xff\xfe{}")
     with pytest.raises(BadFile, match="cannot read"):

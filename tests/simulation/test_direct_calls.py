@@ -1,10 +1,11 @@
 """Tools that code of a case calls by itself: in steps, mocks and named bodies."""
 
+from functools import wraps
 from typing import Any
 
 import pytest
 
-from greenroom import Agent, Case, Ledger, Scripted, call, evaluate, simulate, step, tool
+from greenroom import Agent, Case, Ledger, Scripted, call, evaluate, live, simulate, step, tool
 from greenroom.errors import ToolRefused
 from greenroom.ledger.events import ToolReturned
 from greenroom.ledger.questions import ended, tool_calls
@@ -102,6 +103,51 @@ async def test_a_mock_that_calls_the_tool_it_stands_for_is_refused() -> None:
 
     ledger = await simulate(Case("c", "Hi", mocks={"pay": stand_in}), desk)
     assert "bypassing the gate" in ended(ledger).error  # pyright: ignore[reportOptionalMemberAccess]
+    assert ACTED == []
+
+
+@wraps(pay)
+def logged_pay(amount: int) -> Any:
+    """Call the tool, as a decorator's function does."""
+    ACTED.append("logged")
+    return pay(amount)
+
+
+@step
+def paying_by_another_function(input: str) -> str:
+    return str(logged_pay(5))
+
+
+@pytest.mark.parametrize(
+    "given", [{"allow_tools": [logged_pay]}, {"mocks": {"pay": live(logged_pay)}}]
+)
+async def test_a_decorator_s_function_around_a_tool_names_the_tool(given: Any) -> None:
+    ledger = await simulate(Case("c", "Hi", **given), paying_by_another_function)
+    assert [c.tool for c in tool_calls(ledger)] == ["pay"]
+    assert ACTED == ["logged", "paid 5"]
+
+
+async def test_a_decorator_s_function_around_a_tool_is_an_ordinary_mock() -> None:
+    @wraps(pay)
+    def stand_in(amount: int) -> Any:
+        return {"paid": 0}
+
+    ledger = await simulate(Case("c", "Hi", mocks={"pay": stand_in}), paying)
+    assert ledger.index_of().spoken["@1"].text == "{'paid': 0}"
+    ledger = await simulate(Case("c", "Hi", mocks={"pay": logged_pay}), paying)
+    assert "bypassing the gate" in ended(ledger).error  # pyright: ignore[reportOptionalMemberAccess]
+    assert ACTED == ["logged"]
+
+
+@pytest.mark.parametrize("name", ["pay_little", "mail"])
+async def test_a_function_around_a_tool_with_a_name_of_its_own_names_no_other(name: str) -> None:
+    @wraps(pay)
+    def pay_little(amount: int) -> Any:
+        return pay(min(amount, 1))
+
+    pay_little.__name__ = name
+    ledger = await simulate(Case("c", "Hi", allow_tools=[pay_little]), paying)
+    assert ended(ledger).error_type in ("ToolRefused", "BadCase")  # pyright: ignore[reportOptionalMemberAccess]
     assert ACTED == []
 
 

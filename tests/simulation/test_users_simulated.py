@@ -312,7 +312,7 @@ async def test_a_run_without_a_simulated_user_has_no_goals() -> None:
 async def test_a_run_that_broke_is_not_completed() -> None:
     told = simulation_of(await played(ada()))
     assert (told.completed, told.ended) == (False, "error")
-    assert "user agent for 'loop' failed" in told.error
+    assert told.error.startswith("the simulated user failed in case ")
 
 
 def test_a_simulation_that_never_began_is_not_completed() -> None:

@@ -171,7 +171,7 @@ def test_a_name_given_by_a_stranger_is_not_believed(
         (["--host", "0.0.0.0"], "--allow-host"),
         (["--host", "0.0.0.0", "--allow-host", "evals.example.com"], "--auth-header"),
         (["--token-file", "missing"], "missing"),
-        (["--port", "99999"], "--port 0"),
+        (["--port", "99999"], "99999 is not in the range 0<=x<=65535"),
     ],
 )
 def test_a_door_that_nobody_watches_is_not_opened(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import FunctionType, MethodType
-from typing import Any, overload
+from typing import Any, Final, overload
 from weakref import WeakValueDictionary
 
 from greenroom.agents.flow import checked_name
@@ -38,8 +38,17 @@ from greenroom.world.call_context import (
 )
 from greenroom.world.records import ToolError
 from greenroom.world.resources import Resources
-from greenroom.world.threads import Here, call_blocking, in_thread
+from greenroom.world.threads import Here, call_blocking, has_loop, in_thread
 from greenroom.world.world import Context, SealedBody, ToolRequest
+
+
+class _Signature:
+    """The signature of a tool's function, for `inspect.signature`; the class `Tool` has its own."""
+
+    def __get__(self, instance: "Tool | None", owner: type) -> inspect.Signature:
+        if instance is None:
+            raise AttributeError("__signature__")
+        return inspect.signature(instance.fn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +63,8 @@ class Tool:
     _context: str | None = field(default=None, repr=False)
     reads: Places = ()
     writes: Places = ()
+
+    __signature__ = _Signature()
 
     def __post_init__(self) -> None:
         for name in ("reads", "writes"):
@@ -83,9 +94,20 @@ class Tool:
         if host is None:
             return self.fn(*args, **kwargs)
         given = self.bound(args, kwargs)
-        if inspect.iscoroutinefunction(self.fn):
-            return self._visit(host, given, _awaited)
+        if self.is_awaited:
+            return self._visit(host, given, _on_this_loop)
         return call_blocking(lambda here: self._visit(host, given, here))
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a direct call, made here, returns something to await.
+
+        A plain function around an async one returns its coroutine, or runs it, which needs a thread without a loop.
+        """
+        if inspect.iscoroutinefunction(self.fn):
+            return True
+        inner = inspect.unwrap(without_partials(self.fn))
+        return inspect.iscoroutinefunction(inner) and has_loop()
 
     def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of a direct call by name; misnamed or missing ones raise TypeError as usual."""
@@ -100,8 +122,7 @@ class Tool:
 
     async def visit(self, host: Host, args: Mapping[str, Json]) -> Any:
         """The case's answer to a direct call that was made in another process."""
-        here = _awaited if inspect.iscoroutinefunction(self.fn) else in_thread
-        return await self._visit(host, self.checked(args), here)
+        return await self._visit(host, self.checked(args), self._here)
 
     async def _visit(self, host: Host, given: dict[str, Any], here: Here) -> Any:
         """The case's answer to a direct call; the real value if its own body gave it."""
@@ -113,7 +134,7 @@ class Tool:
         async def body(context: Context) -> Json:
             args = await self._completed(given, context)
             try:
-                real.append(await here(self.fn, **args))
+                real.append(await self._finished(await here(self.fn, **args)))
             except Exception as error:
                 real.append(error)
                 raise
@@ -181,9 +202,23 @@ class Tool:
         """Run the body. Only a World that answers calls for real uses this."""
         check_direct_call(self, self.name)
         given = await self._completed(args, context)
-        if inspect.iscoroutinefunction(self.fn):
-            return await self.fn(**given)
-        return await in_thread(self.fn, **given)
+        return await self._finished(await self._here(self.fn, **given))
+
+    @property
+    def _here(self) -> Here:
+        return _on_this_loop if inspect.iscoroutinefunction(self.fn) else in_thread
+
+    async def _finished(self, found: object) -> Any:
+        """The answer of the body, awaited if what it returned has still to run."""
+        answer = await found if inspect.isawaitable(found) else found
+        if inspect.isasyncgen(answer):
+            raise BadAgent(f"tool {self.name!r} returned an async generator. {_COLLECT}")
+        if inspect.isawaitable(answer):
+            raise BadAgent(
+                f"tool {self.name!r} returned a {type(answer).__name__} that has still to run. "
+                f"Await it, and return its result."
+            )
+        return answer
 
     async def _completed(self, args: Mapping[str, object], context: Context) -> dict[str, Any]:
         """The arguments with the run's resources, opened now if they are not open yet."""
@@ -213,8 +248,15 @@ def _is_method_of(kind: type, fn: object) -> bool:
     return bool(home) and any(home == one.__qualname__ for one in kind.__mro__)
 
 
-async def _awaited(function: Callable[..., Any], /, **kwargs: object) -> object:
-    return await function(**kwargs)
+_COLLECT: Final = (
+    "An agent takes one answer: collect the pieces and return them, as in "
+    "`return [piece async for piece in pieces()]`."
+)
+
+
+async def _on_this_loop(function: Callable[..., object], /, **kwargs: object) -> object:
+    """What the function returns, which may be still to await."""
+    return function(**kwargs)
 
 
 @overload
@@ -255,9 +297,17 @@ def tool(
         raise BadAgent(f"{fn.name!r} is a tool already; use it as it is.")
     if not callable(fn):
         raise BadAgent(f"@tool needs a function, but got {fn!r}.")
+    inner = inspect.unwrap(without_partials(fn))
+    if isinstance(inner, Tool):
+        raise BadAgent(
+            f"{fn!r} has the tool {inner.name!r} inside it. Put @tool on top: decorate the plain function, "
+            f"or bind its arguments, and make the outermost function the tool."
+        )
     called = checked_name(name or function_name(fn), "a tool", reserved=())
     text = description or inspect.cleandoc(without_partials(fn).__doc__ or "")
     body = called_of(fn)
+    if inspect.isasyncgenfunction(body):
+        raise BadAgent(f"tool {called!r} is an async generator. {_COLLECT}")
     return Tool(called, body, text, yields, read_only, context_parameter(body), reads, writes)
 
 

@@ -12,7 +12,7 @@ from greenroom.ledger.attachments import Attachment, message_value
 from greenroom.ledger.functions import Anything
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.places import by_scope
-from greenroom.ledger.plain import JSON_TYPES, Json
+from greenroom.ledger.plain import JSON_TYPES, Json, without_addresses
 from greenroom.ledger.query import check_query
 
 if TYPE_CHECKING:
@@ -295,8 +295,9 @@ class Case:
         if isinstance(given, str) and given.strip():
             return
         if isinstance(given, str | type) or not hasattr(given, "respond"):
+            shown = without_addresses(repr(given))
             raise BadCase(
-                f"case {self.id!r}: `model` is {given!r}, which cannot respond; give Scripted(...), a "
+                f"case {self.id!r}: `model` is {shown}, which cannot respond; give Scripted(...), a "
                 f"name such as 'openai:gpt-4o-mini', or models.py:name."
             )
 

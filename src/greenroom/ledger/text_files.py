@@ -85,7 +85,7 @@ def read_regular(source: Path, most: int, advice: str) -> bytes:
             raise BadFile(f"{source} is larger than {most >> 20} MB; {advice}.")
         return raw
     except FileNotFoundError as error:
-        raise BadFile(f"File not found: {source}.{similar_file(source)}") from error
+        raise BadFile(f"there is no file {str(source)!r}.{similar_file(source)}") from error
     except OSError as error:
         raise BadFile(f"cannot read {source}: {error.strerror}.") from error
     except ValueError as error:

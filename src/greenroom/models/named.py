@@ -6,6 +6,7 @@ The best-known families may be named without their provider: `gpt-4o-mini`, `cla
 from typing import Any, Protocol, cast
 
 from greenroom.errors import BadAgent, BadInput, BadPlugin
+from greenroom.ledger.plain import without_addresses
 from greenroom.models.model import Model
 from greenroom.plugins import Plugins
 
@@ -18,7 +19,10 @@ _FAMILIES = {
     "claude-": "anthropic",
     "gemini-": "google",
 }
-_USE = "Use Scripted(...), a name such as 'openai:gpt-4o-mini', or an object with `name` and `async respond(request)`."
+_USE = (
+    "Use Scripted(...), a name such as 'openai:gpt-4o-mini', or an object with `name` and "
+    "`async respond(request, on_delta=None)`."
+)
 
 _COMPATIBLE = " An OpenAI-compatible endpoint is 'openai:…' with base_url=…"
 _IN_A_FILE = " Only evaluations and commands look in files; here import the model and give the object itself."
@@ -54,7 +58,8 @@ def as_model(given: Model | str, whose: str = "") -> Model:
     if isinstance(given, str):
         return _opened(given, {}, whose)
     if not hasattr(given, "respond") or isinstance(given, type):
-        raise BadAgent(f"{_has(whose)} {given!r}, which cannot respond. {_USE}")
+        shown = without_addresses(repr(given))
+        raise BadAgent(f"{_has(whose)} {shown}, which cannot respond. {_USE}")
     return given
 
 

@@ -294,7 +294,10 @@ def totals(report: Report) -> Text:
         else plain(rated(rate, report.interval), " passing")
     )
     counts = f"{how_many(report)}: {counted(report.summary)}"
-    parts = [counts, passing, *repeats(report), duration(report.seconds)]
+    parts = [counts, passing, *repeats(report)]
+    # The process of a run that was killed could not say how long it took.
+    if report.seconds or not report.unfinished:
+        parts.append(duration(report.seconds))
     for spent in spending(report):
         parts.append(f"{spent.did} {', '.join(spent.models)}")
         if spent.cost != 0:

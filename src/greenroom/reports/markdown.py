@@ -257,7 +257,10 @@ def _small_print(changes: Comparison) -> str:
 
 
 def _spent(report: Report, changes: Comparison | None) -> str:
-    parts = [f"{how_many(report)} in {duration(report.seconds)}", *repeats(report)]
+    # A killed process could not say how long it took.
+    is_timed = report.seconds or not report.unfinished
+    time = f" in {duration(report.seconds)}" if is_timed else ""
+    parts = [f"{how_many(report)}{time}", *repeats(report)]
     for spent in spending(report):
         name = {"agent": "cost", "user": "users", "judge": "judges"}[spent.role]
         cost = f"{name} **{price(spent.cost)}**"

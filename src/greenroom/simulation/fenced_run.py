@@ -130,7 +130,7 @@ def _ending(
             return _error(MockBroke(why))
         if not trial.speaking:
             return RunEnded(reason="max_seconds")
-        why = f"the user agent for {trial.speaking!r} did not answer within {late:.3g} s."
+        why = f"{trial.speaking} did not answer within {late:.3g} s."
         return _error(UserAgentFailed(why))
     if task.cancelled():
         return _error(

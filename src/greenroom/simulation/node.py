@@ -257,7 +257,7 @@ class FarCall:
 
         assert isinstance(tool, Tool)
         answer = self._asked_for(tool, to_jsonable_python(tool.bound(args, kwargs)))
-        if inspect.iscoroutinefunction(tool.fn):
+        if tool.is_awaited:
             return _awaited(answer)
         return _given(answer.result())
 

@@ -1,8 +1,11 @@
 """Whether what a case gives, as a mock or by name, is the very tool that is called."""
 
+from collections.abc import Callable
+from inspect import unwrap
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any
+from typing import Any, cast
 
+from greenroom.agents.tools import Tool
 from greenroom.cases.mocks import Live
 from greenroom.errors import BadCase
 from greenroom.world.world import ToolRequest
@@ -15,7 +18,19 @@ def names_tool(given: object, name: str, origin: object) -> bool:
     """Whether `given` (a name, a tool, its function, or live(...)) names this tool."""
     if isinstance(given, Live):
         given = given.tool
-    return given == name if isinstance(given, str) else is_the_tool(given, origin)
+    if isinstance(given, str):
+        return given == name
+    return is_the_tool(given, origin) or _is_around(given, origin)
+
+
+def _is_around(given: object, origin: object) -> bool:
+    """Whether `given` is a decorator's function around a tool, and goes by its name.
+
+    It is asked only of what names a tool: a function given as a mock may be around the tool and answer for it.
+    """
+    if not isinstance(origin, Tool) or getattr(given, "__name__", "") != origin.name:
+        return False
+    return unwrap(cast("Callable[..., object]", given)) is origin
 
 
 def is_the_tool(given: object, origin: object) -> bool:

@@ -122,7 +122,7 @@ class TrialContext(Struct, eq=False):
 
     @property
     def speaking(self) -> str:
-        """The names of the user agents that are working on an answer."""
+        """Those who are working on an answer for the user, in words."""
         return ", ".join(self._user_side.speaking) if self._user_side is not None else ""
 
     def close(self) -> None:

@@ -175,11 +175,26 @@ def reader_of(file: TraceFile, format: str = "") -> TraceReader:
     if len(fitting) == 1:
         return fitting[0]
     names = ", ".join(reader.name for reader in fitting or readers)
-    begins = file.raw.lstrip()[:60].decode(errors="replace")
+    begins = " ".join(file.raw.lstrip()[:200].decode(errors="replace").split())[:60]
     why = f"its format is unknown. It begins with {begins!r}; known formats: {names}."
+    if not fitting and (ours := _known_as_ours(file)):
+        why = f"it holds no traces: {ours}"
     if fitting:
         why = f"it may be read as {names}. Say which is meant: --reader {fitting[0].name}."
     raise Flaw(place="", why=why, source=file.source).error()
+
+
+def _known_as_ours(file: TraceFile) -> str:
+    """What else Greenroom wrote into a file, and what it is for; empty if that is not known."""
+    first = file.first
+    if first.get("kind") == "report":
+        return "it is a report of Greenroom's own, which `greenroom eval compare` reads."
+    if {"scenario_id", "conversation"} <= first.keys():
+        return (
+            "it is a conversation that `greenroom simulate` wrote, which no command reads. To keep one as "
+            "a case, give `greenroom simulate run` --save-as-eval FILE."
+        )
+    return ""
 
 
 def _files(paths: Iterable[str | Path]) -> Iterator[Path]:

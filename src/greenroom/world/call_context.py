@@ -111,7 +111,8 @@ class LetThrough(Generic[T]):
     __slots__ = ("variable",)
 
     def __init__(self, name: str) -> None:
-        self.variable = ContextVar[_Call[T] | None](name, default=None)
+        # A thread that the body starts works on the same call, and no longer than the body runs.
+        self.variable = carried(ContextVar[_Call[T] | None](name, default=None))
 
     def here(self) -> T | None:
         """What identifies the call whose body runs here; None where none does."""
@@ -124,7 +125,6 @@ class LetThrough(Generic[T]):
 
 
 _DECIDED: Final = LetThrough[str]("greenroom_decided")
-carried(_DECIDED.variable)
 
 
 def is_decided(tool: str) -> bool:

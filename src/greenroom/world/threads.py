@@ -58,11 +58,16 @@ def call_blocking(make: Callable[["Here"], Coroutine[Any, Any, T]]) -> T:
     It gets a function that runs functions in the caller's own thread, where clients and connections belong.
     If the caller blocks the event loop of its thread, the coroutine runs on another loop.
     """
+    return _Beside(make).result() if has_loop() else asyncio.run(make(_in_place))
+
+
+def has_loop() -> bool:
+    """Whether an event loop runs in this thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(make(_in_place))
-    return _Beside(make).result()
+        return False
+    return True
 
 
 Here = Callable[..., Awaitable[Any]]

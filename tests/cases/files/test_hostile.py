@@ -162,7 +162,7 @@ def test_a_folder_a_pipe_a_device_and_a_loop_of_links_are_refused(tmp_path: Path
     (tmp_path / "loop.json").symlink_to(tmp_path / "loop.json")
     assert "cannot read" in refused(tmp_path / "loop.json")
     (tmp_path / "dangling.json").symlink_to(tmp_path / "nowhere")
-    assert "File not found" in refused(tmp_path / "dangling.json")
+    assert "there is no file" in refused(tmp_path / "dangling.json")
     assert "cannot read" in refused(Path("nul\0.json"))
     assert "cannot read" in refused(tmp_path / ("x" * 5000 + ".json"))
 

@@ -1,6 +1,7 @@
 """After a run: write its files, show all reports together, and apply the quality gate."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -9,6 +10,7 @@ from greenroom.apps.cli import report_output
 from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Stopped, put_out_json
 from greenroom.apps.cli.request import Chosen, Order
 from greenroom.cases import EvalSet
+from greenroom.cases.files import read_evalset
 from greenroom.cases.files.save import evalset_text
 from greenroom.cases.suffixes import TABLES
 from greenroom.errors import BadFile, BadInput, StoreFailed
@@ -18,6 +20,7 @@ from greenroom.reports.variants import variants_table
 from greenroom.results import Report, failed_cases
 from greenroom.results.gate import Decision
 from greenroom.results.words import number_of
+from greenroom.suite.inputs.references import split_reference
 
 Reports = Mapping[str, Report]
 """The report of each agent."""
@@ -53,12 +56,32 @@ def left_behind(
 
 
 def check_failures_fit(order: Order, cases: Chosen) -> None:
-    """Refuse a file that could not hold these cases if they failed, before any of them runs."""
+    """Refuse a file that must not be replaced or could not hold these cases, before any of them runs."""
     target = Path(order.save_failures)
+    _check_replaceable(target, cases)
     try:
         evalset_text(_without_origin(replace(cases.evalset, extra=None), target), target)
     except BadFile as error:
         raise BadInput(f"--save-failures: {error}") from error
+
+
+def _check_replaceable(target: Path, cases: Chosen) -> None:
+    """Refuse to replace a file, unless it is empty or holds failures that were saved before."""
+    if not report_output.is_there(target):
+        return
+    sources = [Path(split_reference(one.reference)[0]) for one in cases.gathered.sources]
+    if any(report_output.is_there(source) and target.samefile(source) for source in sources):
+        raise BadInput(
+            f"--save-failures: the cases of this run are read from {target}, and would be lost. "
+            f"Name another file."
+        )
+    with suppress(BadFile):
+        if not target.stat().st_size or "created_from_report" in read_evalset(target).metadata:
+            return
+    raise BadInput(
+        f"--save-failures: {target} already exists, and does not hold failures that were saved before. "
+        f"Name another file, or delete it."
+    )
 
 
 def _save_failures(order: Order, cases: Chosen, reports: Reports) -> None:

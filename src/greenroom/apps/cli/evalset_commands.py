@@ -19,7 +19,7 @@ def evalset_group() -> None:
 @click.argument("name")
 @click.option("-d", "--description", default="", metavar="TEXT", help="What the set is about.")
 @options.output(help="The file to write (default: NAME.evalset.json).")
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@options.force
 def create(**given: Any) -> None:
     """Write an empty eval set called NAME, which may be a file: refunds.yaml."""
     from greenroom.apps.cli import evalsets
@@ -143,6 +143,7 @@ def validate(**given: Any) -> None:
 )
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @options.output(required=True, help="The file to write.")
+@options.force
 @click.option("--deduplicate", is_flag=True, help="Drop cases that are the same in several sets.")
 @click.option(
     "--keep",
@@ -176,6 +177,7 @@ def merge(**given: Any) -> None:
     help="The shape of SOURCE, if it is not recognised.",
 )
 @click.option("--lossy", is_flag=True, help="Leave out what the shape cannot hold, and list it.")
+@options.force
 def convert(**given: Any) -> None:
     """Write the eval set in SOURCE to TARGET, in the shape of another tool.
 

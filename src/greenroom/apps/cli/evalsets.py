@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from greenroom.apps.cli.exits import BAD_INPUT, Stopped, aside, put_out, put_out_data, put_out_json
-from greenroom.apps.cli.report_output import open_store
+from greenroom.apps.cli.report_output import check_unused, open_store
 from greenroom.cases import (
     Case,
     EvalSet,
@@ -93,7 +93,7 @@ def add(
 
 def _opened(file: str) -> EvalSet:
     if not Path(file).exists():
-        raise BadFile(f"File not found: {file}. Make it with `greenroom eval-set create NAME`.")
+        raise BadFile(f"there is no file {file!r}. Make it with `greenroom eval-set create NAME`.")
     return read_evalset(file)
 
 
@@ -196,8 +196,11 @@ def remove(file: str, ids: tuple[str, ...]) -> None:
     )
 
 
-def merge_files(files: tuple[str, ...], output: str, deduplicate: bool, keep: str | None) -> None:
+def merge_files(
+    files: tuple[str, ...], output: str, force: bool, deduplicate: bool, keep: str | None
+) -> None:
     """Merge several files into one file of Greenroom's own shape."""
+    check_unused(Path(output), "--output", force=force)
     sets = [read_evalset(file) for file in files]
     merged = merge(*sets, deduplicate=keep or deduplicate)  # pyright: ignore[reportArgumentType]
     write_evalset(merged, output)
@@ -208,8 +211,9 @@ def merge_files(files: tuple[str, ...], output: str, deduplicate: bool, keep: st
     )
 
 
-def convert(source: str, target: str, shape: str, read_as: str, lossy: bool) -> None:
+def convert(source: str, target: str, shape: str, read_as: str, lossy: bool, force: bool) -> None:
     """Write a file in another shape; anything lost is listed, and refused unless `lossy`."""
+    check_unused(Path(target), "TARGET", force=force)
     evalset = read_evalset(source, shape=read_as or None)
     as_text = partial(evalset_text, evalset, Path(target), shape=shape or None)
     try:

@@ -247,6 +247,9 @@ def output(required: bool = False, help: str = "Write it to this file.") -> Deco
     )
 
 
+force = click.option("--force", is_flag=True, help="Overwrite an existing file.")
+
+
 def _named_file(_: click.Context, __: click.Parameter, given: str) -> str:
     """Refuse `-`, which would be the name of a file: standard output has what people read."""
     if given == "-":

@@ -94,6 +94,21 @@ def check_reachable(path: Path) -> None:
         raise BadInput(f"{str(path)!r} cannot be written: {str(file)!r} is a file, not a folder.")
 
 
+def check_unused(path: Path, what: str, *, force: bool) -> None:
+    """Refuse to overwrite a file, unless `force`; `what` is the argument that names it."""
+    check_reachable(path)
+    if is_there(path) and not force:
+        raise BadInput(f"{path} already exists; give another {what}, or --force.")
+
+
+def is_there(path: Path) -> bool:
+    """Whether a path exists; one that no file can have does not."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
 def _file_in_the_way(path: Path) -> Path | None:
     existing = (parent for parent in path.absolute().parents if parent.exists())
     nearest = next(existing, None)

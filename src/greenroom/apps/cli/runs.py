@@ -1,6 +1,7 @@
 """`greenroom runs`: the runs in the store."""
 
 import re
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -108,7 +109,8 @@ def _drawn(columns: Sequence[str], rows: Sequence[Mapping[str, str | Text]]) -> 
     for name in columns:
         justify = "right" if name in _NUMBERS else "left"
         keeps = name not in ("set", "agent")
-        table.add_column(name, overflow="fold", no_wrap=keeps, justify=justify)
+        least = max(len(str(row[name])) for row in rows) if name == "run" else None
+        table.add_column(name, overflow="fold", no_wrap=keeps, justify=justify, min_width=least)
     for row in rows:
         table.add_row(*(row[name] for name in columns))
     return table
@@ -129,7 +131,18 @@ _COLUMNS = (
     "baseline",
 )
 _NUMBERS = ("done", "errors", "passing", "cost")
-_SELDOM_NEEDED = ("began", "baseline", "commit", "by", "agent", "cost", "status", "set")
+_SELDOM_NEEDED = (
+    "began",
+    "baseline",
+    "commit",
+    "by",
+    "agent",
+    "cost",
+    "status",
+    "set",
+    "errors",
+    "passing",
+)
 """Columns that a narrow terminal leaves out, in this order; the id already begins with date and time."""
 
 
@@ -174,9 +187,27 @@ def show_run(run: str, store: str, showing: Showing) -> None:
     plan, report = showing.plan(), redacted(place.report(run))
     showing.show(report, report_output.diff_command(report.id, store))
     if showing.talks:
+        kept = place.run(report.id)
+        if report.unfinished and kept.status == "interrupted":
+            Terminal().say(_to_resume(kept, place.address if store else ""))
         Terminal().say(styled("run ", "dim"), report.id)
-        Terminal().say(*_origin(place.run(report.id)))
+        Terminal().say(*_origin(kept))
     report_output.write_report(report, plan)
+
+
+def _to_resume(run: Run, store: str) -> str:
+    """The command that resumes a run, as far as the store knows it."""
+    plan = run.plan
+    if plan.shards:
+        return "to resume it, repeat the command of each shard"
+    given = [("--model", plan.model), ("--store", store)]
+    named = ("--resume-or-new", plan.called) if plan.called else ("--resume", run.id)
+    options = [word for pair in (*given, named) if pair[1] for word in pair]
+    known = shlex.join(redactor().value(options))
+    agent = shlex.quote(redactor().text(plan.reference)) if plan.reference else "AGENT"
+    return (
+        f"to resume it, with the cases and options it had: greenroom eval run {agent} CASES {known}"
+    )
 
 
 def _origin(run: Run) -> Iterable[str | Text]:

@@ -216,7 +216,8 @@ def runs_diff(**given: Any) -> int:
 @click.option(
     "--budget", type=options.Number(min=0), metavar="USD", help="What the search may cost."
 )
-@options.output(help="The file to write the shrunk case to (default: CASE.shrunk.evalset.yaml).")
+@options.output(help="The file to write the shrunk case to (default: CASE.shrunk.yaml).")
+@options.force
 @options.config
 @options.tools
 @options.stored

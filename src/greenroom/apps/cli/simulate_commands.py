@@ -103,6 +103,7 @@ def simulate_run(**given: Any) -> None:
     metavar="FILE",
     help="Write the conversations that completed to this eval-set file.",
 )
+@click.option("--force", is_flag=True, help="With --save-successful: overwrite an existing file.")
 @options.verbose_errors
 @options.as_json
 def simulate_batch(concurrency: int | None, parallel: bool, **given: Any) -> None:

@@ -19,6 +19,7 @@ from greenroom.apps.cli.exits import (
     is_verbose,
     put_out_json,
 )
+from greenroom.apps.cli.report_output import check_unused
 from greenroom.cases import Case, EvalSet, SimulatedUser, Stop, harvest
 from greenroom.cases.files import write_evalset
 from greenroom.cases.files.additions import evalset_at
@@ -109,10 +110,13 @@ def run_many(
     filters: Sequence[str],
     output: str,
     save_successful: str,
+    force: bool,
     as_json: bool,
     **setup: Any,
 ) -> None:
     """All conversations of a file."""
+    if save_successful:
+        check_unused(Path(save_successful), "--save-successful", force=force)
     evalset = gather(scenarios, configs=False).evalset
     check_not_empty(evalset, scenarios)
     if filters:

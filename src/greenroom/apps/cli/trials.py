@@ -12,7 +12,7 @@ from typing import Any
 from greenroom import suite
 from greenroom.apps.cli.event_loop import loaded, to_the_end
 from greenroom.apps.cli.exits import GATE_MISSED, PASSED, aside, put_out_data
-from greenroom.apps.cli.report_output import check_reachable, open_store
+from greenroom.apps.cli.report_output import check_unused, open_store
 from greenroom.backends.answered import with_model
 from greenroom.backends.registry import backend_for
 from greenroom.cases import EvalSet
@@ -108,8 +108,8 @@ def shrink_trial(
     run_id = begun.id
     key = trial_key(place, run_id, case)
     agent, model = agent or _agent_of(begun), model or begun.plan.model
-    target = Path(output or f"{re.sub(r'[^A-Za-z0-9_-]', '_', key.case_id)}.shrunk.evalset.yaml")
-    check_reachable(target)
+    target = Path(output or f"{re.sub(r'[^A-Za-z0-9_-]', '_', key.case_id)}.shrunk.yaml")
+    check_unused(target, "--output", force=given.pop("force"))
     calls, usd = given.pop("max_model_calls"), given.pop("budget")
     cases, mocks = given.pop("cases"), given.pop("mocks")
     options = {name: value for name, value in given.items() if value not in (None, "", ())}

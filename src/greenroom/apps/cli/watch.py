@@ -234,9 +234,7 @@ def _home(agent: str) -> Path:
         if path.exists():
             return path if path.is_dir() else path.parent
     if where.endswith(".py") or "/" in where:
-        raise NotFound(
-            f"invalid agent path: there is no file {where!r}.{similar_file(Path(where))}"
-        )
+        raise NotFound(f"there is no file {where!r}.{similar_file(Path(where))}")
     return Path()  # an installed module is rarely edited, but files here may be
 
 

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 @click.option("--store", default="", metavar="DIR", help="Where runs are kept.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
-    "--port", default=8765, show_default=True, help="The port to listen on; 0 picks a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8765,
+    show_default=True,
+    metavar="N",
+    help="The port to listen on; 0 picks a free one.",
 )
 @click.option("--read-only", is_flag=True, help="Nothing can be started or saved from the page.")
 @click.option(

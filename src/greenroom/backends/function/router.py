@@ -5,7 +5,6 @@ call, and is answered from the ledger.
 """
 
 import asyncio
-import inspect
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
@@ -41,7 +40,7 @@ from greenroom.world.records import (
     given_again,
     raised_before,
 )
-from greenroom.world.threads import expected
+from greenroom.world.threads import expected, has_loop
 from greenroom.world.world import Context, Pending, SealedBody, ToolRequest
 
 T = TypeVar("T")
@@ -103,14 +102,14 @@ class CallRouter:
     def __call__(self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What a tool called directly returns: something to await if the tool is async."""
         call = _Call(tool, next(self._numbers), tool.bound(args, kwargs))
-        if inspect.iscoroutinefunction(tool.fn):
+        if tool.is_awaited:
             return self._later(lambda: self._answer(call))
         return self._now(lambda: self._answer(call))
 
     def ask(self, request: ModelRequest, body: ModelBody) -> Any:
         """A model's reply; an awaitable if an event loop is running."""
         index = next(self._asked)
-        if _has_loop():
+        if has_loop():
             return self._later(lambda: self._reply(request, body, index))
         return self._now(lambda: self._reply(request, body, index))
 
@@ -239,14 +238,6 @@ class CallRouter:
     @property
     def _resumed_at(self) -> int:
         return max((event.seq for event in self.invocation.ledger.of(RunResumed)), default=-1)
-
-
-def _has_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:

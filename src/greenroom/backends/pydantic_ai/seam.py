@@ -49,16 +49,16 @@ from greenroom.backends.seams import (
 )
 from greenroom.errors import FenceNotHeld
 from greenroom.ledger.plain import Json
-from greenroom.world.call_context import ContextSetting, LetThrough, decided, model_host
+from greenroom.world.call_context import ContextSetting, LetThrough, carried, decided, model_host
 from greenroom.world.world import Pending, Returned, ToolRequest
 
 _HANDING_ON: Final[set[object]] = set()
 """The functions with which the framework's toolsets call a tool: each passes the call on, or asks itself."""
 
 
-_WANTED: ContextVar[Any] = ContextVar("pydantic_ai_wanted", default=None)
+_WANTED = carried(ContextVar[Any]("pydantic_ai_wanted", default=None))
 """The validated tool call that is on its way to its body."""
-_OFFERED: ContextVar[Any] = ContextVar("pydantic_ai_offered", default=None)
+_OFFERED = carried(ContextVar[Any]("pydantic_ai_offered", default=None))
 """The tools of the agent that made this call, by name."""
 
 

@@ -122,7 +122,7 @@ class UserSide:
             return
         role = _speaker(self._role(wait), self._position(wait, rank))
         if _is_run(role) and root not in self._ledger.index_of("user").invocations:
-            with self._waiting_for(wait.tool or "loop"):
+            with self._waiting_for(wait):
                 prompt = await self._format_prompt(wait, role)
             self._world.record(InvocationStarted(path=root, input=prompt))
 
@@ -159,7 +159,7 @@ class UserSide:
 
     async def _reply(self, wait: Yield, role: object) -> Reply | None:
         """Ask the role, and once more with the reason if its answer cannot be used."""
-        with self._waiting_for(wait.tool or "loop"):
+        with self._waiting_for(wait):
             try:
                 return await self._fitting(wait, role)
             except _Misfit as misfit:
@@ -172,8 +172,9 @@ class UserSide:
                 raise UserAgentFailed(misfit.problem) from None
 
     @contextmanager
-    def _waiting_for(self, who: str) -> Generator[None]:
-        """Keep `who` on the list while they speak, and after a timeout: then the time was theirs."""
+    def _waiting_for(self, wait: Yield) -> Generator[None]:
+        """Keep those asked on the list while they speak, and after a timeout: then the time was theirs."""
+        who = _asked_by(wait)
         self.speaking.append(who)
         try:
             yield
@@ -265,11 +266,11 @@ class UserSide:
                 return Reply(output, self._asked(root))
             case Failed(error):
                 raise UserAgentFailed(
-                    f"the user agent for {who!r} failed in case {self._case.id!r}: {error}"
+                    f"{_asked_by(wait)} failed in case {self._case.id!r}: {error}"
                 ) from error
             case _:
                 raise UserAgentFailed(
-                    f"the user agent for {who!r} waits for an answer itself; user agents must answer."
+                    f"{_asked_by(wait)} waits for an answer itself; user agents must answer."
                 )
 
     async def _format_prompt(self, wait: Yield, role: object) -> Json:
@@ -346,6 +347,11 @@ class _Misfit(Exception):
 def _speaker(role: object, n: int) -> object:
     """The agent, line or value that gives the n-th answer of a role; None when it has no more."""
     return role.line(n) if isinstance(role, Lines) else role
+
+
+def _asked_by(wait: Yield) -> str:
+    """Who is asked for an answer, in errors."""
+    return f"the user agent for {wait.tool!r}" if wait.tool else "the simulated user"
 
 
 def _is_run(role: object) -> bool:

@@ -60,7 +60,7 @@ async def load_agent(reference: str) -> Any:
 
 async def _agent_named(reference: str) -> Any:
     where, attr = split_reference(reference)
-    module = load_module(where, "agent path")
+    module = load_module(where)
     if attr.endswith("()"):
         return per_case(_attribute(module, attr.removesuffix("()"), reference))
     if attr:
@@ -133,7 +133,7 @@ def _items(found: object) -> dict[str, Any]:
     return {str(number): item for number, item in enumerate(cast("Iterable[Any]", found))}
 
 
-def load_module(where: str, kind: str = "path") -> ModuleType:
+def load_module(where: str) -> ModuleType:
     """A Python file, a folder with an agent, or a dotted module, imported once, inside the fence."""
     with fenced_import(where):
         path = Path(where)
@@ -150,13 +150,14 @@ def load_module(where: str, kind: str = "path") -> ModuleType:
         if path.exists():
             raise BadFile(f"cannot read {where}: it is a pipe or a device. Name a regular file.")
         if path.suffix == ".py" or "/" in where:
-            raise NotFound(f"invalid {kind}: there is no file {where!r}.{similar_file(path)}")
+            what = "folder" if where.endswith("/") else "file"
+            raise NotFound(f"there is no {what} {where!r}.{similar_file(path)}")
         if str(Path.cwd()) not in sys.path:
             sys.path.insert(0, str(Path.cwd()))
         try:
             return importlib.import_module(where)
         except ModuleNotFoundError as error:
-            raise NotFound(f"invalid {kind}: no file or module {where!r} ({error}).") from error
+            raise NotFound(f"there is no file or module {where!r} ({error}).") from error
 
 
 def _from_file(path: Path) -> ModuleType:
