@@ -145,7 +145,7 @@ def _empty(folder: Path) -> str:
 
 
 HOSTILE = {
-    "missing": (lambda _: "missing.png", "not found"),
+    "missing": (lambda _: "missing.png", "there is no file"),
     "above the folder": (lambda _: "../outside.png", "outside the folder"),
     "absolute": (lambda _: "/etc/passwd", "outside the folder"),
     "a link that leads out": (_link_out, "outside the folder"),

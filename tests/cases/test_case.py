@@ -103,7 +103,8 @@ def test_no_field_takes_what_it_cannot_be(part: Any, given: dict[str, Any]) -> N
     assert names
     for name in names:
         wrong = object() if name != "id" else 7
-        with pytest.raises(BadCase, match=re.escape(repr(wrong))):
+        shown = f"{re.escape(repr(wrong))}|<object object>"  # with its address or without
+        with pytest.raises(BadCase, match=shown):
             part(**{**given, name: wrong})
 
 
