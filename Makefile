@@ -54,10 +54,11 @@ torture: .venv/.dev
 	@$(BIN)/pytest -q -m torture
 
 # Which lines no test has run; fails below nine in ten. Tests of deadlines and of what is imported do
-# not hold while every line is traced, so it is `make test` that says whether tests pass.
+# not hold while every line is traced, so it is `make test` that says whether tests pass. Left out are cuts,
+# which take long, and kills: on a busy machine CPython 3.11 may hang if a traced thread meets a signal.
 coverage: .venv/.dev
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest -q -n 2 --dist worksteal --ignore tests/resume || true
+	@$(BIN)/coverage run -m pytest -q -n 2 --dist worksteal --ignore tests/resume --ignore tests/torture || true
 	@$(BIN)/coverage combine -q
 	@$(BIN)/coverage report --skip-covered --sort cover --fail-under 90
 
