@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -239,3 +240,36 @@ def test_nothing_that_was_cut_keeps_the_interpreter_from_ending(hanging, own):
     text = PROGRAM.format(tests=tests, name=hanging.__name__, own=own)
     ran = warm_python.run([sys.executable, "-c", text], capture_output=True, text=True)
     assert (ran.returncode, ran.stdout.split()) == (0, ["Unmeasured", "Score"]), ran.stderr
+
+
+TRACED = """
+import asyncio, sys, threading
+from threading import Event
+
+def trace(frame, event, arg):
+    return trace
+
+threading.settrace(trace)
+sys.settrace(trace)
+from greenroom import Agent, Case, Scripted, metric, rehearse
+
+@metric
+def hangs(response: str) -> bool:
+    Event().wait()
+    return True
+
+async def cell():
+    agent = Agent("a", model=Scripted("Hello."))
+    return rehearse(agent, [Case("c", "Hi")], metrics=[hangs], seconds_per_metric=0.2, store=False)
+
+print(asyncio.run(cell()).results[0].scores["hangs"].why)
+"""
+
+
+def test_it_is_cut_alike_while_a_debugger_or_coverage_traces_every_line(tmp_path):
+    script = tmp_path / "traced.py"
+    script.write_text(TRACED)
+    command = [sys.executable, str(script)]
+    # No fork: tracing begins before anything is imported.
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout == "the metric did not finish within 0.2 s\n", done.stderr

@@ -5,6 +5,7 @@ tool would hang the whole run.
 """
 
 import asyncio
+import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, wait
@@ -214,7 +215,13 @@ def _call_into(outcome: "Future[T]", context: Context, function: Callable[[], T]
 
 
 def plant(thread: int) -> None:
-    """Raise `Expired` in another thread, between two steps of its Python code."""
+    """Raise `Expired` in another thread, between two steps of its Python code.
+
+    Not on Python 3.11 if a debugger or coverage traces this process: until the thread has heard it, which one
+    that waits for something may never do, no traced thread would get beyond its next call.
+    """
+    if sys.version_info < (3, 12) and sys.gettrace() is not None:
+        return
     import ctypes  # slow to load, and hardly ever needed
 
     # Private to CPython, and the only way to interrupt code in another thread.
