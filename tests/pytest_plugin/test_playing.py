@@ -523,7 +523,6 @@ def pytest_runtest_setup(item):
 """Kills the worker of the second attempt, and lets another worker run the test again."""
 
 
-@pytest.mark.heavy
 def test_an_attempt_after_the_death_of_a_worker_replaces_those_before(project: Project) -> None:
     project.write("conftest.py", f"import os, time\nfrom pathlib import Path\n{DIES}")
     dear = "ModelReply(name, cost=0.5, prices='test')"

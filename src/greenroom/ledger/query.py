@@ -112,6 +112,7 @@ def _decides(answer: object) -> bool:
 
 
 _UNDECIDED = (Iterator, str, bytes, tuple, dict, BaseException, type(...), type(NotImplemented))
+"""Types of values that count as true although they decide nothing."""
 
 
 def plain_query(query: object, where: str = "query") -> Json:

@@ -361,8 +361,8 @@ def ended(ledger: Ledger) -> RunEnded | None:
     return last if isinstance(last, RunEnded) else None
 
 
-def is_whole(ledger: Ledger) -> bool:
-    """Whether the record says how it went: the trial has ended, or a live conversation rests between two turns."""
+def is_complete(ledger: Ledger) -> bool:
+    """Whether the record can be measured: the trial has ended, or a live conversation rests between two turns."""
     first, last = started(ledger), ledger.last
     if isinstance(last, RunEnded):
         return True

@@ -17,7 +17,7 @@ from greenroom.errors import (
 )
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import as_object
-from greenroom.ledger.questions import is_whole, started
+from greenroom.ledger.questions import is_complete, started
 from greenroom.metrics.builtin import BuiltIn
 from greenroom.metrics.definition import (
     OUTCOMES,
@@ -78,7 +78,7 @@ async def measure_trial(
         raise BadLedger("the ledger is empty: nothing happened that could be measured.")
     if (broke := breakage(ledger)) is not None:
         return unscored(metrics, broke.unmeasured)
-    if not is_whole(ledger):
+    if not is_complete(ledger):
         # "Never called" and "cheap enough" are true of every trial that is cut early enough.
         return unscored(metrics, NOT_OVER)
     unseen, task = unseen_facts(ledger), asyncio.current_task()

@@ -185,9 +185,10 @@ def call_within(seconds: float, function: Callable[[], T]) -> T:
     happens in the caller's thread meanwhile, as if it had called the function itself.
     """
     outcome: Future[T] = Future()
+    ending = Lock()
     thread = Thread(
         target=_call_into,
-        args=(outcome, copy_context(), function),
+        args=(outcome, ending, copy_context(), function),
         name="greenroom-call",
         daemon=True,
     )
@@ -200,18 +201,23 @@ def call_within(seconds: float, function: Callable[[], T]) -> T:
             # In steps: between them `Expired` can be raised in the caller too.
             wait((outcome,), min(left, _STEP))
     except BaseException:
-        if thread.ident is not None and thread.is_alive():
-            plant(thread.ident)
+        with ending:  # once the call is over, another thread may get the id of its thread
+            if thread.ident is not None and not outcome.done():
+                plant(thread.ident)
         raise
     return outcome.result()
 
 
-def _call_into(outcome: "Future[T]", context: Context, function: Callable[[], T]) -> None:
+def _call_into(
+    outcome: "Future[T]", ending: Lock, context: Context, function: Callable[[], T]
+) -> None:
     with suppress(Expired):  # a stop may come when the call is over
         try:
-            outcome.set_result(context.run(function))
+            settle = partial(outcome.set_result, context.run(function))
         except BaseException as error:  # noqa: BLE001 - the caller decides
-            outcome.set_exception(error)
+            settle = partial(outcome.set_exception, error)
+        with ending:
+            settle()
 
 
 def plant(thread: int) -> None:

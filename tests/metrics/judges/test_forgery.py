@@ -103,7 +103,6 @@ async def test_no_forgery_flips_a_verdict_wherever_it_is_planted(technique, care
         assert isinstance(outcome, Score) or technique == "empty_answer", (technique, place)
 
 
-@pytest.mark.heavy  # it shows that the forgeries above are worth trying
 async def test_without_the_seal_nearly_all_of_them_would():
     fell = [
         flipped(await judged(technique, place, Gullible(), seal=unsealed))

@@ -23,7 +23,7 @@ from greenroom.cases.scores import Outcome, Score
 from greenroom.errors import BadInput, MetricsHung, Refusal, SecretsLost
 from greenroom.ledger.codec import encoded_lines
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.questions import is_whole, started
+from greenroom.ledger.questions import is_complete, started
 from greenroom.ledger.redaction import MARK, clean_ids, is_redacted, redactor
 from greenroom.metrics.scores import recorded_case
 from greenroom.results.endings import NOT_OVER, Status, breakage, label
@@ -212,7 +212,7 @@ class Rescoring:
                 "what was said. Run the case again."
             )
             return unmeasured(case, ledger, lost, self.measuring.names(case))
-        if not is_whole(ledger):
+        if not is_complete(ledger):
             return concluded(case, ledger, dict.fromkeys(self.measuring.names(case), NOT_OVER))
         try:
             scores = await self.measuring.outcomes(case, ledger, judging, trial=before.trial)
