@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
@@ -19,7 +20,13 @@ import pytest
 
 from greenroom.simulation.hangs.leftovers import sweep
 from greenroom.simulation.hangs.limits import await_in_time, call_in_time
-from greenroom.simulation.hangs.watchdog import Deadline, finish, keep_watching, watched
+from greenroom.simulation.hangs.watchdog import (
+    Deadline,
+    finish,
+    keep_watching,
+    sweep_cut_work,
+    watched,
+)
 from greenroom.world.threads import Expired, Here, Overdue, call_blocking, in_thread
 
 # Deadlines are short. What hangs does so for 30 seconds: whatever ends well before them was cut,
@@ -359,6 +366,58 @@ async def test_what_a_case_left_behind_is_swept():
     await asyncio.sleep(0)
     await sweep(left)
     assert all(task.done() for task in left)
+
+
+async def block_before_ending_it(child: asyncio.Task[None]) -> None:
+    try:
+        await asyncio.sleep(30)
+    finally:
+        spin()
+        child.cancel()
+
+
+async def swallow_before_ending_it(child: asyncio.Task[None]) -> None:
+    await swallow_every_cancellation()
+    child.cancel()
+
+
+async def hold_a_task_back(ending_it: Callable[[asyncio.Task[None]], Awaitable[None]]) -> list[str]:
+    """What became of a task whose work was ended by force before it could end the task, as garbage was collected."""
+    heard: list[str] = []
+
+    async def wait_forever() -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            heard.append("cancelled")
+            raise
+
+    async def work() -> None:
+        await ending_it(asyncio.create_task(wait_forever()))
+
+    asyncio.get_running_loop().set_exception_handler(
+        lambda _, context: heard.append(context["message"])
+    )
+    with keep_watching():
+        await finish(work(), Deadline(SOON))
+        gc.collect()
+        await sweep_cut_work()
+    return heard
+
+
+BY_FORCE = [block_before_ending_it, swallow_before_ending_it]
+
+
+@pytest.mark.parametrize("ending_it", BY_FORCE, ids=lambda it: it.__name__)
+async def test_a_task_that_nothing_else_holds_is_swept_with_work_that_was_ended_by_force(ending_it):
+    assert await hold_a_task_back(ending_it) == ["cancelled"]
+
+
+@pytest.mark.parametrize("ending_it", BY_FORCE, ids=lambda it: it.__name__)
+def test_so_is_one_on_a_loop_of_another_thread(ending_it):
+    with ThreadPoolExecutor(1) as pool:
+        heard = pool.submit(lambda: asyncio.run(hold_a_task_back(ending_it))).result(AT_MOST)
+    assert heard == ["cancelled"]
 
 
 async def by_a_loop(steps: AsyncGenerator[int, None]) -> None:

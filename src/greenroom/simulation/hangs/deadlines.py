@@ -98,6 +98,12 @@ class Deadline:
         if self._on_expired is not None:
             self._on_expired()
 
+    def interrupt(self) -> None:
+        """Expire because the work is broken into: what it would have ended stays held until it is swept."""
+        self.expire()
+        if (watch := self._watch) is not None:
+            watch.hold_tasks(self)
+
     def acts_at(self) -> float:
         """When the loop counts as blocked, unless it has acted on this deadline by then."""
         return self.expects_loop_at + _GRACE

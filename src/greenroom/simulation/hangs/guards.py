@@ -121,7 +121,7 @@ class SignalGuard:
         deadline = next((it for it in around if it.is_missed(now)), None)
         # Where it cannot break in now, the next ring may find other code.
         if deadline is not None and can_break(frame):
-            deadline.expire()
+            deadline.interrupt()
             raise Expired(f"{deadline.seconds} seconds are over")
 
 

@@ -185,6 +185,7 @@ class Watch:
         self.keepers = 0
         self.listeners: list[OnStall] = []
         self._deadlines: set[Deadline] = set()
+        self._held: set[asyncio.Task[object]] = set()
         self._looks_at = inf
         self._timer: asyncio.TimerHandle | None = None
         self._guard: SignalGuard | ThreadGuard | None = None
@@ -251,7 +252,18 @@ class Watch:
         task = asyncio.current_task(self.loop) if deadline in self._deadlines else None
         if task is not None and deadline in deadlines_of(task):
             deadline.expire()
+            self.hold_tasks(deadline)
             break_thread(self.thread)
+
+    def hold_tasks(self, deadline: Deadline) -> None:
+        """Hold the tasks of work that is ended by force, until they are swept or this watch ends.
+
+        What would have ended them may not get to it, and be the only one that holds them: Python would collect
+        tasks that wait, and complain.
+        """
+        left = {task for task in self._held if not task.done()}
+        tasks = asyncio.all_tasks(self.loop)
+        self._held = left | {task for task in tasks if deadline in deadlines_of(task)}
 
     def _look(self) -> None:
         now, silent_since = time.monotonic(), self._looks_at
@@ -281,6 +293,7 @@ class Watch:
         deadline.expire()
         patience = _PATIENCE if deadline.rounds >= ROUNDS else _LAST_PATIENCE
         if over is not None and now >= deadline.due + patience:
+            self.hold_tasks(deadline)
             close(task)
             if not over.done():
                 over.set_result(None)
