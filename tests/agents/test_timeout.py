@@ -168,7 +168,7 @@ async def test_time_before_a_cut_counts_after_it() -> None:
 
 async def test_what_is_left_of_the_time_is_less_after_a_cut() -> None:
     flow = timeout(step(note) >> hang, 1000)
-    case = Case("left", "begin", stop=Stop(max_seconds=0.2))
+    case = Case("left", "begin", stop=Stop(max_seconds=1))
     cut = await simulate(case, flow)
     assert end_of(cut).reason == "max_seconds"
     last = cut.of(NodeEnded)[0].seq

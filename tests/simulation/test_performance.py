@@ -253,7 +253,7 @@ async def test_who_goes_on_after_a_cut_tool_is_told_first_and_so_is_the_model(st
         return await asyncio.Event().wait()  # type: ignore[return-value]
 
     agent = desk(call("pay"), "What was that?", tools=(pay,))
-    cut = perform(agent, "Pay, please", store=store, seconds=0.2)
+    cut = perform(agent, "Pay, please", store=store, seconds=1)
     with pytest.raises(TimeUp):
         await cut
     with pytest.raises(InDoubt, match="continue the conversation with a message"):

@@ -258,7 +258,7 @@ def test_a_trial_that_is_cut_closes_what_it_opened() -> None:
     from greenroom import Stop
 
     agent = Agent("slow", model=Scripted(call("hang"), "Done."), tools=[hang])
-    case = Case("c", "Hi", stop=Stop(max_seconds=0.5))
+    case = Case("c", "Hi", stop=Stop(max_seconds=1))
     rehearse(agent, [case], allow_tools=[hang], resources={"db": opened})
     assert [db.is_closed for db in opened.made] == [True]
 

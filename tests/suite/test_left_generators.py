@@ -220,7 +220,7 @@ def test_one_of_a_case_that_was_stopped_ends_inside_the_run_as_well(server: Serv
         await asyncio.sleep(60)
         return "never"
 
-    report = by_evaluate(clerk, case(stop=Stop(max_seconds=0.2)))
+    report = by_evaluate(clerk, case(stop=Stop(max_seconds=1)))
     assert (TRIED, server.was_reached, len(report.faults)) == (REFUSED, False, 2)
 
 

@@ -213,7 +213,7 @@ from suite import hangs
 def fine(response):
     return True
 
-asked = dict(metrics=[getattr(hangs, {name!r}), fine], seconds_per_metric=0.2, store=False)
+asked = dict(metrics=[getattr(hangs, {name!r}), fine], seconds_per_metric=0.5, store=False)
 agent, cases = Agent("greeter", model=Scripted("Hello.")), [Case("a", says="Hi")]
 if {own!r}:
     report = rehearse(agent, cases, **asked)
