@@ -536,6 +536,26 @@ asyncio.run(main())
 """
 
 
+LATE = """
+import asyncio, signal, time
+from greenroom.simulation.hangs.watchdog import Deadline, finish
+
+async def work():
+    while not signal.sigpending():
+        time.sleep(0.01)
+
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})  # in every thread that begins now
+asyncio.run(finish(work(), Deadline(0.1)))
+signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
+print("lives")
+"""
+
+
+def test_an_alarm_that_comes_when_nobody_is_watched_any_more_does_not_kill_the_process():
+    ran = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "lives\n", "")
+
+
 def test_an_alarm_that_is_not_heard_rings_again():
     """As happens to one that comes between the last step of Python code and a call that blocks."""
     ran = subprocess.run(
