@@ -68,7 +68,10 @@ def wire(answering: Answering | Iterable[Answer]) -> Generator[Wire]:
             size = int(self.headers.get("content-length", 0))
             headers = {name.lower(): value for name, value in self.headers.items()}
             body = json.loads(self.rfile.read(size) or b"{}")
-            self.give(server.answer(Asked(self.path, headers, body)))
+            try:
+                self.give(server.answer(Asked(self.path, headers, body)))
+            except ConnectionError:  # whoever asked did not wait for the answer
+                self.close_connection = True
 
         def give(self, answer: Answer) -> None:
             content = answer.content()
