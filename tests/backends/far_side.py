@@ -3,9 +3,11 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from threading import Event, Thread
 from typing import Any
+
+from local_servers import LocalServer
 
 Answer = Callable[[dict[str, Any]], Any]
 """From what was asked to the reply: JSON, a text, (status, text), or a Torn one."""
@@ -20,13 +22,6 @@ class Torn:
     kind: str = "text/plain"
 
 
-class _Server(ThreadingHTTPServer):
-    # Many cases ask at once; the usual five in the queue would be reset on a busy machine.
-    request_queue_size = 64
-    daemon_threads = True
-    block_on_close = False
-
-
 class FarSide:
     """One server; every answer has an address of its own."""
 
@@ -35,7 +30,7 @@ class FarSide:
         self.headers: list[dict[str, str]] = []
         self.closing = Event()
         self._answers: dict[str, Answer] = {}
-        self._server: ThreadingHTTPServer | None = None
+        self._server: LocalServer | None = None
 
     def address(self, answer: Answer) -> str:
         """Where `answer` answers."""
@@ -63,7 +58,7 @@ class FarSide:
             return 200, "text/plain", given, 0
         return 200, "application/json", json.dumps(given), 0
 
-    def _started(self) -> ThreadingHTTPServer:
+    def _started(self) -> LocalServer:
         if self._server is None:
             far = self
 
@@ -83,6 +78,6 @@ class FarSide:
                 def log_message(self, format: str, *args: Any) -> None:
                     pass
 
-            self._server = _Server(("127.0.0.1", 0), Handler)
+            self._server = LocalServer(("127.0.0.1", 0), Handler)
             Thread(target=self._server.serve_forever, daemon=True).start()
         return self._server

@@ -5,7 +5,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from threading import Event, Thread
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -22,6 +22,7 @@ from greenroom.reports.page.short_values import Trimmer
 from greenroom.reports.page.story import story_of
 from greenroom.reports.page.timeline import timeline
 from greenroom.results.trials import parting
+from local_servers import LocalServer
 
 TOKEN = "secret-token"
 RUN, OTHER = "20251009-a1b2", "20251008-9f9f"
@@ -197,8 +198,7 @@ PLAY: dict[str, Any] = {
 def served_pages() -> Generator[tuple[str, Answers]]:
     """Where the server is, and its answers."""
     answers = Answers()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(answers))
-    server.daemon_threads = True
+    server = LocalServer(("127.0.0.1", 0), _handler(answers))
     Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}", answers

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from threading import Thread
 from typing import Any
 
@@ -19,6 +19,7 @@ from greenroom.backends.a2a.wire import FarTask
 from greenroom.errors import AgentFailed, InDoubt
 from greenroom.ledger import Ledger, Remembered, responses
 from greenroom.ledger.redaction import without_secrets
+from local_servers import LocalServer
 
 HERE = "http://127.0.0.1:7000"
 
@@ -56,8 +57,7 @@ class Liar:
             def log_message(self, format: str, *args: Any) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = LocalServer(("127.0.0.1", 0), Handler)
         Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 

@@ -7,8 +7,10 @@ import threading
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from local_servers import LocalServer
 
 
 @dataclass(frozen=True)
@@ -68,10 +70,7 @@ def wire(answering: Answering | Iterable[Answer]) -> Generator[Wire]:
             size = int(self.headers.get("content-length", 0))
             headers = {name.lower(): value for name, value in self.headers.items()}
             body = json.loads(self.rfile.read(size) or b"{}")
-            try:
-                self.give(server.answer(Asked(self.path, headers, body)))
-            except ConnectionError:  # whoever asked did not wait for the answer
-                self.close_connection = True
+            self.give(server.answer(Asked(self.path, headers, body)))
 
         def give(self, answer: Answer) -> None:
             content = answer.content()
@@ -93,8 +92,7 @@ def wire(answering: Answering | Iterable[Answer]) -> Generator[Wire]:
         def log_message(self, format: str, *args: Any) -> None:
             """Say nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        http.daemon_threads = True
+    with LocalServer(("127.0.0.1", 0), Handler) as http:
         server.url = f"http://127.0.0.1:{http.server_port}"
         thread = threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True)
         thread.start()

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from greenroom.errors import FenceBreach
 from greenroom.simulation.fence import Breach, enclose, opening_for, put_up, strays
+from local_servers import LocalServer
 from simulation.fence_canaries import NO_NAME, Canary, anonymous_tls
 
 
@@ -346,7 +347,7 @@ def test_a_server_thread_of_this_process_answers_during_a_rehearsal(new_strays):
         def log_message(self, format: str, *args: object) -> None: ...
 
     put_up()
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+    with LocalServer(("127.0.0.1", 0), Answering) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         with enclose("refund"), opening_for():

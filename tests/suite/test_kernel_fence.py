@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -22,6 +22,7 @@ from greenroom.ledger import messages
 from greenroom.simulation.fence import kernel
 from greenroom.suite.workers import kernel_fence
 from greenroom.suite.workers.proxy import Proxy, provider_hosts
+from local_servers import LocalServer
 
 HERE = Path(__file__).parent
 SHOP = HERE / "closed_in_shop.py"
@@ -155,7 +156,7 @@ class Provider(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Provider)
+    server = LocalServer(("127.0.0.1", 0), Provider)
     Provider.asked.clear()
     Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setenv("SHOP_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
