@@ -188,11 +188,10 @@ async def test_an_answer_that_comes_too_late_is_passed_over(isolation: Any) -> N
 @pytest.mark.parametrize("code", [far.connect, far.connect_in_a_thread, far.start])
 async def test_code_that_reaches_for_the_outside_ends_the_case(code: Any, port: list[Any]) -> None:
     code("")
-    sings = code is not far.start
-    if sings:
-        somebody_at(port)
+    if code is not far.start:
+        somebody_at(port)  # the canary sings
     before = len(port)
-    assert before == sings
+    assert (before > 0) == (code is not far.start)
     ledger = await played(apart(code) // apart(far.pid))
     assert end_of(ledger).error_type == "FenceBreach"
     assert "code that runs apart tried to reach the outside" in end_of(ledger).error

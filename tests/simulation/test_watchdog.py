@@ -381,8 +381,8 @@ async def swallow_before_ending_it(child: asyncio.Task[None]) -> None:
     child.cancel()
 
 
-async def hold_a_task_back(ending_it: Callable[[asyncio.Task[None]], Awaitable[None]]) -> list[str]:
-    """What became of a task whose work was ended by force before it could end the task, as garbage was collected."""
+async def fate_of_a_task(ending_it: Callable[[asyncio.Task[None]], Awaitable[None]]) -> list[str]:
+    """What became of a task whose work was ended by force before it could end the task itself."""
     heard: list[str] = []
 
     async def wait_forever() -> None:
@@ -410,13 +410,13 @@ BY_FORCE = [block_before_ending_it, swallow_before_ending_it]
 
 @pytest.mark.parametrize("ending_it", BY_FORCE, ids=lambda it: it.__name__)
 async def test_a_task_that_nothing_else_holds_is_swept_with_work_that_was_ended_by_force(ending_it):
-    assert await hold_a_task_back(ending_it) == ["cancelled"]
+    assert await fate_of_a_task(ending_it) == ["cancelled"]
 
 
 @pytest.mark.parametrize("ending_it", BY_FORCE, ids=lambda it: it.__name__)
-def test_so_is_one_on_a_loop_of_another_thread(ending_it):
+def test_a_task_that_nothing_else_holds_is_swept_on_a_loop_of_another_thread_too(ending_it):
     with ThreadPoolExecutor(1) as pool:
-        heard = pool.submit(lambda: asyncio.run(hold_a_task_back(ending_it))).result(AT_MOST)
+        heard = pool.submit(lambda: asyncio.run(fate_of_a_task(ending_it))).result(AT_MOST)
     assert heard == ["cancelled"]
 
 

@@ -99,7 +99,7 @@ class Deadline:
             self._on_expired()
 
     def interrupt(self) -> None:
-        """Expire because the work is broken into: what it would have ended stays held until it is swept."""
+        """Expire, and have the watch hold the tasks of this work: it is broken into, and may not end them itself."""
         self.expire()
         if (watch := self._watch) is not None:
             watch.hold_tasks(self)

@@ -92,7 +92,7 @@ class SignalGuard:
                 self._rings_at = inf
                 signal.setitimer(signal.ITIMER_REAL, 0)
                 if self.is_set():
-                    # One that no thread has taken yet would kill the process then; ignoring it drops it.
+                    # By default, an alarm that no thread has taken yet kills the process; ignoring it drops it.
                     _signals.signal(signal.SIGALRM, _signals.SIG_IGN)
                     _signals.signal(signal.SIGALRM, _signals.SIG_DFL)
 

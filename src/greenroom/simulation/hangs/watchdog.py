@@ -251,15 +251,14 @@ class Watch:
         """Raise `Expired` in the thread of the loop, if this work is what runs there."""
         task = asyncio.current_task(self.loop) if deadline in self._deadlines else None
         if task is not None and deadline in deadlines_of(task):
-            deadline.expire()
-            self.hold_tasks(deadline)
+            deadline.interrupt()
             break_thread(self.thread)
 
     def hold_tasks(self, deadline: Deadline) -> None:
         """Hold the tasks of work that is ended by force, until they are swept or this watch ends.
 
-        What would have ended them may not get to it, and be the only one that holds them: Python would collect
-        tasks that wait, and complain.
+        The code that would have ended them may never get to it. If nothing else holds them, Python collects
+        them while they wait, and complains.
         """
         left = {task for task in self._held if not task.done()}
         tasks = asyncio.all_tasks(self.loop)
